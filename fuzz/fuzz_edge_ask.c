@@ -1,4 +1,4 @@
-/* warden/edge, edge_gate: whatever a front asks, or the warden answers about approvals, what is decoded is in its range
+/* proto/edge, edge_gate: whatever a front asks, or the warden answers about approvals, what is decoded is in its range
  * and comes out as it went in
  *
  * Input: the first byte chooses the form, the rest is a message's payload.
@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 
 static void
 create(struct wire_in in, const uint8_t *data, size_t n)
@@ -17,12 +17,12 @@ create(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_create c;
 
-    if (!edge_get_create(&in, &c))
+    if (!edge_create_get(&in, &c))
         return;
     FUZZ_ASSERT((c.key == NULL) == (c.body == NULL) && strlen(c.policy) <= EDGE_POLICY_MAX);
     FUZZ_ASSERT(c.name[0] == '\0' || (edge_name_well(c.name) && !edge_is_id(c.name)));
     FUZZ_ASSERT((c.flags & EDGE_REATTACH) == 0 || c.workspace[0] != '\0');
-    FUZZ_ASSERT(edge_put_create(&out, &c) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_create_put(&out, &c) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 static void
@@ -31,10 +31,10 @@ volume(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_volume v;
 
-    if (!edge_get_volume(&in, &v) || !wire_done(&in))
+    if (!edge_volume_get(&in, &v))
         return;
     FUZZ_ASSERT(edge_is_id(v.id) && v.name[0] != '\0' && strlen(v.name) <= EDGE_WORKSPACE_MAX);
-    FUZZ_ASSERT(edge_put_volume(&out, &v) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_volume_put(&out, &v) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 static void
@@ -43,11 +43,11 @@ approval(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_approval a;
 
-    if (!edge_get_approval(&in, &a) || !wire_done(&in))
+    if (!edge_approval_get(&in, &a))
         return;
     FUZZ_ASSERT(edge_is_id(a.id) && approval_state_name(a.state) != NULL && a.risk < GATE_RISKS);
     FUZZ_ASSERT(strlen(a.digest) == SHA256_TEXT && edge_caller_well(a.caller));
-    FUZZ_ASSERT(edge_put_approval(&out, &a) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_approval_put(&out, &a) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 static void
@@ -56,10 +56,10 @@ grant(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_grant g;
 
-    if (!edge_get_grant(&in, &g) || !wire_done(&in))
+    if (!edge_grant_get(&in, &g))
         return;
     FUZZ_ASSERT(edge_is_id(g.id) && edge_caller_well(g.caller));
-    FUZZ_ASSERT(edge_put_grant(&out, &g) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_grant_put(&out, &g) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 static void
@@ -68,11 +68,11 @@ verdict(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_verdict v;
 
-    if (!edge_get_verdict(&in, &v))
+    if (!edge_verdict_get(&in, &v))
         return;
     FUZZ_ASSERT(v.says >= GATE_ALLOWED && v.says <= GATE_WAIT && v.risk < GATE_RISKS);
     FUZZ_ASSERT(v.pass == 0 || v.says == GATE_ALLOWED);
-    FUZZ_ASSERT(edge_put_verdict(&out, &v) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_verdict_put(&out, &v) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 static void
@@ -81,10 +81,10 @@ decision(struct wire_in in, const uint8_t *data, size_t n)
     cleanup_buf struct buf out = BUF_INIT(1 << 20);
     struct edge_decision d;
 
-    if (!edge_get_decision(&in, &d))
+    if (!edge_decision_get(&in, &d))
         return;
     FUZZ_ASSERT(edge_is_id(d.id) && approval_scope_name(d.scope) != NULL && d.seconds <= GRANT_SECONDS_MAX);
-    FUZZ_ASSERT(edge_put_decision(&out, &d) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_decision_put(&out, &d) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 int

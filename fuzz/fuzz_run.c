@@ -1,4 +1,4 @@
-/* keeper/run_log and warden/edge_run: what is kept of a command is the end of what it wrote, whatever the pace of who
+/* keeper/run_log and proto/edge_run: what is kept of a command is the end of what it wrote, whatever the pace of who
  * reads; and what is decoded about it is in its range and comes out as it went in
  *
  * Input: the first byte chooses. Of a log the rest are steps: two bytes each, the first one's lowest bit the stream,
@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "keeper/run_log.h"
-#include "warden/edge_run.h"
+#include "proto/edge_run.h"
 
 static uint8_t
 byte_of(uint8_t stream, uint64_t at)
@@ -73,13 +73,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         kept(data + 1, n - 1);
         break;
     case 1:
-        if (edge_get_run_ask(&in, &ask))
-            FUZZ_ASSERT(edge_put_run_ask(&out, &ask) == 0 && out.n == n - 1 && memcmp(out.p, data + 1, n - 1) == 0);
+        if (edge_run_ask_get(&in, &ask))
+            FUZZ_ASSERT(edge_run_ask_put(&out, &ask) == 0 && out.n == n - 1 && memcmp(out.p, data + 1, n - 1) == 0);
         break;
     default:
-        if (edge_get_run(&in, &run)) {
+        if (edge_run_get(&in, &run)) {
             FUZZ_ASSERT(run.gone[0] <= run.bytes[0] && strlen(run.name) <= EDGE_RUN_NAME);
-            FUZZ_ASSERT(edge_put_run(&out, &run) == 0 && out.n == n - 1 && memcmp(out.p, data + 1, n - 1) == 0);
+            FUZZ_ASSERT(edge_run_put(&out, &run) == 0 && out.n == n - 1 && memcmp(out.p, data + 1, n - 1) == 0);
         }
     }
     return 0;

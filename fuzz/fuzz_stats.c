@@ -1,4 +1,4 @@
-/* warden/stats, warden/edge_watch: numbers, usage and results, whatever another process sends: what is taken comes out
+/* warden/stats, proto/edge: numbers, usage and results, whatever another process sends: what is taken comes out
  * as it went in, and as text it has whole lines without a byte that is none of ours
  *
  * Input: the first byte chooses the form, the rest is a message's payload.
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "warden/stats.h"
 
 static void
@@ -39,10 +39,10 @@ usage(const uint8_t *data, size_t n)
     struct wire_in in = wire_in_of(data, n);
     struct edge_usage u;
 
-    if (!edge_get_usage(&in, &u) || !wire_done(&in))
+    if (!edge_usage_get(&in, &u))
         return;
-    FUZZ_ASSERT(u.n_running <= EDGE_RUNNING_MAX && edge_put_usage(&out, &u) == 0);
-    FUZZ_ASSERT(out.n == n && memcmp(out.p, data, n) == 0 && n <= EDGE_USAGE_MAX);
+    FUZZ_ASSERT(u.n_running <= EDGE_RUNNING_MAX && edge_usage_put(&out, &u) == 0);
+    FUZZ_ASSERT(out.n == n && memcmp(out.p, data, n) == 0 && n <= edge_usage_MOST);
 }
 
 static void
@@ -52,10 +52,10 @@ result(const uint8_t *data, size_t n)
     struct wire_in in = wire_in_of(data, n);
     struct edge_op_result r;
 
-    if (!edge_get_op_result(&in, &r) || !wire_done(&in))
+    if (!edge_op_result_get(&in, &r))
         return;
     FUZZ_ASSERT(r.kind > 0 && r.kind < OP_KINDS && op_end_name(r.result) != NULL);
-    FUZZ_ASSERT(edge_put_op_result(&out, &r) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
+    FUZZ_ASSERT(edge_op_result_put(&out, &r) == 0 && out.n == n && memcmp(out.p, data, n) == 0);
 }
 
 int

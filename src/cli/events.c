@@ -10,7 +10,7 @@
 #include "program/say.h"
 #include "program/words.h"
 #include "run/session.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "workspace/quote.h"
 
 #define NEWEST 100

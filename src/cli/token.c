@@ -7,7 +7,7 @@
 #include "client/api_verb.h"
 #include "program/say.h"
 #include "program/words.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 struct options {
     struct api_verb v;

@@ -9,7 +9,7 @@
 #include "client/api_verb.h"
 #include "program/say.h"
 #include "program/words.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "workspace/quote.h"
 
 static int

@@ -6,7 +6,7 @@
 #define CLOCHE_CLI_WATCH_H
 
 #include "client/api_verb.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 struct watch_options {
     struct api_verb v;

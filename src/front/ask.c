@@ -159,7 +159,7 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
     at = ask_begin(r, &b, EDGE_ASK_OP, answers);
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    edge_put_op(&b, traced(r, op));
+    edge_op_put(&b, traced(r, op));
     ask_send(r, &b, at);
 }
 
@@ -172,7 +172,7 @@ ask_run(struct request *r, const struct edge_run_ask *ask, const struct answers 
 
     r->op_answers = said;
     wire_put_cstr(&b, r->id, EDGE_NAME_MAX);
-    edge_put_run_ask(&b, ask);
+    edge_run_ask_put(&b, ask);
     ask_send(r, &b, at);
 }
 
@@ -268,7 +268,7 @@ on_box(void *ctx, const struct frame *f)
     struct edge_box box;
     const char *key;
 
-    if (!edge_get_box(&in, &box))
+    if (!proto_get_some(&in, &edge_box_shape, &box))
         return -1;
     key = f->type == EDGE_BOX ? wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL) : "";
     if (!wire_done(&in))
@@ -298,7 +298,7 @@ on_event(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_event event;
 
-    if (!edge_get_event(&in, &event) || !wire_done(&in) || (r != NULL && r->answers->event == NULL))
+    if (!edge_event_get(&in, &event) || (r != NULL && r->answers->event == NULL))
         return -1;
     if (r != NULL)
         r->answers->event(r, &event);
@@ -454,7 +454,7 @@ on_token(void *ctx, const struct frame *f)
     struct edge_token token;
     const char *text;
 
-    if (!edge_get_token(&in, &token))
+    if (!proto_get_some(&in, &edge_token_shape, &token))
         return -1;
     text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
     if (!wire_done(&in) || (r != NULL && r->answers->token == NULL))
@@ -495,7 +495,7 @@ on_usage(void *ctx, const struct frame *f)
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
     struct edge_usage u;
 
-    if (!edge_get_usage(&in, &u) || !wire_done(&in) || !edge_is_id(id) || (r != NULL && r->answers->usage == NULL))
+    if (!edge_usage_get(&in, &u) || !edge_is_id(id) || (r != NULL && r->answers->usage == NULL))
         return -1;
     if (r != NULL)
         r->answers->usage(r, id, &u);
@@ -531,7 +531,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_GRANT,    false, 0,    1,     46, 1024,              ask_on_grant },
     { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
     { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
-    { EDGE_USAGE,    false, 0,    1,     45, EDGE_USAGE_MAX + 64, on_usage },
+    { EDGE_USAGE,    false, 0,    1,     45, edge_usage_MOST + 64, on_usage },
     { EDGE_VOLUME,   false, 0,    1,     44, 400,               ask_on_volume },
     { EDGE_PORT,     false, 0,    1,     114, 256,              ask_on_port },
     { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },

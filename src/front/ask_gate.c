@@ -43,7 +43,7 @@ ask_decide(struct request *r, const struct edge_decision *d, const struct answer
     cleanup_buf struct buf b = BUF_INIT(1024);
     size_t at = ask_begin(r, &b, EDGE_ASK_DECIDE, answers);
 
-    edge_put_decision(&b, d);
+    edge_decision_put(&b, d);
     ask_send(r, &b, at);
 }
 
@@ -75,7 +75,7 @@ ask_on_gate(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_verdict v;
 
-    if (!edge_get_verdict(&in, &v))
+    if (!edge_verdict_get(&in, &v))
         return -1;
     if (r == NULL)
         return 0;
@@ -98,7 +98,7 @@ ask_on_approval(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_approval a;
 
-    if (!edge_get_approval(&in, &a) || !wire_done(&in) || (r != NULL && r->answers->approval == NULL))
+    if (!edge_approval_get(&in, &a) || (r != NULL && r->answers->approval == NULL))
         return -1;
     if (r != NULL)
         r->answers->approval(r, &a);
@@ -113,7 +113,7 @@ ask_on_grant(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_grant g;
 
-    if (!edge_get_grant(&in, &g) || !wire_done(&in) || (r != NULL && r->answers->grant == NULL))
+    if (!edge_grant_get(&in, &g) || (r != NULL && r->answers->grant == NULL))
         return -1;
     if (r != NULL)
         r->answers->grant(r, &g);

@@ -43,7 +43,7 @@ ask_on_volume(void *ctx, const struct frame *f)
     struct request *r = ask_whose(h->f, wire_be32(&in));
     struct edge_volume v;
 
-    if (!edge_get_volume(&in, &v) || !wire_done(&in) || (r != NULL && r->answers->volume == NULL))
+    if (!edge_volume_get(&in, &v) || (r != NULL && r->answers->volume == NULL))
         return -1;
     if (r == NULL)
         return 0;
@@ -80,7 +80,7 @@ ask_create(struct request *r, const struct edge_create *create, const struct ans
     if (!policy_fits(r, create->policy))
         return;
     at = ask_begin(r, &b, EDGE_ASK_CREATE, answers);
-    edge_put_create(&b, create);
+    edge_create_put(&b, create);
     ask_send(r, &b, at);
 }
 

@@ -49,7 +49,7 @@ ask_on_port(void *ctx, const struct frame *f)
     struct edge_port port;
     const char *capability;
 
-    if (!edge_get_port(&in, &port))
+    if (!proto_get_some(&in, &edge_port_shape, &port))
         return -1;
     capability = wire_cstr(&in, EDGE_CAPABILITY, NULL);
     if (!wire_done(&in) || (capability[0] != '\0' && !edge_is_capability(capability)) ||

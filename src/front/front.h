@@ -25,9 +25,9 @@
 #include "front/framing.h"
 #include "front/hold.h"
 #include "front/trace.h"
-#include "warden/edge.h"
-#include "warden/edge_gate.h"
-#include "warden/edge_run.h"
+#include "proto/edge.h"
+#include "proto/edge_gate.h"
+#include "proto/edge_run.h"
 #include "warden/epoch.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */

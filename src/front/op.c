@@ -1,4 +1,4 @@
-/* front/op.c: an operation's socket, whose other end is a sandbox's keeper (warden/edge.h)
+/* front/op.c: an operation's socket, whose other end is a sandbox's keeper (proto/edge.h)
  *
  * What comes there was said by the sandbox or by whoever took its keeper over: bytes to be shown, judged by a table.
  */
@@ -171,7 +171,7 @@ on_run(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_run run;
 
-    if (!edge_get_run(&in, &run) || r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
+    if (!edge_run_get(&in, &run) || r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
         return -1;
     r->op_answers->run(r, &run);
     return 0;
@@ -197,7 +197,7 @@ on_file_change(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_change c = { .kind = EDGE_CHANGE_NONE };
 
-    return edge_get_change(&in, &c) && r->op_answers->change != NULL && r->op_answers->change(r, &c) ? 0 : -1;
+    return edge_change_get(&in, &c) && r->op_answers->change != NULL && r->op_answers->change(r, &c) ? 0 : -1;
 }
 
 static const struct msg_rule keeper_rules[] = {
@@ -209,9 +209,9 @@ static const struct msg_rule keeper_rules[] = {
     { EDGE_DONE,    false, 0,    1,     8,  8,           on_done },
     { EDGE_FAILED,  false, 0,    1,     20, 4096,        on_failed },
     { EDGE_TAKEN,   false, 0,    1,     4,  4,           on_taken },
-    { EDGE_RUN,     false, 0,    1,     72, EDGE_RUN_MAX, on_run },
+    { EDGE_RUN,     false, 0,    1,     72, edge_run_MOST, on_run },
     { EDGE_RUN_OUT, false, 0,    1,     10, 9 + EDGE_CHUNK, on_run_out },
-    { EDGE_FILE_CHANGE, false, 0, 1,    12, EDGE_CHANGE_MAX, on_file_change },
+    { EDGE_FILE_CHANGE, false, 0, 1,    12, edge_change_MOST, on_file_change },
 };
 
 /* It ended without a last word. */

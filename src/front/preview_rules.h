@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define PREVIEW_PATH "/preview/"
 #define PREVIEW_PATH_N (sizeof(PREVIEW_PATH) - 1)

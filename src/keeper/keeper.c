@@ -201,7 +201,7 @@ on_op(void *ctx, const struct frame *f)
     const char *by = wire_cstr(&in, EDGE_WHO_MAX, NULL);
     char caller[EDGE_ID + 1];
 
-    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_get_op(&in, &op))
+    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_op_get(&in, &op))
         return -1;
     k->l.sample_us = 0;         /* as often as while something runs, from now on */
     op_begin(k, &op, &(struct op_by){ .number = number, .text = by, .caller = caller }, take_fd(&k->passed));
@@ -337,7 +337,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_MAKE,   true,  0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
     { EDGE_SWEEP,  true,  0,    ST_FRESH,           37,  37,                               on_sweep },
     { EDGE_OP,     false, 0,    ST_MADE,            65,  EDGE_OP_BYTES + 18 + EDGE_WHO_MAX + EDGE_ID, on_op },
-    { EDGE_RUN_ASK, false, 0,   ST_MADE,            36,  EDGE_RUN_ASK_MAX + 5 + EDGE_ID,   asker_on_ask },
+    { EDGE_RUN_ASK, false, 0,   ST_MADE,            36,  edge_run_ask_MOST + 5 + EDGE_ID,   asker_on_ask },
     { EDGE_CALLER_ENDED, false, 0, ST_MADE,         37,  37,                               op_on_caller_ended },
     { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
     { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },

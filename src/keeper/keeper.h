@@ -12,7 +12,7 @@
 #include "keeper/run_log.h"
 #include "launcher/keeper_settings.h"
 #include "run/session_priv.h"
-#include "warden/edge_run.h"
+#include "proto/edge_run.h"
 #include "wire/table.h"
 
 #define KEEPER_OPS_MAX   EDGE_OPS_MAX

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 
 static void
 ask(void *ctx, const struct net_question *q)

@@ -104,7 +104,7 @@ run_put(const struct run *run, struct buf *frame)
         r.bytes[i] = run->log.at[i];
         r.gone[i] = run_log_oldest(&run->log, (uint8_t)i);
     }
-    edge_put_run(frame, &r);
+    edge_run_put(frame, &r);
     (void)frame_end(frame, at);
 }
 
@@ -112,7 +112,7 @@ run_put(const struct run *run, struct buf *frame)
 void
 run_started(struct op *o)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_RUN_MAX + 2 * FRAME_HEADER + 8);
+    cleanup_buf struct buf frame = BUF_INIT(edge_run_MOST + 2 * FRAME_HEADER + 8);
     size_t at;
 
     if (o->run == NULL || o->run->told)

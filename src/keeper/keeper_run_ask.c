@@ -58,7 +58,7 @@ say(struct run_asker *a, struct buf *frame)
 static void
 say_run(struct run_asker *a, const struct run *run)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_RUN_MAX + FRAME_HEADER);
+    cleanup_buf struct buf frame = BUF_INIT(edge_run_MOST + FRAME_HEADER);
 
     run_put(run, &frame);
     say(a, &frame);
@@ -361,7 +361,7 @@ asker_on_ask(void *ctx, const struct frame *f)
     struct run_asker *a;
     size_t i;
 
-    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_get_run_ask(&in, &ask))
+    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_run_ask_get(&in, &ask))
         return -1;
     for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)
         ;

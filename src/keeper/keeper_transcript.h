@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/mask.h"
 #include "base/sha256.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define TRANSCRIPT_BYTES  (64UL * 1024 * 1024)  /* of one; then no more is written but that it is full */
 #define TRANSCRIPT_OUTPUT (256UL * 1024)        /* of one command's output, each stream */

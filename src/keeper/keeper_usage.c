@@ -83,7 +83,7 @@ of_processes(const struct keeper_live *k, struct edge_usage *u)
 void
 keeper_say_usage(struct keeper_live *k)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_USAGE_MAX + FRAME_HEADER);
+    cleanup_buf struct buf frame = BUF_INIT(edge_usage_MOST + FRAME_HEADER);
     size_t at = frame_begin(&frame, EDGE_USED, 0, 0);
     static struct process_stats self = PROCESS_STATS_INIT;
     static char names[EDGE_RUNNING_MAX][EDGE_RUNNING_NAME + 1];
@@ -108,7 +108,7 @@ keeper_say_usage(struct keeper_live *k)
         u.running[u.n_running] = names[u.n_running];
         u.n_running++;
     }
-    edge_put_usage(&frame, &u);
+    edge_usage_put(&frame, &u);
     keeper_say(k, &frame, at);
 }
 
@@ -122,6 +122,6 @@ op_say_result(struct op *o)
     size_t at = frame_begin(&frame, EDGE_OP_RESULT, 0, 0);
 
     keeper_record_end(o);
-    edge_put_op_result(&frame, &r);
+    edge_op_result_put(&frame, &r);
     keeper_say(o->k, &frame, at);
 }

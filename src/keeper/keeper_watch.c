@@ -53,11 +53,11 @@ relative(const struct keeper_live *k, char *path)
 static void
 say_change(struct op *o, const struct edge_change *c)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_CHANGE_MAX + FRAME_HEADER);
+    cleanup_buf struct buf frame = BUF_INIT(edge_change_MOST + FRAME_HEADER);
     size_t at = frame_begin(&frame, EDGE_FILE_CHANGE, 0, 0);
 
     o->said_us = clock_us();
-    (void)edge_put_change(&frame, c);
+    (void)edge_change_put(&frame, c);
     op_say(o, &frame, at);
 }
 

@@ -10,7 +10,7 @@
 #include "launcher/maker.h"
 #include "launcher/serve.h"
 #include "wall/janitor.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "wire/table.h"
 
 #define DEATHS_MAX 10           /* of front and warden within DEATHS_MS: then it is given up */

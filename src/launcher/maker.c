@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "program/say.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "wire/table.h"
 
 #ifndef CLONE_PARENT

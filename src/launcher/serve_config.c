@@ -13,7 +13,7 @@
 #include "launcher/serve.h"
 #include "policy/doc.h"
 #include "program/words.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define AT(member) offsetof(struct serve_plan, member)
 

@@ -12,7 +12,7 @@
 
 #include "audit/chain.h"
 #include "base/err.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define SCRIBE_PAGE     (256 * 1024)    /* bytes of a transcript that are read at a time */
 #define SCRIBE_READS    32              /* pages under way; more are refused */

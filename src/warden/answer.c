@@ -61,7 +61,7 @@ answer_item(struct warden *w, uint8_t type, struct asker to, const struct edge_b
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
     size_t at = answer_begin(&b, type, to);
 
-    edge_put_box(&b, r);
+    edge_box_put(&b, r);
     if (type == EDGE_BOX)
         wire_put_cstr(&b, key != NULL ? key : "", EDGE_CREDENTIAL_MAX);
     answer_send(w, to, &b, at, -1);

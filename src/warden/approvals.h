@@ -9,7 +9,7 @@
 #define CLOCHE_WARDEN_APPROVALS_H
 
 #include "gate/gate.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/state_gate.h"
 #include "warden/warden.h"
 

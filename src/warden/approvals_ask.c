@@ -16,7 +16,7 @@ answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v)
     cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
     size_t at = answer_begin(&b, EDGE_GATE, to);
 
-    edge_put_verdict(&b, v);
+    edge_verdict_put(&b, v);
     answer_send(w, to, &b, at, -1);
 }
 
@@ -30,7 +30,7 @@ answer_approval(struct warden *w, struct asker to, const struct edge_approval *r
 
     if (names)
         shown.params = less != NULL ? less : "";
-    edge_put_approval(&b, &shown);
+    edge_approval_put(&b, &shown);
     answer_send(w, to, &b, at, -1);
 }
 
@@ -54,7 +54,7 @@ tell_grant(void *ctx, const struct edge_grant *g)
     cleanup_buf struct buf b = BUF_INIT(4096);
     size_t at = answer_begin(&b, EDGE_GRANT, t->to);
 
-    edge_put_grant(&b, g);
+    edge_grant_put(&b, g);
     answer_send(t->w, t->to, &b, at, -1);
 }
 
@@ -239,7 +239,7 @@ on_decide(void *ctx, const struct frame *f)
     struct approval *a;
     char id[EDGE_ID + 1];
 
-    if (!edge_get_decision(&in, &d))
+    if (!edge_decision_get(&in, &d))
         return -1;
     memcpy(id, d.id, sizeof(id));
     for (a = w->approvals->open; a != NULL; a = a->next)

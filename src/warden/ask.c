@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "warden/approvals.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/record.h"
 
 #define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
@@ -255,7 +255,7 @@ on_create(void *ctx, const struct frame *f)
     bool answered = false;
     struct box *b;
 
-    if (!edge_get_create(&in, &c))
+    if (!edge_create_get(&in, &c))
         return -1;
     r.name = c.name;
     r.labels = c.labels;
@@ -496,7 +496,7 @@ on_op(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || n > EDGE_OP_BYTES || !edge_get_op(&in, &op) || op.kind == OP_CONNECT)
+    if (in.bad || n > EDGE_OP_BYTES || !edge_op_get(&in, &op) || op.kind == OP_CONNECT)
         return -1;
     b = usable(w, id, &err);
     if (b != NULL && b->r.paused)

@@ -177,7 +177,7 @@ new_box(struct warden *w, const struct edge_box *r)
     b->keep_s = EDGE_KEEP_SAME;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
-    b->use = (struct buf)BUF_INIT(EDGE_USAGE_MAX);
+    b->use = (struct buf)BUF_INIT(edge_usage_MOST);
     b->asked_for_us = clock_us();
     b->r = *r;
     b->r.name = strdup(r->name);

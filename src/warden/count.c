@@ -75,7 +75,7 @@ keepers(const struct warden *w, enum stats_family which)
     for (const struct box *x = w->boxes; x != NULL; x = x->next) {
         struct wire_in in = wire_in_of(x->use.p, x->use.n);
         struct edge_usage u;
-        if (x->use.n > 0 && edge_get_usage(&in, &u))
+        if (x->use.n > 0 && edge_usage_get(&in, &u))
             all += which == STAT_PROCESS_RSS ? u.keeper_rss : u.keeper_cpu_us;
     }
     return all;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "warden/stats.h"
 
 #define COUNT_CODES 64      /* codes of failures that are told apart; others are "other" */

@@ -315,7 +315,7 @@ operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err
     json_t *params;
 
     /* of one that cannot be worked with its handler says so */
-    if (b == NULL || b->r.paused || !edge_get_op(&in, &op) || op.kind == OP_CONNECT)
+    if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT)
         return 0;
     tool = tool_of(&op, &params);
     if (deed_make(tool, b->r.id, params, all.p, all.n, out, err) < 0)
@@ -371,7 +371,7 @@ creation(struct wire_in in, struct deed *out, struct err *err)
     struct wire_in all = in;
     struct edge_create c;
 
-    if (!edge_get_create(&in, &c))
+    if (!edge_create_get(&in, &c))
         return 0;
     return deed_make("sandbox_create", "", new_one(&c), all.p, all.n, out, err) < 0 ? -1 : 1;
 }

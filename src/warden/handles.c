@@ -1,7 +1,7 @@
 /* warden/handles.c: the numbers by which a front names its callers (see handles.h) */
 #include <string.h>
 
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/handles.h"
 
 /* Where a new one goes among the places from @first on. */

@@ -61,7 +61,7 @@ hook_tell(struct warden *w, const struct edge_approval *a)
         told.rule = "";         /* the host, as the sandbox's code said it: a parameter too */
     at = frame_begin(&frame, EDGE_HOOK, 0, 0);
     buf_put_u8(&frame, a->state != APPROVAL_PENDING);
-    edge_put_approval(&frame, &told);
+    edge_approval_put(&frame, &told);
     if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_hook, w->hook, &frame, -1) < 0)
         log_say(LEVEL_WARN, "the webhook is not told of approval %s: too much waits for it", a->id);
     else if (packet_queue_waits(&w->to_hook))

@@ -337,7 +337,7 @@ const struct msg_rule keep_rules[] = {
     { EDGE_GONE,       true,  0,    1,     6,   6 + EDGE_DETAIL_MAX, on_gone },
     { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
     { EDGE_CHANGED,    false, 0,    1,     5,   5 + PACKET_ERR_MAX,  life_on_changed },
-    { EDGE_USED,       false, 0,    1,     41,  EDGE_USAGE_MAX,      watch_on_used },
+    { EDGE_USED,       false, 0,    1,     41,  edge_usage_MOST,      watch_on_used },
     { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
     { EDGE_NET_ASK,    false, 0,    1,     27,  26 + EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX, net_on_ask },
     { EDGE_NET_OVER,   false, 0,    1,     4,   4,                   net_on_over },

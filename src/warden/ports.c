@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/record.h"
 
 #define PORTS_EACH  32          /* of one sandbox */
@@ -153,7 +153,7 @@ answer_port(struct warden *w, const struct edge_port *r, const char *capability)
     cleanup_buf struct buf b = BUF_INIT(1024);
     size_t at = answer_begin(&b, EDGE_PORT, w->asker);
 
-    edge_put_port(&b, r);
+    edge_port_put(&b, r);
     wire_put_cstr(&b, capability, EDGE_CAPABILITY);
     answer_send(w, w->asker, &b, at, -1);
     if (b.p != NULL)
@@ -352,7 +352,7 @@ connection(struct warden *w, struct port *p, struct err *err)
     buf_put_be64(&frame, 0);    /* it is not in the record by itself, nor in the transcript */
     wire_put_cstr(&frame, "", EDGE_WHO_MAX);
     wire_put_cstr(&frame, "", EDGE_ID);        /* it ends with the port */
-    edge_put_op(&frame, &op);
+    edge_op_put(&frame, &op);
     if (frame_end(&frame, at) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     answer_port(w, &p->r, "");

@@ -5,7 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "base/array.h"
-#include "warden/edge_run.h"
+#include "proto/edge_run.h"
 #include "warden/record.h"
 
 /* What acts on the command, by the name under which it is recorded. NULL: it only looks. */
@@ -38,12 +38,12 @@ recorded(struct warden *w, const struct frame *f, struct box *b, const struct ed
 static int
 pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct err *err)
 {
-    uint8_t room[EDGE_RUN_ASK_MAX + 5 + EDGE_ID + FRAME_HEADER];
+    uint8_t room[edge_run_ask_MOST + 5 + EDGE_ID + FRAME_HEADER];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     size_t at = frame_begin(&frame, EDGE_RUN_ASK, 0, 0);
 
     wire_put_cstr(&frame, w->who.id, EDGE_ID);
-    edge_put_run_ask(&frame, ask);
+    edge_run_ask_put(&frame, ask);
     return frame_end(&frame, at) < 0 ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
                                      : box_grant(w, b, &frame, err);
 }
@@ -58,7 +58,7 @@ on_run(void *ctx, const struct frame *f)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || !edge_get_run_ask(&in, &ask))
+    if (in.bad || !edge_run_ask_get(&in, &ask))
         return -1;
     b = usable(w, id, &err);
     /* the guest hears nothing meanwhile */
@@ -73,6 +73,6 @@ on_run(void *ctx, const struct frame *f)
 
 const struct msg_rule run_rules[] = {
     /* type          once   flags states min max length                            handler */
-    { EDGE_ASK_RUN,  false, 0,    1,     44, 13 + EDGE_NAME_MAX + EDGE_RUN_ASK_MAX, on_run },
+    { EDGE_ASK_RUN,  false, 0,    1,     44, 13 + EDGE_NAME_MAX + edge_run_ask_MOST, on_run },
 };
 const size_t run_n_rules = ARRAY_LEN(run_rules);

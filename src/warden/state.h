@@ -10,7 +10,7 @@
 
 #include "audit/chain.h"
 #include "base/err.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest of each caller */
 #define STATE_EVENTS_MAX  10000     /* events, likewise */

@@ -6,7 +6,7 @@
 #define CLOCHE_WARDEN_STATE_GATE_H
 
 #include "base/sha256.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/state.h"
 
 #define STATE_APPROVALS_MAX 1000    /* records of decided ones that are kept, the newest of each caller */

@@ -13,7 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/record.h"
 
 bool
@@ -195,7 +195,7 @@ answer_token(struct warden *w, const struct edge_token *r, const char *text)
     cleanup_buf struct buf b = BUF_INIT(1024);
     size_t at = answer_begin(&b, EDGE_TOKEN, w->asker);
 
-    edge_put_token(&b, r);
+    edge_token_put(&b, r);
     wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
     answer_send(w, w->asker, &b, at, -1);
     if (b.p != NULL)

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/record.h"
 
 #define VOLUMES_MAX   1024
@@ -336,7 +336,7 @@ tell(struct warden *w, const struct volume *v)
 
     if (user != NULL)
         memcpy(r.box, user->r.id, sizeof(r.box));
-    edge_put_volume(&b, &r);
+    edge_volume_put(&b, &r);
     answer_send(w, w->asker, &b, at, -1);
 }
 

@@ -15,7 +15,7 @@
 #include "base/mask.h"
 #include "base/sha256.h"
 #include "warden/count.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "warden/epoch.h"
 #include "warden/handles.h"
 #include "warden/latest.h"

@@ -54,7 +54,7 @@ tell_usage(struct warden *w, const struct usage_asked *a)
     uint32_t n = 0;
 
     for (const struct box *x = w->boxes; x != NULL; x = x->next) {
-        cleanup_buf struct buf b = BUF_INIT(EDGE_USAGE_MAX + 256);
+        cleanup_buf struct buf b = BUF_INIT(edge_usage_MOST + 256);
         size_t at;
         if (x->use.n == 0 || !who_reaches(&a->who, &x->r) || (a->id[0] != '\0' && strcmp(a->id, x->r.id) != 0))
             continue;
@@ -198,7 +198,7 @@ watch_on_used(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_usage u;
 
-    if (!edge_get_usage(&in, &u) || !wire_done(&in) || !keep_answers(&b->asked.uses))
+    if (!edge_usage_get(&in, &u) || !keep_answers(&b->asked.uses))
         return -1;
     b->use_asked_ms = 0;
     b->use_ms = clock_ms();
@@ -216,7 +216,7 @@ watch_on_op_result(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct edge_op_result r;
 
-    if (!edge_get_op_result(&in, &r) || !wire_done(&in) || !keep_answers(&w->heard->asked.results))
+    if (!edge_op_result_get(&in, &r) || !keep_answers(&w->heard->asked.results))
         return -1;
     count_op(&w->counts, &r);
     return 0;
@@ -230,7 +230,7 @@ tell_event(struct warden *w, struct asker to, const struct edge_event *event)
     cleanup_buf struct buf b = BUF_INIT(8192);
     size_t at = answer_begin(&b, EDGE_EVENT, to);
 
-    edge_put_event(&b, event);
+    edge_event_put(&b, event);
     answer_send(w, to, &b, at, -1);
 }
 

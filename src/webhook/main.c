@@ -34,7 +34,7 @@ on_hook(void *ctx, const struct frame *f)
     uint8_t decided = wire_u8(&in);
     struct edge_approval a;
 
-    if (decided > 1 || !edge_get_approval(&in, &a) || !wire_done(&in))
+    if (decided > 1 || !edge_approval_get(&in, &a))
         return -1;
     webhook_put(w->h, &a, decided != 0 ? "approval.decided" : "approval.requested");
     return 0;

@@ -18,7 +18,7 @@
 #include "egress/resolve.h"
 #include "egress/tls_end.h"
 #include "match/hook_url.h"
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 
 #define WEBHOOK_TRIES     5     /* after 1, 4, 16, 64 seconds */
 #define WEBHOOK_QUEUE     64    /* events; the oldest gives way */

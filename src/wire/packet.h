@@ -25,6 +25,7 @@ const uint8_t *packet_get_bytes(struct wire_in *in, size_t max, size_t *n);
 
 /* An error, in the one form that it has between processes: be8 kind, be32 errno, three texts. It is the rest of a
  * message. packet_get_err() fills @out whole, or refuses: false. */
+#define PACKET_ERR_MIN (1 + 4 + 3 * (4 + 1))
 #define PACKET_ERR_MAX (1 + 4 + 3 * (4 + 1) + ERR_CODE_MAX + ERR_MSG_MAX + ERR_HINT_MAX)
 int packet_put_err(struct buf *b, const struct err *err);
 bool packet_get_err(struct wire_in *in, struct err *out);

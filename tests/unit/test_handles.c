@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "warden/edge_gate.h"
+#include "proto/edge_gate.h"
 #include "warden/handles.h"
 
 static struct handles all;

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "front/preview_rules.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define N(a) ARRAY_LEN(a)
 #define CAP "0123456789abcdef0123456789abcdef01234567"
@@ -138,9 +138,9 @@ operations(void **state)
 
         op.offset = rows[i].port;
         op.path = rows[i].path;
-        assert_int_equal(edge_put_op(&b, &op), 0);
+        assert_int_equal(edge_op_put(&b, &op), 0);
         in = wire_in_of(b.p, b.n);
-        assert_true(edge_get_op(&in, &back) == rows[i].well);
+        assert_true(edge_op_get(&in, &back) == rows[i].well);
         buf_free(&b);
     }
     assert_true(edge_is_capability(CAP));

@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "base/array.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 
 #define HOUR_MS 3600000ULL
 
@@ -99,20 +99,17 @@ on_the_wire(void **state)
     struct wire_in in;
 
     (void)state;
-    assert_int_equal(edge_put_recovery(&b, &r), 0);
+    assert_int_equal(edge_recovery_put(&b, &r), 0);
     in = wire_in_of(b.p, b.n);
-    edge_get_recovery(&in, &back);
-    assert_true(wire_done(&in) && back.after_s == 30 && back.tries == 3 && back.window_s == 3600 && back.used == 2 &&
+    assert_true(edge_recovery_get(&in, &back) && back.after_s == 30 && back.tries == 3 && back.window_s == 3600 && back.used == 2 &&
                 back.given_up && back.began_ms == r.began_ms && back.next_ms == r.next_ms);
     for (size_t n = 0; n < b.n; n++) {
         in = wire_in_of(b.p, n);
-        edge_get_recovery(&in, &back);
-        assert_false(wire_done(&in));
+        assert_false(edge_recovery_get(&in, &back));
     }
     b.p[16] = 2;                /* neither yes nor no */
     in = wire_in_of(b.p, b.n);
-    edge_get_recovery(&in, &back);
-    assert_false(wire_done(&in));
+    assert_false(edge_recovery_get(&in, &back));
     buf_free(&b);
 }
 

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "keeper/run_log.h"
-#include "warden/edge_run.h"
+#include "proto/edge_run.h"
 
 /* The byte of a stream at a position, so that what is read shows where it was. */
 static uint8_t
@@ -136,16 +136,16 @@ questions(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        uint8_t room[EDGE_RUN_ASK_MAX];
+        uint8_t room[edge_run_ask_MOST];
         struct buf b = BUF_INIT_IN(room, sizeof(room));
         struct edge_run_ask back;
         struct wire_in in;
-        assert_int_equal(edge_put_run_ask(&b, &rows[i].ask), 0);
+        assert_int_equal(edge_run_ask_put(&b, &rows[i].ask), 0);
         in = wire_in_of(b.p, b.n);
-        assert_int_equal(edge_get_run_ask(&in, &back), rows[i].well);
+        assert_int_equal(edge_run_ask_get(&in, &back), rows[i].well);
         for (size_t n = 0; n < b.n; n++) {
             in = wire_in_of(b.p, n);
-            assert_false(edge_get_run_ask(&in, &back));
+            assert_false(edge_run_ask_get(&in, &back));
         }
     }
 }
@@ -156,24 +156,24 @@ records(void **state)
     const struct edge_run run = { .number = 7, .state = RUN_ENDED | RUN_TERMINAL, .flags = EDGE_SIGNALED, .code = 9,
                                   .begun_ms = 1, .ended_ms = 2, .ms = 1, .bytes = { 10, 20 }, .gone = { 10, 0 },
                                   .name = "sh" };
-    uint8_t room[EDGE_RUN_MAX];
+    uint8_t room[edge_run_MOST];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
     struct edge_run back;
     struct wire_in in;
 
     (void)state;
-    assert_int_equal(edge_put_run(&b, &run), 0);
+    assert_int_equal(edge_run_put(&b, &run), 0);
     in = wire_in_of(b.p, b.n);
-    assert_true(edge_get_run(&in, &back));
+    assert_true(edge_run_get(&in, &back));
     assert_true(back.number == 7 && back.code == 9 && back.bytes[1] == 20 && back.gone[0] == 10);
     assert_string_equal(back.name, "sh");
     for (size_t n = 0; n < b.n; n++) {
         in = wire_in_of(b.p, n);
-        assert_false(edge_get_run(&in, &back));
+        assert_false(edge_run_get(&in, &back));
     }
     b.p[8] = 0;             /* one that runs has no end */
     in = wire_in_of(b.p, b.n);
-    assert_false(edge_get_run(&in, &back));
+    assert_false(edge_run_get(&in, &back));
 }
 
 int

@@ -16,7 +16,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "warden/edge.h"
+#include "proto/edge.h"
 #include "warden/state_gate.h"
 #include "warden/state_priv.h"
 #include "warden/warden.h"
@@ -91,19 +91,19 @@ tokens(void **state)
     struct wire_in in;
 
     (void)state;
-    assert_int_equal(edge_put_token(&b, &token), 0);
+    assert_int_equal(edge_token_put(&b, &token), 0);
     in = wire_in_of(b.p, b.n);
-    assert_true(edge_get_token(&in, &back) && wire_done(&in));
+    assert_true(edge_token_get(&in, &back));
     assert_string_equal(back.id, token.id);
     assert_true(back.role == EDGE_AUDITOR && back.created_ms == 5 && back.expires_ms == 7);
     for (size_t n = 0; n < b.n; n++) {
         in = wire_in_of(b.p, n);
-        assert_false(edge_get_token(&in, &back));
+        assert_false(edge_token_get(&in, &back));
     }
     for (unsigned role = 0; role < 8; role++) {
         b.p[37] = (uint8_t)role;    /* behind the id */
         in = wire_in_of(b.p, b.n);
-        assert_int_equal(edge_get_token(&in, &back), role > EDGE_NOBODY && role < EDGE_KEY);
+        assert_int_equal(edge_token_get(&in, &back), role > EDGE_NOBODY && role < EDGE_KEY);
     }
 }
 
@@ -117,22 +117,22 @@ operations(void **state)
     struct wire_in in;
 
     (void)state;
-    assert_int_equal(edge_put_op(&b, &op), 0);
+    assert_int_equal(edge_op_put(&b, &op), 0);
     in = wire_in_of(b.p, b.n);
-    assert_true(edge_get_op(&in, &back));
+    assert_true(edge_op_get(&in, &back));
     assert_true(back.kind == OP_EXEC && back.n_argv == 2 && back.timeout_ms == 5 && back.argv[2] == NULL);
     assert_string_equal(back.env[0], "A=b");
     /* whatever is cut off or changed in its fixed part is no other operation */
     for (size_t n = 0; n < b.n; n++) {
         in = wire_in_of(b.p, n);
-        assert_false(edge_get_op(&in, &back));
+        assert_false(edge_op_get(&in, &back));
     }
     b.p[0] = OP_KINDS;
     in = wire_in_of(b.p, b.n);
-    assert_false(edge_get_op(&in, &back));
+    assert_false(edge_op_get(&in, &back));
     b.p[0] = OP_READ;           /* has no words */
     in = wire_in_of(b.p, b.n);
-    assert_false(edge_get_op(&in, &back));
+    assert_false(edge_op_get(&in, &back));
 }
 
 static void
@@ -157,9 +157,9 @@ flags_of_operations(void **state)
         struct wire_in in;
         op = (struct edge_op){ .kind = rows[i].kind, .flags = rows[i].flags, .rows = rows[i].rows,
                                .cols = rows[i].cols, .path = "f", .n_argv = rows[i].kind == OP_EXEC, .argv = { "a" } };
-        assert_int_equal(edge_put_op(&b, &op), 0);
+        assert_int_equal(edge_op_put(&b, &op), 0);
         in = wire_in_of(b.p, b.n);
-        if (edge_get_op(&in, &back) != rows[i].well)
+        if (edge_op_get(&in, &back) != rows[i].well)
             fail_msg("row %zu", i);
     }
 }

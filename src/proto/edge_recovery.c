@@ -1,5 +1,5 @@
-/* warden/edge_recovery.c: recovery by itself, as it is said and as it is counted (see edge.h) */
-#include "warden/edge.h"
+/* proto/edge_recovery.c: recovery by itself, as it is said and as it is counted (see edge.h) */
+#include "proto/edge.h"
 
 bool
 edge_recovery_well(const struct edge_recovery *r)
@@ -8,35 +8,6 @@ edge_recovery_well(const struct edge_recovery *r)
 
     return after && r->tries <= EDGE_RECOVER_TRIES &&
            (r->window_s == 0 || (r->window_s >= EDGE_RECOVER_WINDOW_MIN && r->window_s <= EDGE_RECOVER_WINDOW));
-}
-
-int
-edge_put_recovery(struct buf *b, const struct edge_recovery *r)
-{
-    buf_put_be32(b, r->after_s);
-    buf_put_be32(b, r->tries);
-    buf_put_be32(b, r->window_s);
-    buf_put_be32(b, r->used);
-    buf_put_u8(b, r->given_up);
-    buf_put_be64(b, r->began_ms);
-    return buf_put_be64(b, r->next_ms);
-}
-
-void
-edge_get_recovery(struct wire_in *in, struct edge_recovery *r)
-{
-    uint8_t given_up;
-
-    r->after_s = wire_be32(in);
-    r->tries = wire_be32(in);
-    r->window_s = wire_be32(in);
-    r->used = wire_be32(in);
-    given_up = wire_u8(in);
-    r->began_ms = wire_be64(in);
-    r->next_ms = wire_be64(in);
-    r->given_up = given_up != 0;
-    if (given_up > 1)
-        in->bad = true;
 }
 
 bool

@@ -1,4 +1,4 @@
-/* warden/edge.h: what is said between the processes of `cloche serve`
+/* proto/edge.h: what is said between the processes of `cloche serve`
  *
  * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
  * the end that listens:
@@ -18,16 +18,15 @@
  * Text that is kept for clients (labels, facts about a sandbox) travels as lines "\nNAME=VALUE\n...\n", so that nobody
  * but the front has to read JSON. Decoded strings are borrowed from the message.
  */
-#ifndef CLOCHE_WARDEN_EDGE_H
-#define CLOCHE_WARDEN_EDGE_H
+#ifndef CLOCHE_PROTO_EDGE_H
+#define CLOCHE_PROTO_EDGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/sha256.h"
-#include "wire/packet.h"
+#include "proto/field.h"
 
 #define EDGE_ID          32                 /* hexadecimal digits: 128 random bits */
 #define EDGE_NAME_MAX    63                 /* of a sandbox */
@@ -316,20 +315,18 @@ bool box_state_parse(const char *name, enum box_state *out);
 #define EDGE_RECOVER_TRIES  20U             /* at most */
 #define EDGE_RECOVER_WINDOW_MIN 60U         /* seconds */
 #define EDGE_RECOVER_WINDOW (30U * 24 * 3600)
-struct edge_recovery {
-    uint32_t after_s;       /* degraded for so long; 0: not by itself. CREATE: 0, as of the next two, the daemon's */
-    uint32_t tries;         /* within @window_s, from 1 */
-    uint32_t window_s;      /* from the first of them on */
-    /* what came of it; all 0 in CREATE */
-    uint32_t used;          /* of @tries, in the last window */
-    bool given_up;          /* all were: it stays as it is */
-    uint64_t began_ms;      /* when that window began, since 1970; 0 there was none */
-    uint64_t next_ms;       /* when the next one is due; 0 none is */
-};
+#define EDGE_RECOVERY_FIELDS(F) \
+    F(U32, after_s)         /* degraded for so long; 0: not by itself. CREATE: 0, as of the next two, the daemon's */ \
+    F(U32, tries)           /* within @window_s, from 1 */ \
+    F(U32, window_s)        /* from the first of them on */ \
+    /* what came of it; all 0 in CREATE */ \
+    F(U32, used)            /* of @tries, in the last window */ \
+    F(BOOL, given_up)       /* all were: it stays as it is */ \
+    F(U64, began_ms)        /* when that window began, since 1970; 0 there was none */ \
+    F(U64, next_ms)         /* when the next one is due; 0 none is */
+PROTO_STRUCT(edge_recovery, EDGE_RECOVERY_FIELDS);
 /* The first three of CREATE are in their ranges, or not said. */
 bool edge_recovery_well(const struct edge_recovery *r);
-int edge_put_recovery(struct buf *b, const struct edge_recovery *r);
-void edge_get_recovery(struct wire_in *in, struct edge_recovery *r);
 /* The daemon's own (EDGE_LIMITS): the first three. */
 bool edge_get_recovery_plan(struct wire_in *in, struct edge_recovery *r);
 /* How many of its tries count when the window began @age_ms ago. */
@@ -338,48 +335,11 @@ uint32_t recovery_used(const struct edge_recovery *r, uint64_t age_ms);
  * of a window, at most as long as that (or @after_s). 0: there is none left. */
 uint32_t recovery_wait_s(const struct edge_recovery *r, uint64_t age_ms, bool gone);
 
-/* One sandbox, as it is told. */
-struct edge_box {
-    char id[EDGE_ID + 1];
-    enum box_state state;
-    bool paused, is_default;
-    uint8_t bounds;                                         /* EDGE_BOUNDED ...; not told to fronts */
-    uint64_t created_ms, started_ms, ended_ms, used_ms;     /* since 1970; 0 not yet */
-    uint32_t idle_s, life_s;                                /* 0: no such limit */
-    struct edge_recovery recovery;
-    char volume[EDGE_ID + 1];                               /* that it has as its workspace; "" none */
-    char owner[EDGE_ID + 1];                                /* the token that made it; "": the daemon's owner */
-    char key[65];                                           /* SHA-256 of its key, "" none; never told */
-    const char *name, *labels, *policy, *facts, *detail;    /* never NULL */
-    const char *workspace;                                  /* the key that its caller gave; "" none. Never NULL */
-    const char *print;                                      /* what it is, in lines: "" not known. Never told */
-    const char *how;                                        /* lines, of an answer to REATTACH alone; "" else:
-                                                             * reattached=yes or no, replaced=ID, differs=NAME,... */
-};
-
-/* What a sandbox is to be. Texts "" where there is nothing to say. */
-struct edge_create {
-    uint8_t flags;
-    uint32_t idle_s, life_s;                /* 0: as the daemon has it */
-    struct edge_recovery recovery;
-    const char *name, *labels, *policy, *workspace;
-    const char *volume;                     /* the name of the volume that is its workspace; "" none */
-    uint32_t keep_s;                        /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */
-    const uint8_t *key, *body;              /* EDGE_HASH bytes: of the caller's idempotency key and of what it sent
-                                             * with it; NULL: it has none */
-};
-
-#define EDGE_KEEP_SAME  UINT32_MAX
-#define EDGE_KEEP_USUAL (7U * 24 * 3600)
-int edge_put_create(struct buf *b, const struct edge_create *create);
-bool edge_get_create(struct wire_in *in, struct edge_create *create);
-/* "ID" or "ID-CREATED" (milliseconds since 1970, decimal): @id, and @created_ms or 0. */
-bool edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms);
-
-int edge_put_box(struct buf *b, const struct edge_box *box);
-bool edge_get_box(struct wire_in *in, struct edge_box *box);
-/* 32 lower case hexadecimal digits and nothing else */
+/* 32 lower case hexadecimal digits and nothing else; or "" */
 bool edge_is_id(const char *text);
+bool edge_maybe_id(const char *text);
+#define PROTO_ID(take, name) PROTO_COPY(take, name, EDGE_ID, edge_is_id)
+#define PROTO_MAYBE_ID(take, name) PROTO_COPY(take, name, EDGE_ID, edge_maybe_id)
 int edge_put_id(struct buf *b, const char *id);     /* or "" */
 bool edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe);    /* @maybe: "" too */
 /* Which of names[from..n) that is. */
@@ -389,42 +349,89 @@ bool edge_word(const char *const *names, int from, int n, const char *name, int 
 bool edge_labels_well(const char *labels);
 /* at most EDGE_WORKSPACE_MAX bytes without control characters */
 bool edge_workspace_well(const char *key);
-/* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX */
+/* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX; or "" */
 bool edge_name_well(const char *name);
+bool edge_maybe_name(const char *name);
+
+/* One sandbox, as it is told. */
+#define EDGE_BOX_FIELDS(F) \
+    F(ID, id) \
+    F(ENUM, box_state, state, 0, BOX_STATES - 1) \
+    F(BOOL, paused) \
+    F(BOOL, is_default) \
+    F(U64, created_ms)                      /* since 1970; 0 not yet, as of the next three */ \
+    F(U64, started_ms) \
+    F(U64, ended_ms) \
+    F(U64, used_ms) \
+    F(U32, idle_s)                          /* 0: no such limit; so too @life_s */ \
+    F(U32, life_s) \
+    F(STRUCT_IN, edge_recovery, recovery) \
+    F(MAYBE_ID, owner)                      /* the token that made it; "": the daemon's owner */ \
+    F(TEXT, name, EDGE_NAME_MAX) \
+    F(TEXT_IF, labels, EDGE_LABELS_MAX, edge_labels_well) \
+    F(TEXT, policy, EDGE_POLICY_MAX) \
+    F(TEXT, facts, EDGE_FACTS_MAX) \
+    F(TEXT, detail, EDGE_DETAIL_MAX) \
+    F(TEXT_IF, workspace, EDGE_WORKSPACE_MAX, edge_workspace_well)  /* the key that its caller gave; "" none */ \
+    F(MAYBE_ID, volume)                     /* that it has as its workspace; "" none */ \
+    /* lines, of an answer to REATTACH alone; "" else: reattached=yes or no, replaced=ID, differs=NAME,... */ \
+    F(TEXT_IF, how, EDGE_HOW_MAX, edge_labels_well) \
+    F(UNSAID, uint8_t bounds, bounds)       /* EDGE_BOUNDED ... */ \
+    F(UNSAID, char key[65], key)            /* SHA-256 of its key, "" none */ \
+    F(BLANK, print)                         /* what it is, in lines: "" not known */
+PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);
+
+/* What a sandbox is to be. Texts "" where there is nothing to say. */
+#define EDGE_CREATE_FIELDS(F) \
+    F(FLAGS, flags, EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING) \
+    F(U32, idle_s)                          /* 0: as the daemon has it; so too @life_s */ \
+    F(U32, life_s) \
+    F(STRUCT_IN, edge_recovery, recovery) \
+    F(TEXT, name, EDGE_NAME_MAX) \
+    F(TEXT_IF, labels, EDGE_LABELS_MAX, edge_labels_well) \
+    F(TEXT, policy, EDGE_POLICY_MAX) \
+    F(TEXT_IF, workspace, EDGE_WORKSPACE_MAX, edge_workspace_well) \
+    F(TEXT_IF, volume, EDGE_WORKSPACE_MAX, edge_workspace_well)     /* the name of its workspace; "" none */ \
+    F(U32, keep_s)                          /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */ \
+    F(MAYBE, key, EDGE_HASH)                /* of the caller's idempotency key, and of what it sent with it; */ \
+    F(MAYBE, body, EDGE_HASH)               /* NULL: it has none */
+PROTO_STRUCT(edge_create, EDGE_CREATE_FIELDS);
+
+#define EDGE_KEEP_SAME  UINT32_MAX
+#define EDGE_KEEP_USUAL (7U * 24 * 3600)
+/* "ID" or "ID-CREATED" (milliseconds since 1970, decimal): @id, and @created_ms or 0. */
+bool edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms);
 
 /* A durable workspace. Its name is its owner's, as a workspace's key is well. */
-struct edge_volume {
-    char id[EDGE_ID + 1], owner[EDGE_ID + 1];
-    char box[EDGE_ID + 1];          /* the sandbox that has it; "" none */
-    uint64_t created_ms;
-    uint64_t unused_ms;             /* for how long none has had it */
-    uint32_t keep_s;                /* it is removed when that is so long; 0 never */
-    const char *name;
-};
-int edge_put_volume(struct buf *b, const struct edge_volume *v);
-bool edge_get_volume(struct wire_in *in, struct edge_volume *v);
+#define EDGE_VOLUME_FIELDS(F) \
+    F(ID, id) \
+    F(MAYBE_ID, owner) \
+    F(MAYBE_ID, box)        /* the sandbox that has it; "" none */ \
+    F(U64, created_ms) \
+    F(U64, unused_ms)       /* for how long none has had it */ \
+    F(U32, keep_s)          /* it is removed when that is so long; 0 never */ \
+    F(TEXT_IF, name, EDGE_WORKSPACE_MAX, edge_volume_name_well)
+PROTO_STRUCT(edge_volume, EDGE_VOLUME_FIELDS);
 
-struct edge_event {
-    uint64_t number, at_ms;
-    const char *id, *type, *detail;
-};
-
-int edge_put_event(struct buf *b, const struct edge_event *event);
-bool edge_get_event(struct wire_in *in, struct edge_event *event);
+#define EDGE_EVENT_FIELDS(F) \
+    F(U64, number) \
+    F(U64, at_ms) \
+    F(TEXT, id, EDGE_ID) \
+    F(TEXT, type, ERR_CODE_MAX) \
+    F(TEXT, detail, EDGE_DETAIL_MAX)
+PROTO_STRUCT(edge_event, EDGE_EVENT_FIELDS);
 
 #define TOKEN_LIVES_MAX (10UL * 365 * 24 * 3600)    /* seconds */
 enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
 
 /* A credential of a role, without what it is. LIST: items of it, then END; otherwise one that ends the answer. */
-struct edge_token {
-    char id[EDGE_ID + 1];
-    enum edge_role role;        /* neither NOBODY nor KEY */
-    uint64_t created_ms, expires_ms;    /* since 1970; 0 never */
-    char name[EDGE_NAME_MAX + 1];       /* for people; "" or edge_name_well() */
-};
-
-int edge_put_token(struct buf *b, const struct edge_token *token);
-bool edge_get_token(struct wire_in *in, struct edge_token *token);
+#define EDGE_TOKEN_FIELDS(F) \
+    F(ID, id) \
+    F(ENUM, edge_role, role, EDGE_NOBODY + 1, EDGE_KEY - 1) \
+    F(U64, created_ms) \
+    F(U64, expires_ms)      /* since 1970; 0 never */ \
+    F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
+PROTO_STRUCT(edge_token, EDGE_TOKEN_FIELDS);
 
 /* CONNECT is the warden's own: a front that asks for one is none of ours. */
 enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH,
@@ -443,89 +450,82 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
  * nobody has seen the end, and @sha256 is random: no other question is the same. */
 #define EDGE_SEEN_MAX (1024 * 1024)
 #define EDGE_HEAD_MAX 256
-struct edge_content {
-    bool whole;                 /* all of it was seen */
-    uint64_t size;              /* of what was seen */
-    uint8_t sha256[SHA256_SIZE];
-    const uint8_t *head;        /* its first bytes */
-    size_t n_head;
-};
+#define EDGE_CONTENT_FIELDS(F) \
+    F(BOOL, whole)              /* all of it was seen */ \
+    F(U64, size)                /* of what was seen */ \
+    F(RAW, sha256, SHA256_SIZE) \
+    F(BYTES, head, EDGE_HEAD_MAX)   /* its first bytes */
+PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
 
-struct edge_op {
-    enum op_kind kind;
-    uint8_t flags;
-    uint32_t mode;              /* WRITE, MKDIR; 0: the usual */
-    uint16_t rows, cols;        /* with PTY, from 1 */
-    uint64_t timeout_ms;        /* EXEC; 0: the policy's */
-    uint64_t offset, length;    /* READ; length 0: to the end. CONNECT: @offset is the port */
-    const char *path;           /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was
-                                 * exposed */
-    size_t n_argv, n_env;
-    const char *argv[EDGE_WORDS_MAX + 1];       /* EXEC; NULL at the end */
-    const char *env[EDGE_WORDS_MAX + 1];        /* NAME=VALUE */
-    struct edge_content content;                /* WRITE */
-};
+/* No flag of another kind; EXEC has at least one word, which is not empty, and well-formed variables. */
+#define EDGE_OP_FIELDS(F) \
+    F(ENUM, op_kind, kind, 1, OP_KINDS - 1) \
+    F(U8, flags) \
+    F(U32_IN, mode, 0, 07777)   /* WRITE, MKDIR; 0: the usual */ \
+    F(U16, rows)                /* with PTY, from 1; so too @cols */ \
+    F(U16, cols) \
+    F(U64, timeout_ms)          /* EXEC; 0: the policy's */ \
+    F(U64, offset)              /* READ. CONNECT: the port */ \
+    F(U64, length)              /* READ; 0: to the end */ \
+    F(TEXT, path, EDGE_PATH_MAX)    /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was
+                                     * exposed */ \
+    F(WORDS, argv, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES)    /* EXEC */ \
+    F(WORDS, env, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES)     /* NAME=VALUE */ \
+    F(STRUCT_IF, edge_content, content, op_writes)                      /* WRITE */
+PROTO_STRUCT(edge_op, EDGE_OP_FIELDS);
 
 const char *op_name(enum op_kind kind);
-int edge_put_op(struct buf *b, const struct edge_op *op);
-/* Every value in its range, no flag of another kind; EXEC has at least one word, which is not empty, and well-formed
- * variables. */
-bool edge_get_op(struct wire_in *in, struct edge_op *op);
-
-/* A port of a sandbox that was exposed (edge_port.c). Whoever has its capability can connect to it. */
+/* A port of a sandbox that was exposed. Whoever has its capability can connect to it. */
 #define EDGE_CAPABILITY 40      /* lower case hexadecimal digits: 160 random bits, and a label of a host's name */
-struct edge_port {
-    char id[EDGE_ID + 1], box[EDGE_ID + 1];
-    uint16_t port;                              /* from 1 */
-    uint64_t created_ms, expires_ms;            /* since 1970; 0: as long as the sandbox lives */
-    uint64_t connections;                       /* so far */
-    char name[EDGE_NAME_MAX + 1];               /* for people; "" or edge_name_well() */
-};
-int edge_put_port(struct buf *b, const struct edge_port *p);
-bool edge_get_port(struct wire_in *in, struct edge_port *p);
+#define EDGE_PORT_FIELDS(F) \
+    F(ID, id) \
+    F(ID, box) \
+    F(U16_IN, port, 1, UINT16_MAX) \
+    F(U64, created_ms) \
+    F(U64, expires_ms)          /* since 1970; 0: as long as the sandbox lives */ \
+    F(U64, connections)         /* so far */ \
+    F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
+PROTO_STRUCT(edge_port, EDGE_PORT_FIELDS);
 bool edge_is_capability(const char *text);
 
-/* What a sandbox uses, as its keeper knows it (edge_watch.c). */
+/* What a sandbox uses, as its keeper knows it. */
 #define EDGE_RUNNING_MAX  8     /* commands that are named */
 #define EDGE_RUNNING_NAME 63    /* bytes of each */
-#define EDGE_USAGE_MAX    (64 + EDGE_RUNNING_MAX * (EDGE_RUNNING_NAME + 5))
-struct edge_usage {
-    uint64_t memory, cpu_us;                    /* of the sandbox; 0 not known */
-    uint64_t keeper_rss, keeper_cpu_us;         /* of its keeper */
-    uint32_t pids, ops;                         /* processes, 0 not known; operations that run */
-    size_t n_running;
-    const char *running[EDGE_RUNNING_MAX];      /* first words of commands that run */
-};
-int edge_put_usage(struct buf *b, const struct edge_usage *u);
-bool edge_get_usage(struct wire_in *in, struct edge_usage *u);
+#define EDGE_USAGE_FIELDS(F) \
+    F(U64, memory)              /* of the sandbox; 0 not known, as of the next one */ \
+    F(U64, cpu_us) \
+    F(U64, keeper_rss)          /* of its keeper */ \
+    F(U64, keeper_cpu_us) \
+    F(U32, pids)                /* processes, 0 not known */ \
+    F(U32, ops)                 /* operations that run */ \
+    F(WORDS, running, 1, EDGE_RUNNING_MAX, EDGE_RUNNING_NAME, EDGE_RUNNING_MAX * (EDGE_RUNNING_NAME + 5)) \
+                                /* first words of commands that run */
+PROTO_STRUCT(edge_usage, EDGE_USAGE_FIELDS);
 
-/* What a WATCH says, until FAILED (edge_watch.c). The first is NONE with the directory, relative to the workspace; the
+/* What a WATCH says, until FAILED. The first is NONE with the directory, relative to the workspace; the
  * paths of all others are relative to that, so that what waits is no more than the sandbox said. */
 enum edge_change_kind {
     EDGE_CHANGE_NONE,           /* nothing: it is there still */
     EDGE_CHANGE_WATCHING, EDGE_CHANGE_CREATED, EDGE_CHANGE_MODIFIED, EDGE_CHANGE_DELETED, EDGE_CHANGE_RENAMED,
     EDGE_CHANGE_UNWATCHED, EDGE_CHANGE_OVERFLOW, EDGE_CHANGE_KINDS
 };
-#define EDGE_CHANGE_MAX  (2 + 2 * (EDGE_PATH_MAX + 5))
-struct edge_change {
-    enum edge_change_kind kind;
-    bool directory;
-    const char *path;           /* "" of WATCHING and OVERFLOW, and of NONE but the first */
-    const char *from;           /* RENAMED: what it was before; "" otherwise */
-};
-int edge_put_change(struct buf *b, const struct edge_change *c);
-bool edge_get_change(struct wire_in *in, struct edge_change *c);
+#define EDGE_CHANGE_FIELDS(F) \
+    F(ENUM, edge_change_kind, kind, 0, EDGE_CHANGE_KINDS - 1) \
+    F(BOOL, directory) \
+    F(TEXT, path, EDGE_PATH_MAX)    /* "" of WATCHING and OVERFLOW, and of NONE but the first */ \
+    F(TEXT, from, EDGE_PATH_MAX)    /* RENAMED: what it was before; "" otherwise */
+PROTO_STRUCT(edge_change, EDGE_CHANGE_FIELDS);
 
 /* How an operation ended. */
 enum op_end { RESULT_OK, RESULT_NONZERO, RESULT_SIGNALED, RESULT_TIMED_OUT, RESULT_FAILED, RESULT_CANCELED,
                  RESULT_REFUSED, RESULTS };
 const char *op_end_name(enum op_end result);
-struct edge_op_result {
-    enum op_kind kind;
-    enum op_end result;
-    uint64_t us, in, out;                       /* time; bytes into the sandbox and out of it */
-};
-int edge_put_op_result(struct buf *b, const struct edge_op_result *r);
-bool edge_get_op_result(struct wire_in *in, struct edge_op_result *r);
+#define EDGE_OP_RESULT_FIELDS(F) \
+    F(ENUM, op_kind, kind, 1, OP_KINDS - 1) \
+    F(ENUM, op_end, result, 0, RESULTS - 1) \
+    F(U64, us)                  /* time; */ \
+    F(U64, in)                  /* bytes into the sandbox */ \
+    F(U64, out)                 /* and out of it */
+PROTO_STRUCT(edge_op_result, EDGE_OP_RESULT_FIELDS);
 
 #endif

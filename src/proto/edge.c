@@ -1,0 +1,290 @@
+/* proto/edge.c: see edge.h */
+#include "proto/edge.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+static const char *const states[BOX_STATES] = {
+    [BOX_UNINITIALIZED] = "uninitialized", [BOX_INITIALIZING] = "initializing", [BOX_READY] = "ready",
+    [BOX_DEGRADED] = "degraded", [BOX_STOPPING] = "stopping", [BOX_STOPPED] = "stopped",
+    [BOX_RECOVERING] = "recovering",
+};
+
+bool
+edge_word(const char *const *names, int from, int n, const char *name, int *out)
+{
+    for (int i = from; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *
+box_state_name(enum box_state state)
+{
+    return states[state];
+}
+
+bool
+box_state_parse(const char *name, enum box_state *out)
+{
+    int i;
+
+    if (!edge_word(states, 0, BOX_STATES, name, &i))
+        return false;
+    *out = (enum box_state)i;
+    return true;
+}
+
+#define HEX "0123456789abcdef"
+
+bool
+edge_is_id(const char *text)
+{
+    return strspn(text, HEX) == EDGE_ID && text[EDGE_ID] == '\0';
+}
+
+bool
+edge_maybe_id(const char *text)
+{
+    return text[0] == '\0' || edge_is_id(text);
+}
+
+bool
+edge_is_capability(const char *text)
+{
+    return strspn(text, HEX) == EDGE_CAPABILITY && text[EDGE_CAPABILITY] == '\0';
+}
+
+int
+edge_put_id(struct buf *b, const char *id)
+{
+    return wire_put_cstr(b, id, EDGE_ID);
+}
+
+bool
+edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe)
+{
+    const char *id = wire_cstr(in, EDGE_ID, NULL);
+
+    if (in->bad || !(edge_is_id(id) || (maybe && id[0] == '\0')))
+        return false;
+    memcpy(out, id, strlen(id) + 1);
+    return true;
+}
+
+static const char *const roles[EDGE_ROLES] = {
+    [EDGE_NOBODY] = "nobody", [EDGE_OPERATOR] = "operator", [EDGE_AGENT] = "agent", [EDGE_APPROVER] = "approver",
+    [EDGE_AUDITOR] = "auditor", [EDGE_KEY] = "key",
+};
+
+const char *
+edge_role_name(enum edge_role role)
+{
+    return roles[role];
+}
+
+bool
+edge_role_parse(const char *name, enum edge_role *out)
+{
+    int i;
+
+    if (!edge_word(roles, EDGE_NOBODY + 1, EDGE_ROLES, name, &i))
+        return false;
+    *out = (enum edge_role)i;
+    return true;
+}
+
+bool
+edge_credential_well(enum edge_credential kind, const char *text)
+{
+    static const char prefix[] = "cloche_";
+    size_t n = sizeof(prefix) - 1;
+
+    if (strncmp(text, prefix, n) != 0)
+        return false;
+    text += n;
+    for (int i = EDGE_NOBODY + 1; i < EDGE_ROLES; i++) {
+        n = strlen(roles[i]);
+        if ((kind == EDGE_BEARER || i == EDGE_KEY) && strncmp(text, roles[i], n) == 0 && text[n] == '_')
+            return strspn(text + n + 1, HEX) == 64 && text[n + 65] == '\0';
+    }
+    return false;
+}
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+bool
+edge_name_well(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= EDGE_NAME_MAX && strspn(name, LETTERS "._-") == n && strspn(name, LETTERS) > 0;
+}
+
+bool
+edge_maybe_name(const char *name)
+{
+    return name[0] == '\0' || edge_name_well(name);
+}
+
+static bool
+value_well(const char *p, size_t n)
+{
+    if (n > 255)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+bool
+edge_workspace_well(const char *key)
+{
+    return value_well(key, strlen(key));
+}
+
+/* Whether the line of @n bytes at @line has a name that no line from @labels to it has. */
+static bool
+name_new(const char *labels, const char *line, size_t name)
+{
+    for (const char *at = labels + 1; at < line; at = strchr(at, '\n') + 1)
+        if (strncmp(at, line, name + 1) == 0)
+            return false;
+    return true;
+}
+
+bool
+edge_labels_well(const char *labels)
+{
+    if (labels[0] == '\0')
+        return true;
+    if (labels[0] != '\n')
+        return false;
+    for (const char *at = labels + 1, *end; *at != '\0'; at = end + 1) {
+        size_t name = strspn(at, LETTERS "._/-");
+        end = strchr(at, '\n');
+        if (end == NULL || name == 0 || name > 63 || at[name] != '=' ||
+            !value_well(at + name + 1, (size_t)(end - at) - name - 1) || !name_new(labels, at, name))
+            return false;
+    }
+    return true;
+}
+
+static bool
+create_well(const struct edge_create *c)
+{
+    return (c->key == NULL) == (c->body == NULL) && edge_recovery_well(&c->recovery) &&
+           ((c->flags & EDGE_REATTACH) == 0 || (c->workspace[0] != '\0' && (c->flags & EDGE_DEFAULT) == 0)) &&
+           (c->name[0] == '\0' || (edge_name_well(c->name) && !edge_is_id(c->name)));
+}
+PROTO_SHAPE_WELL(edge_create, EDGE_CREATE_FIELDS, create_well)
+
+bool
+edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms)
+{
+    if (strlen(text) < EDGE_ID)
+        return false;
+    memcpy(id, text, EDGE_ID);
+    id[EDGE_ID] = '\0';
+    *created_ms = 0;
+    if (!edge_is_id(id) || text[EDGE_ID] == '\0')
+        return edge_is_id(id);
+    return text[EDGE_ID] == '-' && str_parse_u64(str_of(text + EDGE_ID + 1), INT64_MAX, created_ms);
+}
+
+static bool
+edge_volume_name_well(const char *name)
+{
+    return name[0] != '\0' && edge_workspace_well(name);
+}
+
+PROTO_SHAPE(edge_recovery, EDGE_RECOVERY_FIELDS)
+PROTO_SHAPE(edge_box, EDGE_BOX_FIELDS)
+PROTO_SHAPE(edge_volume, EDGE_VOLUME_FIELDS)
+PROTO_SHAPE(edge_token, EDGE_TOKEN_FIELDS)
+PROTO_SHAPE(edge_event, EDGE_EVENT_FIELDS)
+PROTO_SHAPE(edge_port, EDGE_PORT_FIELDS)
+PROTO_SHAPE(edge_usage, EDGE_USAGE_FIELDS)
+PROTO_SHAPE(edge_op_result, EDGE_OP_RESULT_FIELDS)
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+const char *
+op_name(enum op_kind kind)
+{
+    static const char *const names[OP_KINDS] = {
+        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch",
+    };
+
+    return names[kind];
+}
+
+static bool
+flags_well(const struct edge_op *op)
+{
+    static const uint8_t may[OP_KINDS] = {
+        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
+        [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS, [OP_WATCH] = OP_RECURSIVE,
+    };
+    bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
+    bool behind = (op->flags & OP_BACKGROUND) != 0, input = (op->flags & OP_STDIN) != 0;
+
+    return (op->flags & ~may[op->kind]) == 0 && !(live && behind) && (!live || input) &&
+           (!pty || ((live || behind) && input)) && (op->rows != 0) == pty && (op->cols != 0) == pty;
+}
+
+static bool
+op_well(const struct edge_op *op)
+{
+    if (!flags_well(op))
+        return false;
+    for (size_t i = 0; i < op->n_env; i++)
+        if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)
+            return false;
+    if (op->kind == OP_CONNECT && (op->offset == 0 || op->offset > UINT16_MAX || op->length != 0 ||
+                                   !edge_is_id(op->path)))
+        return false;
+    return op->kind == OP_EXEC ? op->n_argv > 0 && op->argv[0][0] != '\0' : op->n_argv == 0 && op->n_env == 0;
+}
+
+static bool
+op_writes(const void *m)
+{
+    const struct edge_op *op = m;
+
+    return op->kind == OP_WRITE;
+}
+
+static bool
+content_well(const struct edge_content *c)
+{
+    return c->n_head <= c->size;
+}
+PROTO_SHAPE_WELL(edge_content, EDGE_CONTENT_FIELDS, content_well)
+PROTO_SHAPE_WELL(edge_op, EDGE_OP_FIELDS, op_well)
+
+/* What is said of the watch as a whole names no path, and only what was renamed has a former one. */
+static bool
+change_well(const struct edge_change *c)
+{
+    return (c->kind == EDGE_CHANGE_NONE ||
+            (c->path[0] == '\0') == (c->kind == EDGE_CHANGE_WATCHING || c->kind == EDGE_CHANGE_OVERFLOW)) &&
+           (c->from[0] == '\0') == (c->kind != EDGE_CHANGE_RENAMED);
+}
+PROTO_SHAPE_WELL(edge_change, EDGE_CHANGE_FIELDS, change_well)
+
+const char *
+op_end_name(enum op_end result)
+{
+    static const char *const names[RESULTS] = {
+        "ok", "nonzero", "signaled", "timed_out", "failed", "canceled", "refused",
+    };
+
+    return names[result];
+}
