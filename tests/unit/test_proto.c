@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "proto/field.h"
 
@@ -126,7 +127,7 @@ nothing_else_is_read(void **state)
     assert_false(reads(&b, b.n, &m));
     b.p[0] = 2;                 /* neither yes nor no */
     assert_false(reads(&b, b.n - 1, &m));
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct all one = full;
         one.colour = i < 2 ? wrong[i].colour : RED;
         one.flags = wrong[i].flags;
