@@ -23,7 +23,7 @@
 /* The bit in a caller's handle that a pass is: the same caller, in the call that the gate let through. */
 #define EDGE_PASS 0x80000000U
 
-enum gate_says { GATE_ALLOWED = 1, GATE_DENIED, GATE_WAIT };
+enum gate_says { GATE_ASIDE, GATE_ALLOWED, GATE_DENIED, GATE_WAIT };     /* the first is the warden's alone */
 
 /* EDGE_GATE. */
 #define EDGE_VERDICT_FIELDS(F) \

@@ -266,12 +266,10 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
     (void)state_gate_prune(w->approvals->store, time_now(w), NULL);
 }
 
-/* What was put aside is heard as it came. */
-static void
-hear_again(struct warden *w, struct approval *a)
+void
+approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const char *in)
 {
-    struct frame f = { .type = a->type, .length = (uint32_t)a->n_question, .payload = a->question };
-    struct front_edge *e = &w->fronts[a->to.front];
+    struct front_edge *e = &w->fronts[to.front];
     struct asker asker = w->asker;
     struct who who = w->who;
     struct proof proof = w->proof;
@@ -279,16 +277,24 @@ hear_again(struct warden *w, struct approval *a)
     bool again = record_heard_again(w, false);      /* the decision may be; this is another question */
 
     memcpy(trace, w->trace, sizeof(trace));
-    memcpy(w->trace, a->trace, sizeof(w->trace));
-    w->approvals->approved = a;
-    if (e->fd >= 0 && front_asks(w, e, &f, &a->proof) != MSG_OK)
+    memcpy(w->trace, in, sizeof(w->trace));
+    if (e->fd >= 0 && front_asks(w, e, f, by) != MSG_OK)
         shutdown(e->fd, SHUT_RDWR);
-    w->approvals->approved = NULL;
     (void)record_heard_again(w, again);
     memcpy(w->trace, trace, sizeof(w->trace));
     w->asker = asker;
     w->who = who;
     w->proof = proof;
+}
+
+static void
+hear_again(struct warden *w, struct approval *a)
+{
+    const struct frame f = { .type = a->type, .length = (uint32_t)a->n_question, .payload = a->question };
+
+    w->approvals->approved = a;
+    approvals_hear(w, &f, a->to, &a->proof, a->trace);
+    w->approvals->approved = NULL;
 }
 
 /* A wider scope than this once: its grant in @g, whose texts are those of @a. 1; 0: this once; -1 with @err. */

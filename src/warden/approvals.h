@@ -81,6 +81,7 @@ struct approvals {
     struct state_gate *store;
     struct approval *open;
     const struct approval *approved;        /* whose question is heard again right now */
+    const struct trial *tried;              /* likewise */
     struct approval_follower followers[FOLLOW_MAX];
     size_t n_followers;
     struct pass passes[PASSES_MAX];
@@ -149,10 +150,16 @@ bool gate_policy_changes(const struct warden *w, const char *id);
 bool gate_stands(const struct warden *w, const struct approval *a);
 /* Before a question's handler. True: it waits, or was answered. */
 bool gate_holds(struct warden *w, const struct frame *f);
-/* Of @d for warden.who: ALLOWED; DENIED or WAIT with @out. WAIT: when not @async the question @f is put aside. DENIED
+/* Of @d for warden.who: ALLOWED; ASIDE: it is not known yet, and @f is heard again then; DENIED or WAIT with @out.
+ * WAIT: when not @async the question @f is put aside. DENIED
  * with @err: nobody said no, but it cannot be asked about (too much waits already, or nothing can be stored). */
 enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
                            struct edge_verdict *out, struct err *err);
+
+/* trial.c: before somebody is asked about @d, the question @f of warden.who: can it be had? 0: it can, or that is known
+ * when it is done; 1: a keeper looks, and @f is put aside until then; -1 with @err: it cannot. */
+int trial_begin(struct warden *w, const struct deed *d, const struct frame *f, struct err *err);
+void trial_passed(struct box *b);                       /* its keeper has nothing against it */
 
 /* The digest of the gate's rule @rule as it is now; "": there is none, or @tool is judged by the sandbox's own rules
  * (APPROVAL_NETWORK). */
@@ -191,6 +198,8 @@ struct approval *approval_new(struct warden *w, const struct deed *d, const stru
                               struct err *err);
 /* Put @f aside for it, to be heard when it is approved. */
 int approval_hold(struct warden *w, struct approval *a, const struct frame *f);
+/* What was put aside is heard as it came: of @to, proved by @by, as part of the trace @in. */
+void approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const char *in);
 /* The open one of this caller for exactly that, in that state; NULL none. */
 struct approval *approval_find(struct warden *w, const char *caller, const struct deed *d, enum approval_state state);
 /* It is done now, and can be done once. 0 or -1: it cannot be written down, so it is not done. */

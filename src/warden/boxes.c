@@ -139,6 +139,7 @@ free_box(struct box *b)
     buf_free(&b->not_made);
     buf_free(&b->use);
     masks_free(&b->masks);
+    trial_free(b);
     free(b);
 }
 
@@ -210,7 +211,8 @@ unrecord(struct warden *w, const char *id)
 bool
 box_same_key(const struct box *b, const struct edge_box *r)
 {
-    return r->workspace[0] != '\0' && strcmp(b->r.owner, r->owner) == 0 && strcmp(b->r.workspace, r->workspace) == 0;
+    return r->workspace[0] != '\0' && !b->tries && strcmp(b->r.owner, r->owner) == 0 &&
+           strcmp(b->r.workspace, r->workspace) == 0;
 }
 
 /* Names are their owner's: whoever asks does not learn which ones others use. A probe may find its name free yet. */
@@ -218,7 +220,8 @@ static bool
 taken(const struct warden *w, const struct edge_box *r, bool as_default, bool probe)
 {
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        if (strcmp(b->r.id, r->id) != 0 && strcmp(b->r.owner, r->owner) == 0 && !(probe && box_same_key(b, r)) &&
+        if (strcmp(b->r.id, r->id) != 0 && !b->tries && strcmp(b->r.owner, r->owner) == 0 &&
+            !(probe && box_same_key(b, r)) &&
             (as_default ? b->r.is_default : strcmp(b->r.name, r->name) == 0))
             return true;
     return false;
@@ -299,6 +302,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     b->probe = probe;
+    b->tries = (how & BOX_TRIAL) != 0;
     /* before anything is made: whatever happens from here on, the record says that there may be something */
     if (box_wait(b, WAIT_MADE, to, err) < 0 || (!probe && state_put(w->state, r, err) < 0) ||
         launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {
@@ -310,7 +314,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         return -1;
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
-    if ((how & BOX_FLEETING) != 0)
+    if ((how & (BOX_FLEETING | BOX_TRIAL)) != 0)
         b->maker = to;
     if (!probe)
         warden_note(w, b, "container_start", "asked for");

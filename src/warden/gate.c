@@ -181,6 +181,7 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
     char caller[EDGE_CALLER_MAX + 1], who[160];
     struct gate_verdict v;
     struct approval *a;
+    int tried;
 
     *out = (struct edge_verdict){ .says = GATE_ALLOWED, .rule = "" };
     if (!gate_judges(w) || gate_is_off(q->gate))
@@ -214,6 +215,9 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         err_hint(err, "ask without Prefer: respond-async, or write it in parts");
         return out->says = GATE_DENIED;
     }
+    tried = trial_begin(w, d, f, err);
+    if (tried != 0)
+        return out->says = tried < 0 ? GATE_DENIED : GATE_ASIDE;
     a = approval_new(w, d, &v, 0, err);
     return a != NULL ? wait_for(w, a, f, async, out, err) : (out->says = GATE_DENIED);
 }

@@ -160,7 +160,7 @@ keep_make(struct box *b)
 
     if (b->sweeps)
         return volume_say_sweep(b);
-    if (b->r.workspace[0] != '\0' && !b->printed)
+    if ((b->r.workspace[0] != '\0' || b->tries) && !b->printed)
         return reattach_ask(b);
     /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
     memcpy(id, b->r.id, sizeof(id));

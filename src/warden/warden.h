@@ -119,6 +119,8 @@ struct box {
     bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
     uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
     bool printed;                       /* its keeper has said what it would be */
+    bool tries;                         /* its policy is read, and nothing else is done (trial.c): */
+    struct trial *trial;                /* for that; owned */
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t tried_ms;                  /* so too the beginning of its last window of recoveries; */
     uint64_t recover_ms;                /* when the next one by itself is due; 0 none is */
@@ -220,6 +222,7 @@ size_t box_count(const struct warden *w);                           /* without t
 #define BOX_KEYED    0x01
 #define BOX_PROBE    0x02
 #define BOX_FLEETING 0x04
+#define BOX_TRIAL    0x08       /* a probe whose policy is read, and no more (trial.c) */
 int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
 int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
 /* A keeper that is to remove that volume. 0 or -1. */
@@ -243,6 +246,8 @@ int box_say(struct box *b, struct buf *frame, int fd);              /* to its ke
 void box_say_short(struct box *b, uint8_t type);
 void box_all_gone(struct warden *w);                                /* whoever waits for that is told, if so */
 void box_find_lost(struct warden *w);                               /* after adoption: what nobody keeps any more */
+
+void trial_free(struct box *b);             /* trial.c */
 
 /* waiters.c: who waits for a sandbox */
 /* @to is answered when that has come. -1 with @err: too many wait. */

@@ -197,7 +197,7 @@ def test_what_each_route_is_judged_as(daemon):
             ("POST", f"{box.at}/exec", {"command": ["rm", "-fr", "a b"]}, "code_execute", "CRITICAL"),
             ("POST", f"{box.at}/exec", {"command": "cat", "stdin": "x"}, "code_execute", "CRITICAL"),
             ("POST", f"{box.at}/exec", {"command": "true", "env": {"LD_PRELOAD": "x"}}, "code_execute", "CRITICAL"),
-            ("POST", "/v1/sandboxes", {"policy": {"network": {"mode": "open"}}}, "sandbox_create", "CRITICAL"),
+            ("POST", "/v1/sandboxes", {"policy": {"network": {"mode": "allowlist", "allow": ["ok.example.org"]}}}, "sandbox_create", "CRITICAL"),
             ("POST", "/v1/sandboxes", {"policy": {"limits": {"memory": "64m"}}}, "sandbox_create", "HIGH")):
         told = agent(method, path, body, ASYNC)
         assert told.status == 202 and told.json["risk"] == risk, (method, path, body, told)
@@ -207,6 +207,38 @@ def test_what_each_route_is_judged_as(daemon):
     shown = [a["params"].get("code") for a in daemon.get("/v1/approvals").json["approvals"]]
     assert "rm -fr 'a b'" in shown, shown
     assert box.delete().ok      # LOW: nobody is asked
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["waits", "asks again"])
+def test_nobody_is_asked_about_what_would_be_refused(cloche, tmp_path, later):
+    """A yes to what the daemon's settings do not give, or to what is no policy, would be a no after all."""
+    settings, rules = tmp_path / "settings.yaml", tmp_path / "gate.yaml"
+    settings.write_text(json.dumps({"mode": "standard", "env": {"GIVEN": "1"}}))
+    rules.write_text("gate:\n  rules:\n    - {name: all, tools: [sandbox_create, sandbox_policy], risk: HIGH}\n")
+    daemon = Daemon(cloche, "--settings", str(settings), gate=rules)
+    agent, mine = caller(daemon, "agent"), {"name": "mine", "policy": {"limits": {"cpus": 1}}}
+
+    def ask(method, path, body):
+        return agent(method, path, body, ASYNC if later else None)
+    for policy, status, code in (({"mode": "light"}, 403, "policy.ceiling"), ({"binds": ["/etc:/given:ro"]}, 403, "policy.ceiling"),
+                                 ({"limits": {"memory": "many"}}, 400, None), ({"mode": "off"}, 400, "serve.mode-off")):
+        refused = ask("POST", "/v1/sandboxes", {"policy": policy})
+        assert refused.status == status and code in (None, refused.json["code"]), (policy, refused)
+    assert not daemon.get("/v1/approvals").json["approvals"] and not daemon.get("/v1/sandboxes?state=all").json["sandboxes"]
+    # what may be had is asked about as ever, once
+    asking = Asking(agent, "POST", "/v1/sandboxes", mine, ASYNC if later else None)
+    asked = one_pending(daemon)
+    assert asked["tool"] == "sandbox_create" and asked["params"]["policy"] == mine["policy"], asked
+    assert daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+    box = (agent("POST", "/v1/sandboxes", mine, ASYNC) if later else asking.wait()).json
+    assert box["name"] == "mine" and [b["id"] for b in daemon.get("/v1/sandboxes?state=all").json["sandboxes"]] == [box["id"]], box
+    refused = ask("POST", "/v1/sandboxes", mine)
+    assert refused.json["code"] == "sandbox.name-taken", refused
+    for policy, status in (({"env": {"OTHER": "2"}}, 403), ({"network": {"mode": "host"}}, 403)):
+        refused = ask("PATCH", f"/v1/sandboxes/{box['id']}/policy", policy)
+        assert refused.status == status, (policy, refused)
+    assert len(daemon.get("/v1/approvals").json["approvals"]) == 1
+    assert daemon.stop() == 0
 
 
 def test_grants_stand_as_long_as_they_say(daemon):
