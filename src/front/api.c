@@ -86,7 +86,7 @@ static void
 on_no_start(struct request *r, const struct err *err)
 {
     if (err_is(err, "sandbox.state"))        /* it runs */
-        ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
+        ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
     else
         failed(r, "Failed to start sandbox", err);
 }
@@ -104,7 +104,7 @@ static void
 on_no_recovery(struct request *r, const struct err *err)
 {
     if (err_is(err, "sandbox.state"))        /* it needs none */
-        ask_simple(r, EDGE_ASK_GET, r->id, &status_answers);
+        ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
     else if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
         reply_json(r, MHD_HTTP_OK, status_json(NULL));
     else
@@ -156,7 +156,7 @@ status(struct request *r)
     if (id == NULL)
         return;
     if (id[0] != '\0') {
-        ask_simple(r, EDGE_ASK_GET, id, &status_answers);
+        ASK(r, EDGE_ASK_GET, &status_answers, .id = id);
         return;
     }
     s = who_status(r);
@@ -164,7 +164,7 @@ status(struct request *r)
     if (s != NULL && s->text != NULL && s->epoch == r->epoch)
         reply_text(r, MHD_HTTP_OK, "application/json", s->text, s->n);
     else
-        ask_simple(r, EDGE_ASK_GET, "", &default_answers);
+        ASK(r, EDGE_ASK_GET, &default_answers, .id = "");
 }
 
 static void
@@ -175,7 +175,7 @@ start(struct request *r)
     if (id == NULL)
         return;
     if (id[0] != '\0')          /* one that was made by /v1: it runs, or it is made anew */
-        ask_simple(r, EDGE_ASK_RECOVER, id, &start_answers);
+        ASK(r, EDGE_ASK_RECOVER, &start_answers, .id = id);
     else
         ask_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
                                           .workspace = "", .volume = "" }, &start_answers);
@@ -187,7 +187,7 @@ stop(struct request *r)
     const char *id = which(r);
 
     if (id != NULL)
-        ask_simple(r, EDGE_ASK_DELETE, id, &stop_answers);
+        ASK(r, EDGE_ASK_DELETE, &stop_answers, .id = id);
 }
 
 static void
@@ -196,7 +196,7 @@ recover(struct request *r)
     const char *id = which(r);
 
     if (id != NULL)
-        ask_simple(r, EDGE_ASK_RECOVER, id, &recover_answers);
+        ASK(r, EDGE_ASK_RECOVER, &recover_answers, .id = id);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ static void
 on_whose_events(struct request *r, const struct edge_box *box)
 {
     r->list = json_array();
-    ask_events(r, EVENTS_ASKED, box->id, &event_answers);
+    ASK(r, EDGE_ASK_EVENTS, &event_answers, .limit = EVENTS_ASKED, .id = box->id);
 }
 
 static void
@@ -253,7 +253,7 @@ events(struct request *r)
     const char *id = which(r);
 
     if (id != NULL)
-        ask_simple(r, EDGE_ASK_GET, id, &whose_answers);
+        ASK(r, EDGE_ASK_GET, &whose_answers, .id = id);
 }
 
 /* --- exec --------------------------------------------------------------------------------------------------------- */

@@ -25,27 +25,37 @@ ask_ticket(struct front *f)
 }
 
 /* Whether somebody may have to approve it, for which it can wait. */
+#define WAITS_GATED true
+#define WAITS_WAITS true
+#define WAITS_FREE  false
+#define WAITS(number, value, message, name, roles, gate, ...) case number: return WAITS_##gate;
 static bool
 is_gated(uint8_t type)
 {
-    return type == EDGE_ASK_CREATE || type == EDGE_ASK_DELETE || type == EDGE_ASK_RECOVER || type == EDGE_ASK_OP ||
-           type == EDGE_ASK_GATE || type == EDGE_ASK_CHANGE || type == EDGE_ASK_EXPOSE ||
-           type == EDGE_ASK_VOLUMES || type == EDGE_ASK_TOKEN;
+    switch (type) {
+    EDGE_QUESTIONS(WAITS)
+    default: return false;
+    }
 }
 
 size_t
-ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+ask_head(struct request *r, struct buf *b, uint8_t type, uint32_t ticket)
 {
     size_t at = frame_begin(b, type, is_gated(type) && r->async ? EDGE_ASYNC : 0, 0);
 
+    buf_append(b, r->trace_bytes, EDGE_TRACE);
+    buf_put_be32(b, ticket);
+    buf_put_be32(b, r->who);
+    return at;
+}
+
+static size_t
+begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+{
     r->ticket = ask_ticket(r->f);
     r->asked = type;
     r->answers = answers;
-    buf_append(b, r->trace_bytes, EDGE_TRACE);
-    buf_put_be32(b, r->ticket);
-    if (type != EDGE_ASK_WHO)
-        buf_put_be32(b, r->who);
-    return at;
+    return ask_head(r, b, type, r->ticket);
 }
 
 int
@@ -61,7 +71,6 @@ ask_post(struct front *f, struct buf *b)
 void
 ask_send(struct request *r, struct buf *b, size_t at)
 {
-
     if (frame_end(b, at) < 0) {
         r->ticket = 0;
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
@@ -75,41 +84,16 @@ ask_send(struct request *r, struct buf *b, size_t at)
 }
 
 void
-ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers)
+ask(struct request *r, uint8_t type, const struct shape *shape, const void *m, const struct answers *answers)
 {
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, type, answers);
+    uint8_t room[PROTO_ROOM];
+    cleanup_buf struct buf b = BUF_INIT_IN(room, ASK_FRAME_MAX);
+    size_t at = begin(r, &b, type, answers);
 
-    if (id != NULL)
-        wire_put_cstr(&b, id, EDGE_NAME_MAX);
+    proto_put(&b, shape, m);
     ask_send(r, &b, at);
-}
-
-void
-ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
-         const char *workspace, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = ask_begin(r, &b, EDGE_ASK_LIST, answers);
-
-    buf_put_u8(&b, all);
-    buf_put_be16(&b, limit);
-    wire_put_cstr(&b, prefix, EDGE_NAME_MAX);
-    wire_put_cstr(&b, label, EDGE_LABELS_MAX);
-    wire_put_cstr(&b, after, EDGE_CURSOR_MAX);
-    wire_put_cstr(&b, workspace, EDGE_WORKSPACE_MAX);
-    ask_send(r, &b, at);
-}
-
-void
-ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, EDGE_ASK_EVENTS, answers);
-
-    buf_put_be16(&b, limit);
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask_send(r, &b, at);
+    if (type == EDGE_ASK_WHO)
+        explicit_bzero(b.p, b.n);
 }
 
 /* A command is told the trace that its client spoke of, unless it is told one. */
@@ -156,7 +140,7 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
                     "at most %d are taken", words, EDGE_WORDS_BYTES);
         return;
     }
-    at = ask_begin(r, &b, EDGE_ASK_OP, answers);
+    at = begin(r, &b, EDGE_ASK_OP, answers);
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     edge_op_put(&b, traced(r, op));
@@ -164,72 +148,21 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
 }
 
 void
-ask_run(struct request *r, const struct edge_run_ask *ask, const struct answers *answers,
+ask_run(struct request *r, const struct edge_run_ask *what, const struct answers *answers,
         const struct op_answers *said)
 {
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, EDGE_ASK_RUN, answers);
-
     r->op_answers = said;
-    wire_put_cstr(&b, r->id, EDGE_NAME_MAX);
-    edge_run_ask_put(&b, ask);
-    ask_send(r, &b, at);
-}
-
-void
-ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(256);
-    size_t at = ask_begin(r, &b, EDGE_ASK_WHO, answers);
-
-    buf_put_u8(&b, (uint8_t)kind);
-    wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
-    ask_send(r, &b, at);
-    if (b.p != NULL)
-        explicit_bzero(b.p, b.cap);
-}
-
-void
-ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
-          const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(256);
-    size_t at = ask_begin(r, &b, EDGE_ASK_TOKEN, answers);
-
-    buf_put_u8(&b, (uint8_t)what);
-    if (what == TOKEN_MAKE) {
-        buf_put_u8(&b, (uint8_t)role);
-        buf_put_be64(&b, lives);
-    }
-    if (what != TOKEN_LIST)
-        wire_put_cstr(&b, name_or_id, EDGE_NAME_MAX);
-    ask_send(r, &b, at);
-}
-
-void
-ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers)
-{
-    cleanup_buf struct buf b = BUF_INIT(512);
-    size_t at = ask_begin(r, &b, EDGE_ASK_FOLLOW, answers);
-
-    buf_put_be16(&b, limit);
-    buf_put_be64(&b, after);
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    ask_send(r, &b, at);
+    ASK(r, EDGE_ASK_RUN, answers, .id = r->id, .ask = *what);
 }
 
 /* What was asked to go on without an end has to be told. */
 static void
 unfollow(struct request *r)
 {
-    uint8_t room[FRAME_HEADER + EDGE_TRACE + 8];
+    uint8_t room[FRAME_HEADER + EDGE_HEAD];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&b, EDGE_ASK_UNFOLLOW, 0, 0);
 
-    buf_append(&b, r->trace_bytes, EDGE_TRACE);
-    buf_put_be32(&b, r->ticket);
-    buf_put_be32(&b, r->who);
-    ask_send(r, &b, at);
+    ask_send(r, &b, ask_head(r, &b, EDGE_ASK_UNFOLLOW, r->ticket));
 }
 
 void
@@ -259,131 +192,71 @@ ask_over(struct request *r)
     r->ticket = 0;
 }
 
-static int
-on_box(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    struct edge_box box;
-    const char *key;
-
-    if (!proto_get_some(&in, &edge_box_shape, &box))
-        return -1;
-    key = f->type == EDGE_BOX ? wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL) : "";
-    if (!wire_done(&in))
-        return -1;
-    if (r == NULL)
-        return 0;
-    memcpy(r->key, key, strlen(key) + 1);
-    if (f->type == EDGE_ITEM) {
-        if (r->answers->item == NULL)
-            return -1;
-        r->answers->item(r, &box);
-        return 0;
+/* An answer, for @member of struct answers: one that was not to be expected ends the warden's edge. The @last one of a
+ * question is the end of it. */
+#define ANSWER(number, member, last_, ...) \
+    static int \
+    on_##member(struct heard *h, const number##_IS *m) \
+    { \
+        struct request *r = ask_whose(h->f, m->ticket); \
+        bool last; \
+        if (r == NULL || r->answers->member == NULL) \
+            return r == NULL ? 0 : -1; \
+        last = last_; \
+        if (last) \
+            ask_over(r); \
+        r->answers->member(r, __VA_ARGS__); \
+        if (last) \
+            http_wake(r); \
+        return 0; \
     }
-    if (r->answers->box == NULL)
-        return -1;
+
+ANSWER(EDGE_ITEM, item, false, &m->box)
+ANSWER(EDGE_EVENT, event, false, &m->event)
+ANSWER(EDGE_LINE, line, false, m->line, m->n_line)
+ANSWER(EDGE_APPROVAL, approval, false, &m->approval)
+ANSWER(EDGE_GRANT, grant, false, &m->grant)
+ANSWER(EDGE_USAGE, usage, false, m->id, &m->usage)
+ANSWER(EDGE_POLICY, piece, m->last, m->json, m->n_json, m->last)
+ANSWER(EDGE_STATS, stats, true, m->samples, m->n_samples)
+ANSWER(EDGE_END, end, true, m->count, m->more)
+/* of a list, or the answer itself */
+ANSWER(EDGE_TOKEN, token, r->answers->end == NULL, &m->token, m->text)
+ANSWER(EDGE_VOLUME, volume, r->answers->end == NULL, &m->volume)
+ANSWER(EDGE_PORT, port, r->asked == EDGE_ASK_EXPOSE || r->asked == EDGE_ASK_UNEXPOSE, &m->port, m->capability)
+
+static int
+on_box(struct heard *h, const struct tell_box *m)
+{
+    struct request *r = ask_whose(h->f, m->ticket);
+
+    if (r == NULL || r->answers->box == NULL)
+        return r == NULL ? 0 : -1;
+    memcpy(r->key, m->key, strlen(m->key) + 1);
     ask_over(r);
-    r->answers->box(r, &box);
+    r->answers->box(r, &m->box);
     http_wake(r);
     return 0;
 }
 
 static int
-on_event(void *ctx, const struct frame *f)
+on_following(struct heard *h, const struct tell_ticket *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    struct edge_event event;
+    struct request *r = ask_whose(h->f, m->ticket);
 
-    if (!edge_event_get(&in, &event) || (r != NULL && r->answers->event == NULL))
-        return -1;
-    if (r != NULL)
-        r->answers->event(r, &event);
-    return 0;
-}
-
-static int
-on_policy(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    uint8_t last = wire_u8(&in);
-    size_t n;
-    const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
-
-    if (!wire_done(&in) || last > 1 || (r != NULL && r->answers->piece == NULL))
-        return -1;
-    if (r == NULL)
-        return 0;
-    if (last != 0)
-        ask_over(r);
-    r->answers->piece(r, p, n, last != 0);
-    if (r->ticket == 0)
-        http_wake(r);
-    return 0;
-}
-
-static int
-on_line(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-
-    if (in.bad || (r != NULL && r->answers->line == NULL))
-        return -1;
-    if (r != NULL)
-        r->answers->line(r, in.p, in.n);
-    return 0;
-}
-
-static int
-on_following(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-
-    if (!wire_done(&in) || (r != NULL && r->answers->following == NULL))
-        return -1;
-    if (r == NULL)
-        return 0;
+    if (r == NULL || r->answers->following == NULL)
+        return r == NULL ? 0 : -1;
     r->answers->following(r);
     http_wake(r);
     return 0;
 }
 
 static int
-on_end(void *ctx, const struct frame *f)
+on_granted(struct heard *h, const struct tell_ticket *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    uint32_t count = wire_be32(&in);
-    uint8_t more = wire_u8(&in);
+    struct request *r = ask_whose(h->f, m->ticket);
 
-    if (!wire_done(&in) || (r != NULL && r->answers->end == NULL))
-        return -1;
-    if (r == NULL)
-        return 0;
-    ask_over(r);
-    r->answers->end(r, count, more != 0);
-    http_wake(r);
-    return 0;
-}
-
-static int
-on_granted(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-
-    if (!wire_done(&in) || h->fd < 0 || (r != NULL && r->op_answers == NULL))
+    if (h->fd < 0 || (r != NULL && r->op_answers == NULL))
         return -1;
     if (r == NULL)
         return 0;       /* its socket is closed, which ends it */
@@ -397,146 +270,89 @@ on_granted(void *ctx, const struct frame *f)
 }
 
 static int
-on_no(void *ctx, const struct frame *f)
+on_no(struct heard *h, const struct tell_no *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    struct err err;
+    struct request *r = ask_whose(h->f, m->ticket);
 
-    if (!packet_get_err(&in, &err))
-        return -1;
     if (r == NULL)
         return 0;
     ask_over(r);
     if (r->answers->no != NULL)
-        r->answers->no(r, &err);
+        r->answers->no(r, &m->why);
     else
-        reply_err(r, &err);
+        reply_err(r, &m->why);
     http_wake(r);
     return 0;
 }
 
 static int
-on_who(void *ctx, const struct frame *f)
+on_who(struct heard *h, const struct tell_who *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    uint32_t who = wire_be32(&in);
-    uint8_t role = wire_u8(&in);
-    uint64_t until = wire_be64(&in);
-    const char *box;
+    struct request *r = ask_whose(h->f, m->ticket);
 
-    box = wire_cstr(&in, EDGE_ID, NULL);
-    if (!wire_done(&in) || who == 0 || role == EDGE_NOBODY || role >= EDGE_ROLES ||
-        (box[0] != '\0' && !edge_is_id(box)) || (r != NULL && r->answers->who == NULL))
-        return -1;
-    if (r == NULL)
-        return 0;
+    if (r == NULL || r->answers->who == NULL)
+        return r == NULL ? 0 : -1;
     ask_over(r);
-    r->who = who;
-    r->role = (enum edge_role)role;
-    r->until_ms = until;
-    memcpy(r->role_box, box, strlen(box) + 1);
+    r->who = m->who;
+    r->role = m->role;
+    r->until_ms = m->until_ms;
+    memcpy(r->role_box, m->box, strlen(m->box) + 1);
     r->answers->who(r);
     http_wake(r);
     return 0;
 }
 
-/* Of a list, or the answer itself. */
+/* Whether it may be done: the answer to ask_gate(), and to what is not to wait for that. */
 static int
-on_token(void *ctx, const struct frame *f)
+on_gate(struct heard *h, const struct tell_gate *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    struct edge_token token;
-    const char *text;
+    struct request *r = ask_whose(h->f, m->ticket);
 
-    if (!proto_get_some(&in, &edge_token_shape, &token))
-        return -1;
-    text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
-    if (!wire_done(&in) || (r != NULL && r->answers->token == NULL))
-        return -1;
-    if (r == NULL)
-        return 0;
-    if (r->answers->end == NULL)
-        ask_over(r);
-    r->answers->token(r, &token, text);
-    if (r->answers->end == NULL)
-        http_wake(r);
-    return 0;
-}
-
-static int
-on_stats(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-
-    if (in.bad || (r != NULL && r->answers->stats == NULL))
-        return -1;
     if (r == NULL)
         return 0;
     ask_over(r);
-    r->answers->stats(r, in.p, in.n);
+    if (m->verdict.pass != 0)
+        r->who = m->verdict.pass;
+    if (r->answers->gate != NULL)
+        r->answers->gate(r, &m->verdict);
+    else
+        reply_waits(r, &m->verdict);
     http_wake(r);
     return 0;
 }
 
 static int
-on_usage(void *ctx, const struct frame *f)
+on_epochs(struct heard *h, const struct nothing *m)
 {
-    struct heard *h = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct request *r = ask_whose(h->f, wire_be32(&in));
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct edge_usage u;
-
-    if (!edge_usage_get(&in, &u) || !edge_is_id(id) || (r != NULL && r->answers->usage == NULL))
-        return -1;
-    if (r != NULL)
-        r->answers->usage(r, id, &u);
-    return 0;
-}
-
-static int
-on_epochs(void *ctx, const struct frame *f)
-{
-    struct heard *h = ctx;
-
-    (void)f;
+    (void)m;
     if (h->fd < 0 || h->f->epochs != NULL)
         return -1;
     h->f->epochs = epochs_map(h->fd);
     return h->f->epochs != NULL ? 0 : -1;
 }
 
-static const struct msg_rule warden_rules[] = {
-    /* type          once   flags states min max length         handler */
-    { EDGE_BOX,      false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
-    { EDGE_ITEM,     false, 0,    1,     80, EDGE_MESSAGE_MAX,  on_box },
-    { EDGE_EVENT,    false, 0,    1,     35, 4096,              on_event },
-    { EDGE_LINE,     false, 0,    1,     5,  AUDIT_LINE_MAX,    on_line },
-    { EDGE_FOLLOWING, false, 0,   1,     4,  4,                 on_following },
-    { EDGE_END,      false, 0,    1,     9,  9,                 on_end },
-    { EDGE_GRANTED,  false, 0,    1,     4,  4,                 on_granted },
-    { EDGE_NO,       false, 0,    1,     24, 4096,              on_no },
-    { EDGE_WHO,      false, 0,    1,     22, 22 + EDGE_ID,      on_who },
-    { EDGE_TOKEN,    false, 0,    1,     31, 512,               on_token },
-    { EDGE_GATE,     false, 0,    1,     29, 1024,              ask_on_gate },
-    { EDGE_APPROVAL, false, 0,    1,     90, EDGE_MESSAGE_MAX,  ask_on_approval },
-    { EDGE_GRANT,    false, 0,    1,     46, 1024,              ask_on_grant },
-    { EDGE_POLICY,   false, 0,    1,     9,  9 + EDGE_CHUNK,    on_policy },
-    { EDGE_STATS,    false, 0,    1,     4,  EDGE_MESSAGE_MAX,  on_stats },
-    { EDGE_USAGE,    false, 0,    1,     45, edge_usage_MOST + 64, on_usage },
-    { EDGE_VOLUME,   false, 0,    1,     44, 400,               ask_on_volume },
-    { EDGE_PORT,     false, 0,    1,     114, 256,              ask_on_port },
-    { EDGE_EPOCHS,   false, 0,    1,     0,  0,                 on_epochs },
-    { EDGE_PONG,     false, 0,    1,     0,  0,                 late_on_pong },
-};
+#define HEARS(R) \
+    R(EDGE_BOX, on_box, false, 1) \
+    R(EDGE_ITEM, on_item, false, 1) \
+    R(EDGE_EVENT, on_event, false, 1) \
+    R(EDGE_LINE, on_line, false, 1) \
+    R(EDGE_FOLLOWING, on_following, false, 1) \
+    R(EDGE_END, on_end, false, 1) \
+    R(EDGE_GRANTED, on_granted, false, 1) \
+    R(EDGE_NO, on_no, false, 1) \
+    R(EDGE_WHO, on_who, false, 1) \
+    R(EDGE_TOKEN, on_token, false, 1) \
+    R(EDGE_GATE, on_gate, false, 1) \
+    R(EDGE_APPROVAL, on_approval, false, 1) \
+    R(EDGE_GRANT, on_grant, false, 1) \
+    R(EDGE_POLICY, on_piece, false, 1) \
+    R(EDGE_STATS, on_stats, false, 1) \
+    R(EDGE_USAGE, on_usage, false, 1) \
+    R(EDGE_VOLUME, on_volume, false, 1) \
+    R(EDGE_PORT, on_port, false, 1) \
+    R(EDGE_EPOCHS, on_epochs, false, 1) \
+    R(EDGE_HEARD, late_on_pong, false, 1)
+PROTO_RULES(warden_rules, HEARS)
 
 int
 ask_hear(struct front *f)

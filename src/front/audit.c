@@ -140,7 +140,8 @@ list(struct request *r, const char *id, const struct answers *answers)
     if (!wanted_of(r, &want))
         return;
     r->list = json_array();
-    ask_audit(r, false, want.types, want.severities, want.since_ms, want.after, want.limit, id, answers);
+    ASK(r, EDGE_ASK_AUDIT, answers, .types = want.types, .severities = want.severities, .since_ms = want.since_ms,
+        .after = want.after, .limit = want.limit, .id = id);
 }
 
 static bool
@@ -288,8 +289,8 @@ audit_flow(struct request *r)
         return;
     }
     m->due = false;
-    ask_audit(r, !m->more, w->types, w->severities, w->since_ms, w->after, PAGE, m->id,
-              m->more ? &missed_answers : &follow_answers);
+    ASK(r, EDGE_ASK_AUDIT, m->more ? &missed_answers : &follow_answers, .follow = !m->more, .types = w->types,
+        .severities = w->severities, .since_ms = w->since_ms, .after = w->after, .limit = PAGE, .id = m->id);
     if (r->ticket == 0 && r->stream)
         stream_break(r);        /* the warden does not listen; it can come again */
 }
@@ -379,10 +380,11 @@ ask_page(struct request *r, const struct op_answers *said)
     bool bad = false;
 
     (void)number_of(r, "offset", INT64_MAX, &offset, &bad);
+    r->op_answers = said;
     if (bad)
         reply_error(r, MHD_HTTP_BAD_REQUEST, "transcript.request", "", "offset is what the page before said as next");
     else
-        ask_transcript(r, r->id, offset, &page_granted, said);
+        ASK(r, EDGE_ASK_TRANSCRIPT, &page_granted, .id = r->id, .offset = offset);
 }
 
 static void

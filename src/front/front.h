@@ -25,9 +25,7 @@
 #include "front/framing.h"
 #include "front/hold.h"
 #include "front/trace.h"
-#include "proto/edge.h"
-#include "proto/edge_gate.h"
-#include "proto/edge_run.h"
+#include "proto/question.h"
 #include "warden/epoch.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
@@ -297,16 +295,11 @@ void http_unwatch_peer(struct request *r);
 /* Whether there is memory for the body read as JSON: a few bytes of text can be a hundred of values. */
 bool http_json_room(struct request *r);
 
-/* ask.c: questions to the warden. Each takes the request's ticket; the answers go to @answers. */
-void ask_simple(struct request *r, uint8_t type, const char *id, const struct answers *answers);
+/* ask.c: questions to the warden (proto/question.h), ASK() by number and fields. Each takes the request's ticket; the
+ * answers go to @answers, and of what is granted to r->op_answers. */
+void ask(struct request *r, uint8_t type, const struct shape *shape, const void *m, const struct answers *answers);
+#define ASK(r, number, answers, ...) ask(r, number, number##_SHAPE(), &(const number##_IS){ __VA_ARGS__ }, answers)
 void ask_create(struct request *r, const struct edge_create *create, const struct answers *answers);
-void ask_list(struct request *r, bool all, uint16_t limit, const char *prefix, const char *label, const char *after,
-              const char *workspace, const struct answers *answers);
-void ask_audit(struct request *r, bool follow, uint32_t types, uint32_t severities, uint64_t since_ms, uint64_t after,
-               uint16_t limit, const char *id, const struct answers *answers);
-void ask_transcript(struct request *r, const char *id, uint64_t offset, const struct answers *answers,
-                    const struct op_answers *said);
-void ask_events(struct request *r, uint16_t limit, const char *id, const struct answers *answers);
 /* @was: SHA-256 of the policy that @policy was made of. */
 void ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy,
                 const struct answers *answers);
@@ -323,22 +316,9 @@ void ask_gate(struct request *r, const char *id, const char *tool, const json_t 
  * more comes. */
 void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, const char *id, const char *after,
                    const struct answers *answers);
-void ask_decide(struct request *r, const struct edge_decision *d, const struct answers *answers);
 /* About commands in the background (edge_run.h); the answers are the socket's. */
-void ask_run(struct request *r, const struct edge_run_ask *ask, const struct answers *answers,
+void ask_run(struct request *r, const struct edge_run_ask *what, const struct answers *answers,
              const struct op_answers *said);
-void ask_who(struct request *r, enum edge_credential kind, const char *text, const struct answers *answers);
-void ask_token(struct request *r, enum edge_token_ask what, enum edge_role role, uint64_t lives, const char *name_or_id,
-               const struct answers *answers);
-/* Answered by events that were, an end, and events that come, until the request is over. */
-void ask_follow(struct request *r, uint16_t limit, uint64_t after, const char *id, const struct answers *answers);
-/* ask_port.c: ports that are exposed. @seconds 0: as long as the sandbox lives. */
-void ask_expose(struct request *r, const char *id, uint16_t port, uint32_t seconds, const char *name,
-                const struct answers *answers);
-void ask_unexpose(struct request *r, const char *id, const char *which, const struct answers *answers);
-/* Answered by the port, then GRANTED: a connection to it. */
-void ask_preview(struct request *r, const char *capability, const struct answers *answers,
-                 const struct op_answers *said);
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 /* late.c: a warden that does not answer */
 void late_time(struct front *f);

@@ -195,7 +195,7 @@ decide(struct request *r, bool approve)
     }
     d.seconds = expires != NULL ? (uint32_t)json_integer_value(expires) : 0;
     r->list = json_array();
-    ask_decide(r, &d, &one_answers);
+    ask(r, EDGE_ASK_DECIDE, EDGE_ASK_DECIDE_SHAPE(), &d, &one_answers);
 }
 
 static void
@@ -283,14 +283,14 @@ static void
 grants(struct request *r)
 {
     r->list = json_array();
-    ask_simple(r, EDGE_ASK_GRANTS, "", &grants_answers);
+    ASK(r, EDGE_ASK_GRANTS, &grants_answers, .id = "");
 }
 
 static void
 end_grant(struct request *r)
 {
     if (id_well(r))
-        ask_simple(r, EDGE_ASK_GRANTS, r->id, &revoked_answers);
+        ASK(r, EDGE_ASK_GRANTS, &revoked_answers, .id = r->id);
 }
 
 const struct route gate_routes[] = {

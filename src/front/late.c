@@ -112,11 +112,9 @@ late_ready(struct request *r)
 }
 
 int
-late_on_pong(void *ctx, const struct frame *frame)
+late_on_pong(struct heard *h, const struct nothing *m)
 {
-    struct heard *h = ctx;
-
-    (void)frame;
+    (void)m;
     for (struct request *r = h->f->requests; r != NULL; r = r->next) {
         if (!waits(r) || r->asked != EDGE_PING)
             continue;

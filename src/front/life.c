@@ -97,7 +97,7 @@ on_shown_box(struct request *r, const struct edge_box *box)
     if (r->list == NULL)
         r->f->ended = true;     /* no memory; what is on record is UTF-8 */
     else
-        ask_simple(r, EDGE_ASK_POLICY, box->id, &piece_answers);
+        ASK(r, EDGE_ASK_POLICY, &piece_answers, .id = box->id);
 }
 
 static const struct answers shown_answers = { .box = on_shown_box };
@@ -105,7 +105,7 @@ static const struct answers shown_answers = { .box = on_shown_box };
 static void
 show(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_GET, r->id, &shown_answers);
+    ASK(r, EDGE_ASK_GET, &shown_answers, .id = r->id);
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ media_type_well(struct request *r)
 static void
 patch(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_GET, r->id, &to_change_answers);
+    ASK(r, EDGE_ASK_GET, &to_change_answers, .id = r->id);
 }
 
 static void

@@ -488,7 +488,7 @@ static const struct answers found = { .box = on_box };
 static void
 live_begin(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_GET, r->id, &found);     /* what is not the caller's is not there, upgrade or not */
+    ASK(r, EDGE_ASK_GET, &found, .id = r->id);     /* what is not the caller's is not there, upgrade or not */
 }
 
 const struct route live_routes[] = {

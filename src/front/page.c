@@ -284,7 +284,7 @@ on_shown(struct request *r, uint32_t count, bool more)
     else if (d.approve && !p->whole)
         fail(r, MHD_HTTP_CONFLICT, NOT_WHOLE, "GET /v1/approvals/ID has all of it.");
     else
-        ask_decide(r, &d, &decided_answers);
+        ask(r, EDGE_ASK_DECIDE, EDGE_ASK_DECIDE_SHAPE(), &d, &decided_answers);
 }
 
 static const struct answers shown_answers = { .approval = on_one, .end = on_shown, .no = fail_err };
@@ -403,7 +403,7 @@ decide(struct request *r)
     else if (!edge_credential_well(EDGE_BEARER, token))
         fail(r, MHD_HTTP_UNAUTHORIZED, "That is no token.", "cloche_approver_... or cloche_operator_...");
     else
-        ask_who(r, EDGE_BEARER, token, &who_answers);
+        ASK(r, EDGE_ASK_WHO, &who_answers, .kind = EDGE_BEARER, .text = token);
     explicit_bzero(text, sizeof(text));
     explicit_bzero(token, sizeof(token));
 }

@@ -143,15 +143,15 @@ expose(struct request *r)
                              json_integer_value(ttl) > (json_int_t)LIVES_MAX))
         refuse(r, "ttl is a whole number of seconds, at most a year; 0 or absent: as long as the sandbox lives");
     else
-        ask_expose(r, r->id, (uint16_t)json_integer_value(port),
-                   ttl != NULL ? (uint32_t)json_integer_value(ttl) : 0, text, &exposed_answers);
+        ASK(r, EDGE_ASK_EXPOSE, &exposed_answers, .id = r->id, .port = (uint16_t)json_integer_value(port),
+            .seconds = ttl != NULL ? (uint32_t)json_integer_value(ttl) : 0, .name = text);
 }
 
 static void
 list(struct request *r)
 {
     r->list = json_array();
-    ask_simple(r, EDGE_ASK_PORTS, r->id, &list_answers);
+    ASK(r, EDGE_ASK_PORTS, &list_answers, .id = r->id);
 }
 
 static void
@@ -160,7 +160,7 @@ end_it(struct request *r)
     static const char none[] = "00000000000000000000000000000000";
 
     /* what is no id is asked for too: whether the sandbox is the caller's comes first */
-    ask_unexpose(r, r->id, edge_is_id(r->rest) ? r->rest : none, &ended_answers);
+    ASK(r, EDGE_ASK_UNEXPOSE, &ended_answers, .id = r->id, .which = edge_is_id(r->rest) ? r->rest : none);
 }
 
 const struct route port_routes[] = {

@@ -512,7 +512,8 @@ begin(struct request *r)
         over(r);
         return;
     }
-    ask_preview(r, p->host_form ? r->id : p->root + PREVIEW_PATH_N, &answers, &said);
+    r->op_answers = &said;
+    ASK(r, EDGE_ASK_PREVIEW, &answers, .capability = p->host_form ? r->id : p->root + PREVIEW_PATH_N);
 }
 
 void

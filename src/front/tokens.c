@@ -83,22 +83,22 @@ create(struct request *r)
                                  json_integer_value(expires) > (json_int_t)TOKEN_LIVES_MAX))
         refuse(r, "expires is a whole number of seconds, at most ten years; 0 or absent: never");
     else
-        ask_token(r, TOKEN_MAKE, which, expires != NULL ? (uint64_t)json_integer_value(expires) : 0, text,
-                  &made_answers);
+        ASK(r, EDGE_ASK_TOKEN, &made_answers, .what = TOKEN_MAKE, .role = (uint8_t)which,
+            .seconds = expires != NULL ? (uint64_t)json_integer_value(expires) : 0, .text = text);
 }
 
 static void
 list(struct request *r)
 {
     r->list = json_array();
-    ask_token(r, TOKEN_LIST, EDGE_NOBODY, 0, "", &list_answers);
+    ASK(r, EDGE_ASK_TOKEN, &list_answers, .what = TOKEN_LIST);
 }
 
 static void
 end_it(struct request *r)
 {
     if (edge_is_id(r->id))
-        ask_token(r, TOKEN_REVOKE, EDGE_NOBODY, 0, r->id, &revoked_answers);
+        ASK(r, EDGE_ASK_TOKEN, &revoked_answers, .what = TOKEN_REVOKE, .text = r->id);
     else
         refuse(r, "a token is named by its id, 32 hexadecimal digits");
 }

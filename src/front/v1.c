@@ -341,8 +341,8 @@ list(struct request *r)
         return;
     }
     r->list = json_array();
-    ask_list(r, s != NULL && strcmp(s, "all") == 0, limit, p != NULL ? p : "", line, a != NULL ? a : "",
-             k != NULL ? k : "", &list_answers);
+    ASK(r, EDGE_ASK_LIST, &list_answers, .all = s != NULL && strcmp(s, "all") == 0, .limit = limit, .prefix = p,
+        .label = line, .after = a, .workspace = k);
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -350,37 +350,37 @@ list(struct request *r)
 static void
 get(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_GET, r->id, &box_answers);
+    ASK(r, EDGE_ASK_GET, &box_answers, .id = r->id);
 }
 
 static void
 delete_it(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_DELETE, r->id, &box_answers);
+    ASK(r, EDGE_ASK_DELETE, &box_answers, .id = r->id);
 }
 
 static void
 pause_it(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_PAUSE, r->id, &box_answers);
+    ASK(r, EDGE_ASK_PAUSE, &box_answers, .id = r->id);
 }
 
 static void
 resume(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_RESUME, r->id, &box_answers);
+    ASK(r, EDGE_ASK_RESUME, &box_answers, .id = r->id);
 }
 
 static void
 recover(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_RECOVER, r->id, &box_answers);
+    ASK(r, EDGE_ASK_RECOVER, &box_answers, .id = r->id);
 }
 
 static void
 new_key(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_KEY, r->id, &key_answers);
+    ASK(r, EDGE_ASK_KEY, &key_answers, .id = r->id);
 }
 
 static void
@@ -421,7 +421,7 @@ events(struct request *r)
         return;
     }
     r->list = json_array();
-    ask_events(r, limit, id != NULL ? id : "", &event_answers);
+    ASK(r, EDGE_ASK_EVENTS, &event_answers, .limit = limit, .id = id);
 }
 
 static void
@@ -436,7 +436,7 @@ static const struct answers stopped_answers = { .end = on_stopped };
 static void
 stop_all(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_STOP_ALL, NULL, &stopped_answers);
+    ASK(r, EDGE_ASK_STOP_ALL, &stopped_answers, .none = 0);
 }
 
 static void

@@ -41,14 +41,14 @@ static void
 list(struct request *r)
 {
     r->list = json_array();
-    ask_simple(r, EDGE_ASK_VOLUMES, "", &list_answers);
+    ASK(r, EDGE_ASK_VOLUMES, &list_answers, .id = "");
 }
 
 static void
 take_away(struct request *r)
 {
     if (edge_is_id(r->id))
-        ask_simple(r, EDGE_ASK_VOLUMES, r->id, &removed_answers);
+        ASK(r, EDGE_ASK_VOLUMES, &removed_answers, .id = r->id);
     else
         reply_error(r, MHD_HTTP_BAD_REQUEST, "volume.request", "GET /v1/volumes lists them",
                     "a volume is named by its id, 32 hexadecimal digits");

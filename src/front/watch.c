@@ -34,7 +34,7 @@ static const struct answers stats_answers = { .stats = on_stats };
 static void
 metrics(struct request *r)
 {
-    ask_simple(r, EDGE_ASK_STATS, NULL, &stats_answers);
+    ASK(r, EDGE_ASK_STATS, &stats_answers, .none = 0);
 }
 
 /* --- health ------------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void
 usage(struct request *r)
 {
     r->list = json_array();
-    ask_simple(r, EDGE_ASK_USAGE, r->id, &usage_answers);
+    ASK(r, EDGE_ASK_USAGE, &usage_answers, .id = r->id);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ follow(struct request *r)
                     "sandbox=ID or name, limit=0..1000, after=NUMBER");
         return;
     }
-    ask_follow(r, (uint16_t)most, from, id != NULL ? id : "", &follow_answers);
+    ASK(r, EDGE_ASK_FOLLOW, &follow_answers, .limit = (uint16_t)most, .after = from, .id = id);
 }
 
 const struct route watch_routes[] = {

@@ -173,7 +173,7 @@ who_admit(struct request *r)
         print_of(r, p.text);
         known = remembered(r);
         if (!known)
-            ask_who(r, p.kind, p.text, &who_answers);
+            ASK(r, EDGE_ASK_WHO, &who_answers, .kind = p.kind, .text = p.text);
     }
     explicit_bzero(&p, sizeof(p));
     return known;

@@ -60,6 +60,12 @@ edge_is_capability(const char *text)
     return strspn(text, HEX) == EDGE_CAPABILITY && text[EDGE_CAPABILITY] == '\0';
 }
 
+bool
+edge_maybe_capability(const char *text)
+{
+    return text[0] == '\0' || edge_is_capability(text);
+}
+
 int
 edge_put_id(struct buf *b, const char *id)
 {
@@ -196,6 +202,15 @@ edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms)
     if (!edge_is_id(id) || text[EDGE_ID] == '\0')
         return edge_is_id(id);
     return text[EDGE_ID] == '-' && str_parse_u64(str_of(text + EDGE_ID + 1), INT64_MAX, created_ms);
+}
+
+bool
+edge_maybe_cursor(const char *text)
+{
+    char id[EDGE_ID + 1];
+    uint64_t created_ms;
+
+    return text[0] == '\0' || edge_cursor(text, id, &created_ms);
 }
 
 static bool

@@ -1,7 +1,7 @@
 /* proto/edge.h: what is said between the processes of `cloche serve`
  *
  * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
- * the end that listens:
+ * the end that listens. Here is what they share; question.h has the first:
  *
  *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
  *     warden ⇄ launcher   start a keeper; one has ended
@@ -64,66 +64,6 @@
 #define EDGE_WHY_KILLED  "the daemon was killed, or gave up: it was destroyed"
 
 enum edge_message {
-    /* front to warden; each begins with its trace (EDGE_TRACE bytes) and a ticket, behind which, but in ASK_WHO, comes
-     * who asks, be32 */
-    EDGE_ASK_CREATE = 1,    /* struct edge_create */
-    EDGE_ASK_GET,           /* id or name */
-    EDGE_ASK_LIST,          /* all u8, limit be16, name prefix, label line ("" any), after ("" none),
-                             * a workspace's key ("" any) */
-    EDGE_ASK_DELETE,        /* id */
-    EDGE_ASK_PAUSE,         /* id */
-    EDGE_ASK_RESUME,
-    EDGE_ASK_RECOVER,
-    EDGE_ASK_OP,            /* id, operation */
-    EDGE_ASK_STOP_ALL,
-    EDGE_ASK_EVENTS,        /* limit be16, id or name ("" of all) */
-    EDGE_ASK_WHO,           /* ticket, kind u8 (enum edge_credential), credential */
-    EDGE_ASK_TOKEN,         /* what u8 (edge_token_ask); MAKE: role u8, seconds be64 (0 for ever), name; REVOKE: id */
-    EDGE_ASK_KEY,           /* id: a new key for it; the former one is none any more */
-    EDGE_ASK_AUDIT = 14,    /* follow u8, types be32, severities be32, since be64 (ms), after be64 (number of an entry),
-                             * limit be16, id or name ("" of all): EDGE_LINEs; then END, or first FOLLOWING */
-    EDGE_ASK_UNFOLLOW,      /* with the ticket of such a question: no more; no answer */
-    EDGE_ASK_TRANSCRIPT,    /* id or name, offset be64: GRANTED; what is read comes as that of a file */
-    EDGE_ASK_GATE = 18,     /* id ("" a new one), tool, parameters (a JSON object): edge_gate.h has these and their
-                               answers. May it be done? */
-    EDGE_ASK_APPROVALS,     /* follow u8, state u8 (0 any), limit be16, id ("" of all), after ("" none) */
-    EDGE_ASK_DECIDE,        /* struct edge_decision */
-    EDGE_ASK_GRANTS,        /* id of one to end, or "": list them */
-    EDGE_ASK_CANCEL,        /* ticket be32 of another question: nobody waits for it; no answer */
-    EDGE_ASK_POLICY = 23,   /* id: what it is held to */
-    EDGE_ASK_CHANGE,        /* id, SHA-256 of the policy that is changed, policy */
-    EDGE_ASK_VOLUMES,       /* id of one to remove, or "": list them, VOLUME each, then END */
-    EDGE_ASK_STATS = 29,
-    EDGE_ASK_USAGE,         /* id or name ("" of all) */
-    EDGE_ASK_FOLLOW,        /* limit be16, after be64 (an event's number), id or name ("" of all): EVENTs that were,
-                             * FOLLOWING, and those that come, until UNFOLLOW */
-    EDGE_ASK_EXPOSE = 188,  /* id, port be16, seconds be32 (0 as long as it lives), name ("" none): PORT, with its
-                             * capability */
-    EDGE_ASK_PORTS,         /* id: PORTs, then END */
-    EDGE_ASK_UNEXPOSE,      /* id, id of the port: PORT; its connections end */
-    EDGE_ASK_PREVIEW,       /* capability: PORT, and GRANTED: a connection to it; of nobody in particular */
-
-    /* warden to front; the last but ITEM and EVENT is the answer's end */
-    EDGE_BOX = 32,          /* ticket, box, its key ("" but in the answer to CREATE without EDGE_DEFAULT, and to KEY) */
-    EDGE_ITEM,              /* ticket, box without its policy */
-    EDGE_EVENT,             /* ticket, event */
-    EDGE_END,               /* ticket, count be32, more u8 */
-    EDGE_GRANTED,           /* ticket; with the operation's socket */
-    EDGE_NO,                /* ticket, error */
-    EDGE_WHO = 40,          /* ticket, who be32, role u8, until be64 (ms since 1970; 0 for ever), sandbox's id or "" */
-    EDGE_TOKEN,             /* ticket, token, the token itself ("" but in the answer to its making) */
-    EDGE_LINE = 43,         /* ticket, one line of the audit record */
-    EDGE_FOLLOWING,         /* ticket */
-    EDGE_GATE = 46,         /* ticket, struct edge_verdict */
-    EDGE_APPROVAL,          /* ticket, struct edge_approval; END follows unless they are followed */
-    EDGE_GRANT,             /* ticket, struct edge_grant */
-    EDGE_POLICY = 50,       /* ticket, last u8, bytes of JSON; several, in order; the last is the answer's end */
-    EDGE_VOLUME,            /* ticket, volume; of one that is removed the answer's end */
-    EDGE_STATS = 54,        /* ticket, samples (warden/stats.h) */
-    EDGE_USAGE,             /* ticket, id, usage; END ends them */
-    EDGE_PORT = 192,        /* ticket, struct edge_port, capability ("" but in the answer to EXPOSE) */
-    EDGE_EPOCHS = 212,      /* no answer, but the first that it says: with the page of epoch.h */
-
     /* warden to cloche-webhook */
     EDGE_HOOK = 207,        /* decided u8, struct edge_approval without its parameters; no answer */
     /* launcher to warden */
@@ -164,7 +104,7 @@ enum edge_message {
                              * (after, tries, window: be32 each) of those that name none */
     EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML; digest of what sandboxes get without asking */
     EDGE_COUNTS = 228,      /* all have taken the configuration: there is no going back to the former one */
-    /* launcher to warden and to fronts, front to warden: are you there? No question of anybody's, so without a trace */
+    /* launcher to warden and to fronts: are you there? */
     EDGE_PING = 229,
     EDGE_PONG,              /* the answer */
     /* warden to launcher */
@@ -245,10 +185,9 @@ enum edge_message {
     /* keeper to front */
     EDGE_TAKEN = 144,       /* bytes be32 of IN that the command has: of EDGE_CHUNK at most may be under way */
 
-    /* commands in the background (edge_run.h); front to warden, with ticket and who asks */
-    EDGE_ASK_RUN = 176,     /* id, ask */
+    /* commands in the background (edge_run.h) */
     /* warden to keeper */
-    EDGE_RUN_ASK,           /* caller, as of OP; ask; with its socket */
+    EDGE_RUN_ASK = 177,          /* caller, as of OP; ask; with its socket */
     /* keeper to front, on that socket, or on that of the command that begins; a last DONE or FAILED */
     EDGE_RUN,               /* run */
     EDGE_RUN_OUT,           /* stream u8 (0 stdout), be64 how much of that stream is before it, bytes */
@@ -401,6 +340,7 @@ PROTO_STRUCT(edge_create, EDGE_CREATE_FIELDS);
 #define EDGE_KEEP_USUAL (7U * 24 * 3600)
 /* "ID" or "ID-CREATED" (milliseconds since 1970, decimal): @id, and @created_ms or 0. */
 bool edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms);
+bool edge_maybe_cursor(const char *text);
 
 /* A durable workspace. Its name is its owner's, as a workspace's key is well. */
 #define EDGE_VOLUME_FIELDS(F) \
@@ -487,6 +427,7 @@ const char *op_name(enum op_kind kind);
     F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
 PROTO_STRUCT(edge_port, EDGE_PORT_FIELDS);
 bool edge_is_capability(const char *text);
+bool edge_maybe_capability(const char *text);
 
 /* What a sandbox uses, as its keeper knows it. */
 #define EDGE_RUNNING_MAX  8     /* commands that are named */

@@ -187,8 +187,8 @@ PROTO_STRUCT(nothing, PROTO_NOTHING);
     enum name { list(PROTO_CONSTANT) };                                                                            \
     list(PROTO_TIED)                                                                                               \
     enum name
-#define PROTO_CONSTANT(number, value, message) number = (value),
-#define PROTO_TIED(number, value, message)                                                                         \
+#define PROTO_CONSTANT(number, value, message, ...) number = (value),
+#define PROTO_TIED(number, value, message, ...)                                                                    \
     typedef __typeof__(struct message) number##_IS;                                                                \
     enum { number##_LEAST = message##_LEAST, number##_MOST = message##_MOST };                                     \
     static inline const struct shape *number##_SHAPE(void) { return &message##_shape; }

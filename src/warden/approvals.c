@@ -167,8 +167,10 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
 }
 
 int
-approval_hold(struct warden *w, struct approval *a, const struct frame *f)
+approval_hold(struct warden *w, struct approval *a)
 {
+    const struct frame *f = w->question;
+
     a->question = malloc(f->length > 0 ? f->length : 1);
     if (a->question == NULL)
         return -1;
@@ -220,7 +222,7 @@ answer_refused(struct warden *w, const struct approval *a)
     if (a->type == EDGE_ASK_GATE) {
         memcpy(v.approval, a->r.id, sizeof(v.approval));
         snprintf(v.reason, sizeof(v.reason), "%s", a->r.reason);
-        answer_verdict(w, a->to, &v);
+        ANSWER(w, a->to, EDGE_GATE, .verdict = v);
         return;
     }
     err_set(&err, ERR_DENIED, late ? "gate.timeout" : "gate.denied", "not approved: %s", a->r.reason);

@@ -106,7 +106,12 @@ struct deed {
 
 /* deed.c: what the question @f of warden.who would do. 1; 0: nothing that is judged (its handler sees to it); -1 with
  * @err: what it holds cannot be shown to anybody. Free it. */
-int deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err);
+#define DEED_GATED(message, name) \
+    int deed_##name(struct warden *w, const struct message *m, struct deed *out, struct err *err);
+#define DEED_WAITS(message, name)
+#define DEED_FREE(message, name)
+#define DEED(number, value, message, name, roles, gate, ...) DEED_##gate(message, name)
+EDGE_QUESTIONS(DEED)
 /* The same from parts; @params is taken. @more: what else it depends on. */
 int deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
               struct err *err);
@@ -149,16 +154,17 @@ bool gate_policy_changes(const struct warden *w, const char *id);
 /* Whether @a was asked under what is so now. */
 bool gate_stands(const struct warden *w, const struct approval *a);
 /* Before a question's handler. True: it waits, or was answered. */
-bool gate_holds(struct warden *w, const struct frame *f);
-/* Of @d for warden.who: ALLOWED; ASIDE: it is not known yet, and @f is heard again then; DENIED or WAIT with @out.
- * WAIT: when not @async the question @f is put aside. DENIED
+bool gate_is_on(struct warden *w);
+bool gate_holds(struct warden *w, int r, struct deed *d, struct err *err);
+/* Of @d for warden.who: ALLOWED; ASIDE: it is not known yet, and the question is heard again then; DENIED or WAIT with
+ * @out. WAIT: when not @async the question (warden.question) is put aside. DENIED
  * with @err: nobody said no, but it cannot be asked about (too much waits already, or nothing can be stored). */
-enum gate_says gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async,
+enum gate_says gate_decide(struct warden *w, const struct deed *d, bool async,
                            struct edge_verdict *out, struct err *err);
 
-/* trial.c: before somebody is asked about @d, the question @f of warden.who: can it be had? 0: it can, or that is known
- * when it is done; 1: a keeper looks, and @f is put aside until then; -1 with @err: it cannot. */
-int trial_begin(struct warden *w, const struct deed *d, const struct frame *f, struct err *err);
+/* trial.c: before somebody is asked about @d, the question of warden.who: can it be had? 0: it can, or that is known
+ * when it is done; 1: a keeper looks, and it is put aside until then; -1 with @err: it cannot. */
+int trial_begin(struct warden *w, const struct deed *d, struct err *err);
 void trial_passed(struct box *b);                       /* its keeper has nothing against it */
 
 /* The digest of the gate's rule @rule as it is now; "": there is none, or @tool is judged by the sandbox's own rules
@@ -196,8 +202,8 @@ int approvals_load(struct warden *w, struct err *err);
 /* A new one; NULL with @err: too many, or it cannot be kept. @net: of a connection that waits, else 0. */
 struct approval *approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *v, uint32_t net,
                               struct err *err);
-/* Put @f aside for it, to be heard when it is approved. */
-int approval_hold(struct warden *w, struct approval *a, const struct frame *f);
+/* Put the question aside for it, to be heard when it is approved. */
+int approval_hold(struct warden *w, struct approval *a);
 /* What was put aside is heard as it came: of @to, proved by @by, as part of the trace @in. */
 void approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const char *in);
 /* The open one of this caller for exactly that, in that state; NULL none. */
@@ -225,6 +231,5 @@ extern const struct msg_rule approval_rules[];
 extern const size_t approval_n_rules;
 /* @names: of variables without their values. */
 void answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names);
-void answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v);
 
 #endif

@@ -6,32 +6,17 @@
 #include "warden/approvals.h"
 #include "warden/record.h"
 
-#define FRAME_MAX (EDGE_PARAMS_MAX + 8192)
-
 /* --- answers ------------------------------------------------------------------------------------------------------ */
-
-void
-answer_verdict(struct warden *w, struct asker to, const struct edge_verdict *v)
-{
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, EDGE_GATE, to);
-
-    edge_verdict_put(&b, v);
-    answer_send(w, to, &b, at, -1);
-}
 
 void
 answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names)
 {
     cleanup_free char *less = names && r->params[0] != '\0' ? deed_names(r->params) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, EDGE_APPROVAL, to);
     struct edge_approval shown = *r;
 
     if (names)
-        shown.params = less != NULL ? less : "";
-    edge_approval_put(&b, &shown);
-    answer_send(w, to, &b, at, -1);
+        shown.params = less;
+    ANSWER(w, to, EDGE_APPROVAL, .approval = shown);
 }
 
 struct told { struct warden *w; struct asker to; bool whole, names; };
@@ -51,11 +36,8 @@ static void
 tell_grant(void *ctx, const struct edge_grant *g)
 {
     const struct told *t = ctx;
-    cleanup_buf struct buf b = BUF_INIT(4096);
-    size_t at = answer_begin(&b, EDGE_GRANT, t->to);
 
-    edge_grant_put(&b, g);
-    answer_send(t->w, t->to, &b, at, -1);
+    ANSWER(t->w, t->to, EDGE_GRANT, .grant = *g);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -68,39 +50,33 @@ refuse(struct warden *w, const struct err *err)
 }
 
 /* Of a tool that is none of the questions: what MCP offers. */
-static int
-on_gate(void *ctx, const struct frame *f)
+int
+asked_gate(struct warden *w, const struct ask_gate *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *tool = wire_cstr(&in, GATE_NAME_MAX, NULL);
-    const char *text = wire_cstr(&in, EDGE_OP_MAX, NULL);
+    json_t *params = json_loads(m->params, JSON_REJECT_DUPLICATES, NULL);
+    bool async = (w->question->flags & EDGE_ASYNC) != 0;
     const struct box *b = NULL;
     struct edge_verdict v;
     struct err err = ERR_INIT;
     struct deed d;
-    json_t *params;
 
-    if (!wire_done(&in) || !gate_tool_well(tool))
-        return -1;
-    params = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_object(params)) {
         json_decref(params);
         return -1;
     }
-    if (id[0] != '\0' && (b = living(w, id)) == NULL) {
+    if (m->id[0] != '\0' && (b = living(w, m->id)) == NULL) {
         json_decref(params);
-        not_found(id, &err);
+        not_found(m->id, &err);
         return refuse(w, &err);
     }
-    if (deed_make(tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
+    if (deed_make(m->tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
         return refuse(w, &err);
-    if (gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v, &err) == GATE_ALLOWED && gate_judges(w))
+    if (gate_decide(w, &d, async, &v, &err) == GATE_ALLOWED && gate_judges(w))
         v.pass = pass_new(w, &d);
     if (err.kind != ERR_NONE)
         answer_no(w, w->asker, &err);
-    else if (v.says != GATE_WAIT || (f->flags & EDGE_ASYNC) != 0)
-        answer_verdict(w, w->asker, &v);
+    else if (v.says != GATE_WAIT || async)
+        ANSWER(w, w->asker, EDGE_GATE, .verdict = v);
     deed_free(&d);
     return 0;
 }
@@ -155,39 +131,33 @@ approvals_judge(struct warden *w, struct follow_count *c)
     each_follower(w, NULL, c);
 }
 
-static int
-on_approvals(void *ctx, const struct frame *f)
+int
+asked_approvals(struct warden *w, const struct ask_approvals *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    uint8_t following = wire_u8(&in), state = wire_u8(&in);
-    uint16_t limit = wire_be16(&in);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL), *cursor = wire_cstr(&in, EDGE_CURSOR_MAX, NULL);
     struct told t = { .w = w, .to = w->asker, .names = w->who.role == EDGE_AUDITOR };
     bool own = w->who.role == EDGE_AGENT || w->who.role == EDGE_KEY, more;
     char caller[EDGE_CALLER_MAX + 1] = "", after[EDGE_ID + 1] = "";
-    struct state_approvals_query q = { .id = id, .caller = caller, .after = after, .state = state, .limit = limit };
+    struct state_approvals_query q = { .id = m->id, .caller = caller, .after = after, .state = m->state,
+                                       .limit = m->limit };
     struct err err = ERR_INIT;
     int n;
 
-    if (!wire_done(&in) || following > 1 || state >= APPROVAL_STATES || limit == 0 || limit > EDGE_APPROVALS_OPEN ||
-        (id[0] != '\0' && !edge_is_id(id)) || (cursor[0] != '\0' && !edge_cursor(cursor, after, &q.after_ms)))
-        return -1;
+    (void)edge_cursor(m->after, after, &q.after_ms);
     if (own)
         caller_of(&w->who, caller);
-    if (own && following != 0) {
+    if (own && m->follow) {
         err_set(&err, ERR_DENIED, "auth.role", "an agent may not follow what others ask");
         return refuse(w, &err);
     }
-    t.whole = id[0] != '\0';
+    t.whole = m->id[0] != '\0';
     n = state_approvals_from(w->approvals->store, &q, tell_approval, &t, &more, &err);
     if (n < 0)
         return refuse(w, &err);
-    if (id[0] != '\0' && n == 0) {
-        err_set(&err, ERR_NOT_FOUND, "gate.not-found", "there is no approval \"%s\"", id);
+    if (m->id[0] != '\0' && n == 0) {
+        err_set(&err, ERR_NOT_FOUND, "gate.not-found", "there is no approval \"%s\"", m->id);
         return refuse(w, &err);
     }
-    if (following != 0 && follow(w, &err) < 0)
+    if (m->follow && follow(w, &err) < 0)
         return refuse(w, &err);
     answer_end(w, w->asker, (uint32_t)n, more);
     return 0;
@@ -216,32 +186,27 @@ not_open(struct warden *w, const char *id)
 
 /* A denial waits for nothing. */
 static bool
-recorded(struct warden *w, const struct frame *f, const struct approval *a, const struct edge_decision *d)
+recorded(struct warden *w, const struct approval *a, const struct edge_decision *d)
 {
     struct audit_entry e;
 
     if (!d->approve)
         return false;
-    audit_capability(&e, NULL, "approve", "something is to be approved");
+    record_begin(w, &e, "something is to be approved");
     audit_put_cstr(&e, "approval", a->r.id);
     audit_put_cstr(&e, "scope", approval_scope_name(d->scope));
-    return record_first(w, f, box_of_id(w, a->r.box), &e, RECORD_WAIT);
+    return record_first(w, box_of_id(w, a->r.box), &e);
 }
 
-static int
-on_decide(void *ctx, const struct frame *f)
+int
+asked_decide(struct warden *w, const struct edge_decision *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
     struct told t = { .w = w, .to = w->asker, .whole = true };
-    struct edge_decision d;
     struct err err = ERR_INIT;
     struct approval *a;
     char id[EDGE_ID + 1];
 
-    if (!edge_decision_get(&in, &d))
-        return -1;
-    memcpy(id, d.id, sizeof(id));
+    memcpy(id, m->id, sizeof(id));
     for (a = w->approvals->open; a != NULL; a = a->next)
         if (strcmp(a->r.id, id) == 0 && a->r.state == APPROVAL_PENDING)
             break;
@@ -249,36 +214,31 @@ on_decide(void *ctx, const struct frame *f)
         return not_open(w, id);
     if (approval_may(w, a, &err) < 0)
         return refuse(w, &err);
-    if (recorded(w, f, a, &d))
+    if (recorded(w, a, m))
         return 0;
-    if (approval_decide(w, a, &d, &err) < 0)
+    if (approval_decide(w, a, m, &err) < 0)
         return refuse(w, &err);
     (void)state_approvals(w->approvals->store, id, 0, "", 1, tell_approval, &t, NULL);
     answer_end(w, w->asker, 1, false);
-    if (d.approve)
+    if (m->approve)
         approval_release(w, a);
     return 0;
 }
 
-static int
-on_grants(void *ctx, const struct frame *f)
+int
+asked_grants(struct warden *w, const struct ask_id *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
     struct told t = { .w = w, .to = w->asker };
     struct err err = ERR_INIT;
     char who[160];
     int n;
 
-    if (!wire_done(&in) || (id[0] != '\0' && !edge_is_id(id)))
-        return -1;
     (void)state_gate_prune(w->approvals->store, time_now(w), NULL);
-    if (id[0] != '\0') {
-        if (state_grant_forget(w->approvals->store, id, &err) < 0)
+    if (m->id[0] != '\0') {
+        if (state_grant_forget(w->approvals->store, m->id, &err) < 0)
             return refuse(w, &err);
         who_text(w, &w->who, who);
-        warden_note(w, NULL, "gate_revoked", "grant %s, by %s", id, who);
+        warden_note(w, NULL, "gate_revoked", "grant %s, by %s", m->id, who);
         answer_end(w, w->asker, 0, false);
         return 0;
     }
@@ -289,26 +249,12 @@ on_grants(void *ctx, const struct frame *f)
     return 0;
 }
 
-static int
-on_cancel(void *ctx, const struct frame *f)
+int
+asked_cancel(struct warden *w, const struct ask_cancel *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    struct asker to = { .front = w->asker.front, .ticket = wire_be32(&in) };
+    struct asker to = { .front = w->asker.front, .ticket = m->ticket };
 
-    if (!wire_done(&in) || to.ticket == 0)
-        return -1;
     approvals_cancel(w, to);
     box_maker_gone(w, to);
     return 0;
 }
-
-const struct msg_rule approval_rules[] = {
-    /* type               once   flags       states min  max length                                     handler */
-    { EDGE_ASK_GATE,      false, EDGE_ASYNC, 1,     23,  23 + EDGE_NAME_MAX + GATE_NAME_MAX + EDGE_OP_MAX, on_gate },
-    { EDGE_ASK_APPROVALS, false, 0,          1,     22,  22 + EDGE_ID + EDGE_CURSOR_MAX,                on_approvals },
-    { EDGE_ASK_DECIDE,    false, 0,          1,     24,  24 + EDGE_ID + EDGE_REASON_MAX,                on_decide },
-    { EDGE_ASK_GRANTS,    false, 0,          1,     13,  13 + EDGE_ID,                                  on_grants },
-    { EDGE_ASK_CANCEL,    false, 0,          1,     12,  12,                                            on_cancel },
-};
-const size_t approval_n_rules = ARRAY_LEN(approval_rules);

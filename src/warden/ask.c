@@ -18,15 +18,7 @@
 #include "proto/edge_gate.h"
 #include "warden/record.h"
 
-#define FRAME_MAX (EDGE_POLICY_MAX + EDGE_LABELS_MAX + EDGE_FACTS_MAX + 8192)
-
 /* --- finding ------------------------------------------------------------------------------------------------------ */
-
-struct wire_in
-ask_in(const struct frame *f)
-{
-    return wire_in_of(f->payload + 8, f->length - 8);   /* who.c has read the ticket and who asks */
-}
 
 int
 not_found(const char *id, struct err *err)
@@ -134,7 +126,10 @@ tell_box(void *ctx, const struct edge_box *r)
 
     if (t->type == EDGE_ITEM)
         shown.policy = "";      /* the largest part of it, and there may be hundreds */
-    answer_item(t->w, t->type, t->to, &shown, NULL);
+    if (t->type == EDGE_ITEM)
+        ANSWER(t->w, t->to, EDGE_ITEM, .box = shown);
+    else
+        answer_box(t->w, t->to, &shown, NULL);
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -243,98 +238,69 @@ limit_of(const struct edge_box *r, uint32_t asked, uint32_t daemons)
     return asked;
 }
 
-static int
-on_create(void *ctx, const struct frame *f)
+int
+asked_create(struct warden *w, const struct edge_create *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    struct edge_create c;
     struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .facts = "", .detail = "",
                           .print = "", .how = "" };
     struct err err = ERR_INIT;
     bool answered = false;
     struct box *b;
 
-    if (!edge_create_get(&in, &c))
-        return -1;
-    r.name = c.name;
-    r.labels = c.labels;
-    r.policy = c.policy;
-    r.workspace = c.workspace;
+    r.name = m->name;
+    r.labels = m->labels;
+    r.policy = m->policy;
+    r.workspace = m->workspace;
     memcpy(r.owner, w->who.id, sizeof(r.owner));
     r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
-    r.is_default = (c.flags & EDGE_DEFAULT) != 0;
-    r.idle_s = limit_of(&r, c.idle_s, w->default_idle_s);
-    r.life_s = limit_of(&r, c.life_s, w->default_life_s);
-    r.recovery = recovery_asked(w, &c.recovery);
+    r.is_default = (m->flags & EDGE_DEFAULT) != 0;
+    r.idle_s = limit_of(&r, m->idle_s, w->default_idle_s);
+    r.life_s = limit_of(&r, m->life_s, w->default_life_s);
+    r.recovery = recovery_asked(w, &m->recovery);
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)
             (void)wait_or_no(b, WAIT_MADE, w->asker);
         else
             answer_box(w, w->asker, &b->r, NULL);
-    } else if (repeated(w, &c, &answered, &err) < 0 ||
-               (!answered && !record_create(w, f, &r) && create(w, &c, &r, &err) < 0)) {
+    } else if (repeated(w, m, &answered, &err) < 0 ||
+               (!answered && !record_create(w, &r) && create(w, m, &r, &err) < 0)) {
         count_not_created(&w->counts, err.code);
         answer_no(w, w->asker, &err);
     }
     return 0;
 }
 
-const char *
-only_id(const struct frame *f)
+int
+asked_get(struct warden *w, const struct ask_box *m)
 {
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-
-    return wire_done(&in) ? id : NULL;
-}
-
-static int
-on_get(void *ctx, const struct frame *f)
-{
-    struct warden *w = ctx;
     struct told t = { .w = w, .to = w->asker, .type = EDGE_BOX };
-    const char *id = only_id(f);
     struct err err = ERR_INIT;
     const struct box *b;
 
-    if (id == NULL)
-        return -1;
-    b = living(w, id);
+    b = living(w, m->id);
     if (b != NULL)
         answer_box(w, t.to, &b->r, NULL);
-    else if (find_record(w, id, tell_box, &t, &err) <= 0) {
+    else if (find_record(w, m->id, tell_box, &t, &err) <= 0) {
         if (err.kind == ERR_NONE)
-            not_found(id, &err);
+            not_found(m->id, &err);
         answer_no(w, t.to, &err);
     }
     return 0;
 }
 
-static int
-on_list(void *ctx, const struct frame *f)
+int
+asked_list(struct warden *w, const struct ask_list *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
     struct told t = { .w = w, .to = w->asker, .type = EDGE_ITEM };
-    uint8_t all = wire_u8(&in);
-    uint16_t limit = wire_be16(&in);
-    struct state_query q = { .owner = who_owner(&w->who), .all = all != 0, .limit = limit };
     char after[EDGE_ID + 1] = "";
+    struct state_query q = { .owner = who_owner(&w->who), .all = m->all, .limit = m->limit, .prefix = m->prefix,
+                             .label = m->label, .workspace = m->workspace, .after = after };
     struct err err = ERR_INIT;
-    const char *cursor;
     bool more;
     int n;
 
-    q.prefix = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    q.label = wire_cstr(&in, EDGE_LABELS_MAX, NULL);
-    cursor = wire_cstr(&in, EDGE_CURSOR_MAX, NULL);
-    q.workspace = wire_cstr(&in, EDGE_WORKSPACE_MAX, NULL);
-    q.after = after;
-    if (!wire_done(&in) || all > 1 || (cursor[0] != '\0' && !edge_cursor(cursor, after, &q.after_ms)) ||
-        limit == 0 || limit > EDGE_LIST_MAX || !edge_labels_well(q.label) || !edge_workspace_well(q.workspace))
-        return -1;
+    (void)edge_cursor(m->after, after, &q.after_ms);
     n = state_list(w->state, &q, tell_box, &t, &more, &err);
     if (n < 0)
         answer_no(w, t.to, &err);
@@ -350,71 +316,63 @@ record_is_there(void *ctx, const struct edge_box *r)
     (void)r;
 }
 
-static int
-on_delete(void *ctx, const struct frame *f)
+int
+asked_delete(struct warden *w, const struct ask_box *m)
 {
-    struct warden *w = ctx;
     struct told t = { .w = w, .to = w->asker, .type = EDGE_BOX };
-    const char *id = only_id(f);
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (id == NULL)
-        return -1;
-    b = living(w, id);
+    b = living(w, m->id);
     if (b != NULL) {
-        if (record_asked(w, f, b, id, "delete", RECORD_INSIST))
+        if (record_asked(w, b, m->id, NULL))
             return 0;
         if (wait_or_no(b, WAIT_GONE, t.to))
             box_stop(b, "deleted");
         return 0;
     }
     /* one that has stopped already: its record goes */
-    if (edge_is_id(id) && record_asked(w, f, NULL, id, "forget", RECORD_INSIST))
+    if (edge_is_id(m->id) && record_asked(w, NULL, m->id, "forget"))
         return 0;
-    if (edge_is_id(id) && find_record(w, id, record_is_there, NULL, &err) > 0) {
+    if (edge_is_id(m->id) && find_record(w, m->id, record_is_there, NULL, &err) > 0) {
         epoch_next(&w->epochs->defaults);
         epoch_next(&w->epochs->credentials);    /* its key goes too */
-        if (find_record(w, id, tell_box, &t, &err) > 0 && state_forget(w->state, id, &err) == 0)
+        if (find_record(w, m->id, tell_box, &t, &err) > 0 && state_forget(w->state, m->id, &err) == 0)
             return 0;
     }
     if (err.kind == ERR_NONE)
-        not_found(id, &err);
+        not_found(m->id, &err);
     answer_no(w, t.to, &err);
     return 0;
 }
 
 static int
-pause_it(struct warden *w, const struct frame *f, bool paused)
+pause_it(struct warden *w, const char *id, bool paused)
 {
-    const char *id = only_id(f);
     struct err err = ERR_INIT;
-    struct box *b;
+    struct box *b = usable(w, id, &err);
 
-    if (id == NULL)
-        return -1;
-    b = usable(w, id, &err);
     if (b == NULL)
         answer_no(w, w->asker, &err);
     else if (b->r.paused == paused)
         answer_box(w, w->asker, &b->r, NULL);
-    else if (record_asked(w, f, b, id, paused ? "pause" : "resume", RECORD_WAIT))
+    else if (record_asked(w, b, id, NULL))
         return 0;
     else if (wait_or_no(b, WAIT_PAUSED, w->asker))
         box_say_short(b, paused ? EDGE_PAUSE : EDGE_RESUME);
     return 0;
 }
 
-static int
-on_pause(void *ctx, const struct frame *f)
+int
+asked_pause(struct warden *w, const struct ask_box *m)
 {
-    return pause_it(ctx, f, true);
+    return pause_it(w, m->id, true);
 }
 
-static int
-on_resume(void *ctx, const struct frame *f)
+int
+asked_resume(struct warden *w, const struct ask_box *m)
 {
-    return pause_it(ctx, f, false);
+    return pause_it(w, m->id, false);
 }
 
 struct revive { struct warden *w; struct err *err; };
@@ -427,27 +385,23 @@ revive(void *ctx, const struct edge_box *r)
     (void)box_revive(v->w, r, v->w->asker, v->err);
 }
 
-static int
-on_recover(void *ctx, const struct frame *f)
+int
+asked_recover(struct warden *w, const struct ask_box *m)
 {
-    struct warden *w = ctx;
     struct err err = ERR_INIT;
     struct revive v = { .w = w, .err = &err };
-    const char *id = only_id(f);
     struct box *b;
 
-    if (id == NULL)
-        return -1;
-    b = living(w, id);
+    b = living(w, m->id);
     if ((b == NULL || b->r.state != BOX_RECOVERING || recovery_waits(b)) &&
-        record_asked(w, f, b, id, "recover", RECORD_WAIT))
+        record_asked(w, b, m->id, NULL))
         return 0;
     if (b != NULL && (b->r.state == BOX_RECOVERING || box_recover(b, &err) == 0)) {
         (void)wait_or_no(b, WAIT_MADE, w->asker);
         return 0;
     }
-    if (b == NULL && find_record(w, id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
-        not_found(id, &err);
+    if (b == NULL && find_record(w, m->id, revive, &v, &err) <= 0 && err.kind == ERR_NONE)
+        not_found(m->id, &err);
     if (err.kind != ERR_NONE)
         answer_no(w, w->asker, &err);
     return 0;
@@ -484,26 +438,22 @@ note_denied(void *w, const struct edge_box *r)
     warden_note_id(w, r->id, "exec_denied", "the sandbox is %s", box_state_name(r->state));
 }
 
-static int
-on_op(void *ctx, const struct frame *f)
+int
+asked_op(struct warden *w, const struct ask_op *m)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    const uint8_t *bytes = in.p;
-    size_t n = in.n;
+    struct wire_in in = wire_in_of(m->op, m->n_op);
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (in.bad || n > EDGE_OP_BYTES || !edge_op_get(&in, &op) || op.kind == OP_CONNECT)
+    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT)
         return -1;
-    b = usable(w, id, &err);
+    b = usable(w, m->id, &err);
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
-    if (err.kind == ERR_NONE && record_op(w, f, b, &op))
+    if (err.kind == ERR_NONE && record_op(w, b, &op))
         return 0;
-    if (err.kind == ERR_NONE && grant(w, b, bytes, n, &err) == 0) {
+    if (err.kind == ERR_NONE && grant(w, b, m->op, m->n_op, &err) == 0) {
         if (op.kind == OP_EXEC)
             warden_note(w, b, "exec", "%s%s", op.argv[0], op.n_argv > 1 ? " ..." : "");
         return 0;
@@ -511,18 +461,16 @@ on_op(void *ctx, const struct frame *f)
     count_op(&w->counts, &(struct edge_op_result){ .kind = op.kind, .result = RESULT_REFUSED });
     answer_no(w, w->asker, &err);
     if (op.kind == OP_EXEC && err_is(&err, "sandbox.state"))   /* it is there, if not among the living */
-        (void)find_record(w, id, note_denied, w, &err);
+        (void)find_record(w, m->id, note_denied, w, &err);
     else if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);
     return 0;
 }
 
-static int
-on_stop_all(void *ctx, const struct frame *f)
+int
+asked_stop_all(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     if (w->stop_all.ticket != 0)        /* another one asked: both mean the same */
         answer_end(w, w->stop_all, w->stop_all_n, true);
     w->stop_all = w->asker;
@@ -531,22 +479,3 @@ on_stop_all(void *ctx, const struct frame *f)
     box_all_gone(w);
     return 0;
 }
-
-#define ID (13 + EDGE_NAME_MAX)
-#define CREATE (8 + 1 + 8 + 15 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_POLICY_MAX + 8 + 2 * EDGE_HASH + \
-                2 * (5 + EDGE_WORKSPACE_MAX) + 4 + 33)
-#define LIST (26 + EDGE_NAME_MAX + EDGE_LABELS_MAX + EDGE_CURSOR_MAX + 5 + EDGE_WORKSPACE_MAX)
-
-const struct msg_rule ask_rules[] = {
-    /* type              once   flags states min  max length          handler */
-    { EDGE_ASK_CREATE,   false, EDGE_ASYNC, 1,     78,  CREATE,             on_create },
-    { EDGE_ASK_GET,      false, 0,    1,     13,  ID,                 on_get },
-    { EDGE_ASK_LIST,     false, 0,    1,     31,  LIST,               on_list },
-    { EDGE_ASK_DELETE,   false, EDGE_ASYNC, 1,     13,  ID,                 on_delete },
-    { EDGE_ASK_PAUSE,    false, 0,    1,     13,  ID,                 on_pause },
-    { EDGE_ASK_RESUME,   false, 0,    1,     13,  ID,                 on_resume },
-    { EDGE_ASK_RECOVER,  false, EDGE_ASYNC, 1,     13,  ID,                 on_recover },
-    { EDGE_ASK_OP,       false, EDGE_ASYNC, 1,     60,  ID + EDGE_OP_BYTES, on_op },
-    { EDGE_ASK_STOP_ALL, false, 0,    1,     8,   8,                  on_stop_all },
-};
-const size_t ask_n_rules = ARRAY_LEN(ask_rules);

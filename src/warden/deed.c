@@ -304,13 +304,21 @@ tool_of(const struct edge_op *op, json_t **params)
     }
 }
 
+/* @more than @params is digested: the whole question. */
 static int
-operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+deed_whole(const struct warden *w, const char *tool, const char *box, json_t *params, struct deed *out, struct err *err)
+{
+    struct wire_in all = ask_in(w->question);
+
+    return deed_make(tool, box, params, all.p, all.n, out, err) < 0 ? -1 : 1;
+}
+
+int
+deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *err)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
-    struct wire_in all = in;
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    const struct box *b = in.bad ? NULL : usable(w, id, NULL);
+    struct wire_in in = wire_in_of(m->op, m->n_op);
+    const struct box *b = usable(w, m->id, NULL);
     const char *tool;
     json_t *params;
 
@@ -318,7 +326,7 @@ operation(struct warden *w, struct wire_in in, struct deed *out, struct err *err
     if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT)
         return 0;
     tool = tool_of(&op, &params);
-    if (deed_make(tool, b->r.id, params, all.p, all.n, out, err) < 0)
+    if (deed_whole(w, tool, b->r.id, params, out, err) < 0)
         return -1;
     out->once = op.kind == OP_WRITE && !op.content.whole;
     return 1;
@@ -365,15 +373,10 @@ new_one(const struct edge_create *c)
     return NULL;
 }
 
-static int
-creation(struct wire_in in, struct deed *out, struct err *err)
+int
+deed_create(struct warden *w, const struct edge_create *m, struct deed *out, struct err *err)
 {
-    struct wire_in all = in;
-    struct edge_create c;
-
-    if (!edge_create_get(&in, &c))
-        return 0;
-    return deed_make("sandbox_create", "", new_one(&c), all.p, all.n, out, err) < 0 ? -1 : 1;
+    return deed_whole(w, "sandbox_create", "", new_one(m), out, err);
 }
 
 struct subject { struct warden *w; char id[EDGE_ID + 1]; };
@@ -408,104 +411,84 @@ subject_of(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err 
 
 /* A question that names a sandbox and nothing else. */
 static int
-of_box(struct warden *w, struct wire_in in, const char *tool, struct deed *out, struct err *err)
+of_box(struct warden *w, const char *name, const char *tool, struct deed *out, struct err *err)
 {
-    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     char id[EDGE_ID + 1];
-    int r = wire_done(&in) ? subject_of(w, name, id, err) : 0;
+    int r = subject_of(w, name, id, err);
 
     if (r <= 0)
         return r;
     return deed_make(tool, id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
 }
 
-static int
-change(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+int
+deed_delete(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
 {
-    struct wire_in all = in;
-    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL), *text;
-    char id[EDGE_ID + 1];
-    json_t *policy;
-    int r;
-
-    (void)wire_bytes(&in, EDGE_HASH);
-    text = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    r = wire_done(&in) ? subject_of(w, name, id, err) : 0;
-    if (r <= 0)
-        return r;
-    policy = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-    policy = json_pack("{s:o}", "policy", policy != NULL ? policy : json_string(text));
-    return deed_make("sandbox_policy", id, policy, all.p, all.n, out, err) < 0 ? -1 : 1;
+    return of_box(w, m->id, "code_destroy_sandbox", out, err);
 }
 
-static int
-exposure(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+int
+deed_recover(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
 {
-    struct wire_in all = in;
-    const char *box = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name;
-    uint16_t port = wire_be16(&in);
-    uint32_t seconds = wire_be32(&in);
-    char id[EDGE_ID + 1];
-    json_t *params;
-    int r;
+    return of_box(w, m->id, "sandbox_recover", out, err);
+}
 
-    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    r = wire_done(&in) ? subject_of(w, box, id, err) : 0;
+int
+deed_change(struct warden *w, const struct ask_change *m, struct deed *out, struct err *err)
+{
+    char id[EDGE_ID + 1];
+    json_t *policy;
+    int r = subject_of(w, m->id, id, err);
+
     if (r <= 0)
         return r;
-    params = json_pack("{s:i}", "port", (int)port);
-    if (seconds > 0)
-        json_object_set_new(params, "ttl", json_integer(seconds));
-    if (name[0] != '\0')
-        json_object_set_new(params, "name", json_string(name));
-    return deed_make("expose_port", id, params, all.p, all.n, out, err) < 0 ? -1 : 1;
+    policy = json_loads(m->policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    policy = json_pack("{s:o}", "policy", policy != NULL ? policy : json_string(m->policy));
+    return deed_whole(w, "sandbox_policy", id, policy, out, err);
+}
+
+int
+deed_expose(struct warden *w, const struct ask_expose *m, struct deed *out, struct err *err)
+{
+    char id[EDGE_ID + 1];
+    json_t *params;
+    int r = subject_of(w, m->id, id, err);
+
+    if (r <= 0)
+        return r;
+    params = json_pack("{s:i}", "port", (int)m->port);
+    if (m->seconds > 0)
+        json_object_set_new(params, "ttl", json_integer(m->seconds));
+    if (m->name[0] != '\0')
+        json_object_set_new(params, "name", json_string(m->name));
+    return deed_whole(w, "expose_port", id, params, out, err);
 }
 
 /* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */
-static int
-removal(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+int
+deed_volumes(struct warden *w, const struct ask_id *m, struct deed *out, struct err *err)
 {
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name = wire_done(&in) ? volume_name(w, id) : NULL;
+    const char *name = volume_name(w, m->id);
 
     if (name == NULL)
         return 0;
-    return deed_make("volume_remove", "", json_pack("{s:s, s:s}", "volume", id, "name", name), "", 0, out, err) < 0
+    return deed_make("volume_remove", "", json_pack("{s:s, s:s}", "volume", m->id, "name", name), "", 0, out, err) < 0
            ? -1 : 1;
 }
 
 /* A credential is a second voice: an operator that is judged must not be able to approve with one that it made. The
  * owner, who has the state folder, needs no such way. */
-static int
-credential(struct warden *w, struct wire_in in, struct deed *out, struct err *err)
+int
+deed_token(struct warden *w, const struct ask_token *m, struct deed *out, struct err *err)
 {
-    struct wire_in all = in;
-    uint8_t what = wire_u8(&in), role = wire_u8(&in);
-    uint64_t seconds = wire_be64(&in);
-    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     json_t *params;
 
-    if (what != TOKEN_MAKE || !wire_done(&in) || role >= EDGE_KEY || w->who.id[0] == '\0')
+    if (m->what != TOKEN_MAKE || w->who.id[0] == '\0')
         return 0;
-    params = json_pack("{s:s}", "role", edge_role_name((enum edge_role)role));
-    if (name[0] != '\0')
-        json_object_set_new(params, "name", json_string(name));
-    if (seconds > 0)
-        json_object_set_new(params, "expires", json_integer((json_int_t)seconds));
-    return deed_make("token_create", "", params, all.p, all.n, out, err) < 0 ? -1 : 1;
-}
-
-int
-deed_of(struct warden *w, const struct frame *f, struct deed *out, struct err *err)
-{
-    switch (f->type) {
-    case EDGE_ASK_OP: return operation(w, ask_in(f), out, err);
-    case EDGE_ASK_CREATE: return creation(ask_in(f), out, err);
-    case EDGE_ASK_DELETE: return of_box(w, ask_in(f), "code_destroy_sandbox", out, err);
-    case EDGE_ASK_RECOVER: return of_box(w, ask_in(f), "sandbox_recover", out, err);
-    case EDGE_ASK_EXPOSE: return exposure(w, ask_in(f), out, err);
-    case EDGE_ASK_VOLUMES: return removal(w, ask_in(f), out, err);
-    case EDGE_ASK_CHANGE: return change(w, ask_in(f), out, err);
-    case EDGE_ASK_TOKEN: return credential(w, ask_in(f), out, err);
-    default: return 0;
-    }
+    params = json_pack("{s:s}", "role", edge_role_name((enum edge_role)m->role));
+    if (m->text[0] != '\0')
+        json_object_set_new(params, "name", json_string(m->text));
+    if (m->seconds > 0)
+        json_object_set_new(params, "expires", json_integer((json_int_t)m->seconds));
+    return deed_whole(w, "token_create", "", params, out, err);
 }

@@ -100,14 +100,13 @@ said_no(struct warden *w, const struct deed *d, struct edge_verdict *out)
 }
 
 static enum gate_says
-wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async, struct edge_verdict *out,
-         struct err *err)
+wait_for(struct warden *w, struct approval *a, bool async, struct edge_verdict *out, struct err *err)
 {
     uint64_t now = clock_ms();
 
     out->risk = a->r.risk;
     out->rule = a->r.rule;
-    if (!async && approval_hold(w, a, f) < 0) {
+    if (!async && approval_hold(w, a) < 0) {
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
         return out->says = GATE_DENIED;
     }
@@ -118,8 +117,8 @@ wait_for(struct warden *w, struct approval *a, const struct frame *f, bool async
 
 /* What is decided about exactly this already, or waits to be: no rule has to be asked. */
 static bool
-is_known(struct warden *w, const char *caller, const struct deed *d, const struct frame *f, bool async,
-         struct edge_verdict *out, struct err *err)
+is_known(struct warden *w, const char *caller, const struct deed *d, bool async, struct edge_verdict *out,
+         struct err *err)
 {
     struct approval *a = approval_find(w, caller, d, APPROVAL_APPROVED);
 
@@ -132,7 +131,7 @@ is_known(struct warden *w, const char *caller, const struct deed *d, const struc
     a = approval_find(w, caller, d, APPROVAL_PENDING);
     if (a == NULL || (!async && a->to.ticket != 0) || is_granted(w, caller, d, a->r.rule))
         return false;
-    (void)wait_for(w, a, f, async, out, err);
+    (void)wait_for(w, a, async, out, err);
     return true;
 }
 
@@ -174,8 +173,7 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 }
 
 enum gate_says
-gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool async, struct edge_verdict *out,
-            struct err *err)
+gate_decide(struct warden *w, const struct deed *d, bool async, struct edge_verdict *out, struct err *err)
 {
     struct approvals *q = w->approvals;
     char caller[EDGE_CALLER_MAX + 1], who[160];
@@ -192,7 +190,7 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         q->approved = NULL;
         return GATE_ALLOWED;
     }
-    if ((q->pass != NULL && pass_covers(q->pass, d)) || is_known(w, caller, d, f, async, out, err))
+    if ((q->pass != NULL && pass_covers(q->pass, d)) || is_known(w, caller, d, async, out, err))
         return out->says;
     judge(w, d, &v);
     out->risk = v.risk;
@@ -215,42 +213,42 @@ gate_decide(struct warden *w, const struct deed *d, const struct frame *f, bool 
         err_hint(err, "ask without Prefer: respond-async, or write it in parts");
         return out->says = GATE_DENIED;
     }
-    tried = trial_begin(w, d, f, err);
+    tried = trial_begin(w, d, err);
     if (tried != 0)
         return out->says = tried < 0 ? GATE_DENIED : GATE_ASIDE;
     a = approval_new(w, d, &v, 0, err);
-    return a != NULL ? wait_for(w, a, f, async, out, err) : (out->says = GATE_DENIED);
+    return a != NULL ? wait_for(w, a, async, out, err) : (out->says = GATE_DENIED);
+}
+
+/* What is heard again when it is on record was let through the first time. */
+bool
+gate_is_on(struct warden *w)
+{
+    return gate_judges(w) && !gate_is_off(w->approvals->gate) && !record_again(w);
 }
 
 bool
-gate_holds(struct warden *w, const struct frame *f)
+gate_holds(struct warden *w, int r, struct deed *d, struct err *err)
 {
-    struct err err = ERR_INIT;
+    bool async = (w->question->flags & EDGE_ASYNC) != 0, held;
     struct edge_verdict v;
-    struct deed d;
-    bool held;
-    int r;
 
-    /* what is heard again when it is on record was let through the first time */
-    if (!gate_judges(w) || gate_is_off(w->approvals->gate) || record_again(w))
-        return false;
-    r = deed_of(w, f, &d, &err);
     if (r == 0)
         return false;
     if (r < 0) {
-        answer_no(w, w->asker, &err);
+        answer_no(w, w->asker, err);
         return true;
     }
-    held = gate_decide(w, &d, f, (f->flags & EDGE_ASYNC) != 0, &v, &err) != GATE_ALLOWED;
-    if (v.says == GATE_DENIED && err.kind != ERR_NONE) {
-        answer_no(w, w->asker, &err);
+    held = gate_decide(w, d, async, &v, err) != GATE_ALLOWED;
+    if (v.says == GATE_DENIED && err->kind != ERR_NONE) {
+        answer_no(w, w->asker, err);
     } else if (v.says == GATE_DENIED) {
-        err_set(&err, ERR_DENIED, "gate.denied", "not approved: %s", v.reason);
-        err_hint(&err, v.rule[0] != '\0' ? "rule %s (docs/gate.md)" : "no rule is about this%s (docs/gate.md)", v.rule);
-        answer_no(w, w->asker, &err);
-    } else if (v.says == GATE_WAIT && (f->flags & EDGE_ASYNC) != 0) {
-        answer_verdict(w, w->asker, &v);
+        err_set(err, ERR_DENIED, "gate.denied", "not approved: %s", v.reason);
+        err_hint(err, v.rule[0] != '\0' ? "rule %s (docs/gate.md)" : "no rule is about this%s (docs/gate.md)", v.rule);
+        answer_no(w, w->asker, err);
+    } else if (v.says == GATE_WAIT && async) {
+        ANSWER(w, w->asker, EDGE_GATE, .verdict = v);
     }
-    deed_free(&d);
+    deed_free(d);
     return held;
 }

@@ -465,11 +465,8 @@ on_adopted_all(void *ctx, const struct frame *f)
 static void
 say_epochs(struct warden *w, uint32_t front)
 {
-    uint8_t room[FRAME_HEADER];
-    struct buf b = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&b, EDGE_EPOCHS, 0, 0);
-
-    answer_send(w, (struct asker){ .front = front }, &b, at, fcntl(w->epochs_fd, F_DUPFD_CLOEXEC, 0));
+    answer(w, (struct asker){ .front = front }, EDGE_EPOCHS, &nothing_shape, NULL,
+           fcntl(w->epochs_fd, F_DUPFD_CLOEXEC, 0));
 }
 
 static int

@@ -28,20 +28,16 @@ say_change(struct box *b, uint32_t number, const char *policy)
 
 /* --- what it is held to ------------------------------------------------------------------------------------------- */
 
-static int
-on_policy(void *ctx, const struct frame *f)
+int
+asked_policy(struct warden *w, const struct ask_box *m)
 {
-    struct warden *w = ctx;
-    const char *id = only_id(f);
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
     struct err err = ERR_INIT;
     struct box *b;
     size_t at;
 
-    if (id == NULL)
-        return -1;
-    b = usable(w, id, &err);
+    b = usable(w, m->id, &err);
     if (b == NULL || box_wait(b, WAIT_SHOWN, w->asker, &err) < 0) {
         answer_no(w, w->asker, &err);
         return 0;
@@ -53,17 +49,6 @@ on_policy(void *ctx, const struct frame *f)
     if (frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
     return 0;
-}
-
-static void
-answer_piece(struct warden *w, struct asker to, bool last, const uint8_t *p, size_t n)
-{
-    cleanup_buf struct buf b = BUF_INIT(EDGE_CHUNK + 64);
-    size_t at = answer_begin(&b, EDGE_POLICY, to);
-
-    buf_put_u8(&b, last);
-    packet_put_bytes(&b, p, n);
-    answer_send(w, to, &b, at, -1);
 }
 
 /* A piece of it, to whoever asked, unless that one has gone. */
@@ -89,7 +74,7 @@ life_on_shown(void *ctx, const struct frame *f)
     one->bytes += n;
     if (one->bytes > EDGE_SHOWN_MAX || (n == 0 && last == 0))
         return -1;
-    answer_piece(w, one->to, last != 0, p, n);
+    ANSWER(w, one->to, EDGE_POLICY, .last = last != 0, .json = p, .n_json = n);
     if (last != 0) {
         *at = one->next;
         free(one);
@@ -160,27 +145,20 @@ change_living(struct box *b, const struct change *c)
     return 0;
 }
 
-static int
-on_change(void *ctx, const struct frame *f)
+int
+asked_change(struct warden *w, const struct ask_change *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
     struct err err = ERR_INIT;
-    struct change c = { .w = w, .err = &err };
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
+    struct change c = { .w = w, .was = m->was, .policy = m->policy, .err = &err };
     struct box *b;
 
-    c.was = wire_bytes(&in, EDGE_HASH);
-    c.policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    if (!wire_done(&in))
-        return -1;
-    b = living(w, id);
-    if (record_asked(w, f, b, id, "policy", RECORD_WAIT))
+    b = living(w, m->id);
+    if (record_asked(w, b, m->id, NULL))
         return 0;
     if (b != NULL)
         (void)change_living(b, &c);
-    else if (find_record(w, id, change_record, &c, &err) <= 0 && err.kind == ERR_NONE)
-        not_found(id, &err);
+    else if (find_record(w, m->id, change_record, &c, &err) <= 0 && err.kind == ERR_NONE)
+        not_found(m->id, &err);
     if (err.kind != ERR_NONE)
         answer_no(w, w->asker, &err);
     return 0;
@@ -238,12 +216,3 @@ life_gone(struct box *b, const struct err *why)
         answer_no(b->w, b->change.to, why);
     forget_change(b);
 }
-
-#define ID (13 + EDGE_NAME_MAX)
-
-const struct msg_rule life_rules[] = {
-    /* type              once   flags states min max length                               handler */
-    { EDGE_ASK_POLICY,   false, 0,    1,     13, ID,                                      on_policy },
-    { EDGE_ASK_CHANGE,   false, EDGE_ASYNC, 1,     50, ID + EDGE_HASH + 5 + EDGE_POLICY_MAX,    on_change },
-};
-const size_t life_n_rules = ARRAY_LEN(life_rules);

@@ -22,7 +22,6 @@
 #define PORTS_MAX   4096
 #define LOOK_MS     1000
 #define MINUTE_MS   60000
-#define SECONDS_MAX (365UL * 86400)
 
 struct port {
     struct port *next;
@@ -150,14 +149,7 @@ ports_time(struct warden *w)
 static void
 answer_port(struct warden *w, const struct edge_port *r, const char *capability)
 {
-    cleanup_buf struct buf b = BUF_INIT(1024);
-    size_t at = answer_begin(&b, EDGE_PORT, w->asker);
-
-    edge_port_put(&b, r);
-    wire_put_cstr(&b, capability, EDGE_CAPABILITY);
-    answer_send(w, w->asker, &b, at, -1);
-    if (b.p != NULL)
-        explicit_bzero(b.p, b.cap);
+    ANSWER(w, w->asker, EDGE_PORT, .port = *r, .capability = capability);
 }
 
 static int
@@ -211,32 +203,24 @@ room_for_one(const struct warden *w, const struct box *b, struct err *err)
     return err_hint(err, "DELETE /v1/sandboxes/%s/ports/{port} ends one", b->r.id);
 }
 
-static int
-on_expose(void *ctx, const struct frame *f)
+int
+asked_expose(struct warden *w, const struct ask_expose *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *name;
-    struct edge_port r = { .port = wire_be16(&in), .created_ms = time_now(w) };
+    struct edge_port r = { .port = m->port, .created_ms = time_now(w) };
     char capability[EDGE_CAPABILITY + 1], text[SHA256_TEXT + 1];
-    uint32_t seconds = wire_be32(&in);
     uint8_t hash[SHA256_SIZE];
     struct err err = ERR_INIT;
-    struct box *b;
+    struct box *b = usable(w, m->id, &err);
 
-    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    if (!wire_done(&in) || r.port == 0 || seconds > SECONDS_MAX || (name[0] != '\0' && !edge_name_well(name)))
-        return -1;
-    b = usable(w, id, &err);
     if (b == NULL || can_be_exposed(b, r.port, &err) < 0 || room_for_one(w, b, &err) < 0) {
         answer_no(w, w->asker, &err);
         return 0;
     }
-    if (record_expose(w, f, b, r.port, name))
+    if (record_expose(w, b, r.port, m->name))
         return 0;
     memcpy(r.box, b->r.id, sizeof(r.box));
-    memcpy(r.name, name, strlen(name) + 1);
-    r.expires_ms = seconds > 0 ? r.created_ms + seconds * 1000UL : 0;
+    memcpy(r.name, m->name, strlen(m->name) + 1);
+    r.expires_ms = m->seconds > 0 ? r.created_ms + m->seconds * 1000UL : 0;
     if (new_id(r.id) < 0 || new_capability(capability, hash) < 0) {
         err_sys(&err, errno, "serve.random", "getrandom");
         answer_no(w, w->asker, &err);
@@ -257,21 +241,17 @@ on_expose(void *ctx, const struct frame *f)
     return 0;
 }
 
-static int
-on_ports(void *ctx, const struct frame *f)
+int
+asked_ports(struct warden *w, const struct ask_box *m)
 {
-    struct warden *w = ctx;
-    const char *id = only_id(f);
     struct err err = ERR_INIT;
     const struct box *b;
     uint32_t n = 0;
 
-    if (id == NULL)
-        return -1;
-    b = living(w, id);
-    if (b == NULL && find_record(w, id, record_is_there, NULL, &err) <= 0) {
+    b = living(w, m->id);
+    if (b == NULL && find_record(w, m->id, record_is_there, NULL, &err) <= 0) {
         if (err.kind == ERR_NONE)
-            not_found(id, &err);
+            not_found(m->id, &err);
         answer_no(w, w->asker, &err);
         return 0;
     }
@@ -285,21 +265,15 @@ on_ports(void *ctx, const struct frame *f)
     return 0;
 }
 
-static int
-on_unexpose(void *ctx, const struct frame *f)
+int
+asked_unexpose(struct warden *w, const struct ask_unexpose *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL), *which = wire_cstr(&in, EDGE_ID, NULL);
     struct port **at = &w->ports;
     struct err err = ERR_INIT;
     struct edge_port r;
-    struct box *b;
+    struct box *b = usable(w, m->id, &err);
 
-    if (!wire_done(&in) || !edge_is_id(which))
-        return -1;
-    b = usable(w, id, &err);
-    while (*at != NULL && strcmp((*at)->r.id, which) != 0)
+    while (*at != NULL && strcmp((*at)->r.id, m->which) != 0)
         at = &(*at)->next;
     if (b != NULL && (*at == NULL || strcmp((*at)->r.box, b->r.id) != 0)) {
         err_set(&err, ERR_NOT_FOUND, "ports.none", "no port of this sandbox is exposed by that id");
@@ -309,7 +283,7 @@ on_unexpose(void *ctx, const struct frame *f)
         answer_no(w, w->asker, &err);
         return 0;
     }
-    if (record_asked(w, f, b, b->r.id, "unexpose_port", RECORD_INSIST))
+    if (record_asked(w, b, b->r.id, NULL))
         return 0;
     r = (*at)->r;
     if (state_forget_port(w->state, r.id, &err) < 0) {      /* it would be open again by the next warden */
@@ -365,18 +339,12 @@ connection(struct warden *w, struct port *p, struct err *err)
     return 0;
 }
 
-static int
-on_preview(void *ctx, const struct frame *f)
+int
+asked_preview(struct warden *w, const struct ask_preview *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *capability = wire_cstr(&in, EDGE_CAPABILITY, NULL);
+    struct port *p = of_capability(w, m->capability);
     struct err err = ERR_INIT;
-    struct port *p;
 
-    if (!wire_done(&in) || !edge_is_capability(capability))
-        return -1;
-    p = of_capability(w, capability);
     if (p == NULL) {
         who_refused(w, "the address of a preview that is none");
         err_set(&err, ERR_NOT_FOUND, "preview.none", "there is nothing at this address (any more)");
@@ -385,14 +353,3 @@ on_preview(void *ctx, const struct frame *f)
         answer_no(w, w->asker, &err);
     return 0;
 }
-
-#define ID (13 + EDGE_NAME_MAX)
-
-const struct msg_rule port_rules[] = {
-    /* type                once   flags       states min  max length           handler */
-    { EDGE_ASK_EXPOSE,     false, EDGE_ASYNC, 1,     24,  ID + 11 + EDGE_NAME_MAX, on_expose },
-    { EDGE_ASK_PORTS,      false, 0,          1,     13,  ID,                  on_ports },
-    { EDGE_ASK_UNEXPOSE,   false, 0,          1,     50,  ID + 5 + EDGE_ID,    on_unexpose },
-    { EDGE_ASK_PREVIEW,    false, 0,          1,     13 + EDGE_CAPABILITY, 13 + EDGE_CAPABILITY, on_preview },
-};
-const size_t port_n_rules = ARRAY_LEN(port_rules);

@@ -348,9 +348,9 @@ wait_for(struct warden *w, struct box *b, struct audit_entry *e, struct held *h,
 }
 
 bool
-record_first(struct warden *w, const struct frame *f, struct box *b, struct audit_entry *e,
-             enum record_way way)
+record_first_as(struct warden *w, struct box *b, struct audit_entry *e, enum record_way way)
 {
+    const struct frame *f = w->question;
     struct held h = { .way = way, .type = f->type, .to = w->asker, .proof = w->proof };
     char by[160];
 

@@ -45,15 +45,20 @@ void record_said(struct warden *w, struct box *b, const struct audit_entry *e);
 /* What warden_note() notes, as an entry. */
 void record_note(struct warden *w, const char *id, const char *type, const char *detail);
 
-/* The question @f is privileged: @e says so. True: it has been put aside, or answered with a refusal, and its handler
- * returns; it is called again with the same frame when the entry is written, and then this returns false. */
+/* The question at hand (warden.question) is privileged: @e says so. True: it has been put aside, or answered with a
+ * refusal, and its handler returns; it is called again with the same frame when the entry is written, and then this
+ * returns false. */
 enum record_way {
     RECORD_WAIT,
     RECORD_INSIST,      /* when it cannot be written, go on without: what ends sandboxes */
     RECORD_ONLY,        /* go on at once: what changes nothing */
 };
-bool record_first(struct warden *w, const struct frame *f, struct box *b, struct audit_entry *e,
-                  enum record_way way);
+bool record_first(struct warden *w, struct box *b, struct audit_entry *e);     /* in its way (proto/question.h) */
+bool record_first_as(struct warden *w, struct box *b, struct audit_entry *e, enum record_way way);
+/* An entry about the question at hand, by the name that it has in the record. */
+void record_begin(struct warden *w, struct audit_entry *e, const char *summary);
+/* who.c: that name, and its way. NULL: its handler knows. */
+const char *question_recorded(uint8_t type, enum record_way *way);
 /* Whether the question at hand is one that was put aside like that, and is heard again. */
 bool record_again(const struct warden *w);
 /* From now on that is so, or not; what it was. For who has another question heard while one is. */
@@ -64,18 +69,15 @@ uint64_t record_operation(const struct warden *w);
 bool record_made(struct warden *w, struct box *b);
 
 /* record_note.c: the questions that are privileged, as record_first(): a sandbox is to be made as @r says, of which the
- * policy is recorded by its digest, for it holds values of variables; @what is asked of the sandbox @id (@b where it
- * lives); an operation. */
-bool record_create(struct warden *w, const struct frame *f, const struct edge_box *r);
-bool record_asked(struct warden *w, const struct frame *f, struct box *b, const char *id, const char *what,
-                  enum record_way way);
-bool record_expose(struct warden *w, const struct frame *f, struct box *b, uint16_t port, const char *name);
-bool record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op);
+ * policy is recorded by its digest, for it holds values of variables; something, @what unless NULL, is asked of the
+ * sandbox @id (@b where it lives); an operation. */
+bool record_create(struct warden *w, const struct edge_box *r);
+bool record_asked(struct warden *w, struct box *b, const char *id, const char *what);
+bool record_expose(struct warden *w, struct box *b, uint16_t port, const char *name);
+bool record_op(struct warden *w, struct box *b, const struct edge_op *op);
 
 /* record_ask.c: questions of the front about the record, and transcripts. */
 void record_line(struct warden *w, struct str line);    /* a new one: to those who follow */
-extern const struct msg_rule record_rules[];
-extern const size_t record_n_rules;
 /* record_keep.c: what keepers say for it. */
 int record_on_masks(void *ctx, const struct frame *f);
 int record_on_noted(void *ctx, const struct frame *f);

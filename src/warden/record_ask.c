@@ -10,19 +10,10 @@
 #include "base/cleanup.h"
 #include "warden/record_priv.h"
 
-#define LIMIT_MAX 1000
-#define LATEST_MS 4102444800000   /* the year 2100 */
-#define ALL_TYPES ((1U << AUDIT_TYPES) - 1)
-#define ALL_LEVELS ((1U << AUDIT_SEVERITIES) - 1)
-
 static void
 say_line(struct warden *w, struct asker to, struct str line)
 {
-    cleanup_buf struct buf b = BUF_INIT(AUDIT_LINE_MAX + 64);
-    size_t at = answer_begin(&b, EDGE_LINE, to);
-
-    buf_append(&b, line.p, line.n);
-    answer_send(w, to, &b, at, -1);
+    ANSWER(w, to, EDGE_LINE, .line = (const uint8_t *)line.p, .n_line = line.n);
 }
 
 /* --- whose entries ------------------------------------------------------------------------------------------------ */
@@ -136,12 +127,10 @@ record_judge(struct warden *w, struct follow_count *c)
     }
 }
 
-static int
-on_unfollow(void *ctx, const struct frame *f)
+int
+asked_unfollow(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     for (size_t i = 0; i < RECORD_FOLLOWERS; i++)
         if (w->record->followers[i].to.ticket == w->asker.ticket && w->record->followers[i].to.front == w->asker.front)
             w->record->followers[i].to.ticket = 0;
@@ -205,50 +194,28 @@ moment(uint64_t ms, char out[AUDIT_TIME_TEXT + 1])
     snprintf(out, AUDIT_TIME_TEXT + 1, "%.19s.%03u000Z", date, (unsigned)(ms % 1000));
 }
 
-static void
-say_following(struct warden *w)
+int
+asked_audit(struct warden *w, const struct ask_audit *m)
 {
-    cleanup_buf struct buf b = BUF_INIT(64);
-    size_t at = answer_begin(&b, EDGE_FOLLOWING, w->asker);
-
-    answer_send(w, w->asker, &b, at, -1);
-}
-
-static int
-on_audit(void *ctx, const struct frame *f)
-{
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    struct telling t = { .reach = { .w = w, .who = &w->who }, .to = w->asker };
-    uint8_t following = wire_u8(&in);
-    struct audit_filter filter = { .types = wire_be32(&in) };
+    struct telling t = { .reach = { .w = w, .who = &w->who }, .to = w->asker, .after = m->after, .limit = m->limit };
+    struct audit_filter filter = { .types = m->types, .severities = m->severities };
     char since[AUDIT_TIME_TEXT + 1], id[EDGE_ID + 1] = "";
     struct err err = ERR_INIT;
-    uint64_t since_ms;
-    const char *name;
 
-    filter.severities = wire_be32(&in);
-    since_ms = wire_be64(&in);
-    t.after = wire_be64(&in);
-    t.limit = wire_be16(&in);
-    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    if (!wire_done(&in) || following > 1 || (filter.types & ~ALL_TYPES) != 0 || t.limit > LIMIT_MAX ||
-        (filter.severities & ~ALL_LEVELS) != 0 || since_ms > LATEST_MS)
-        return -1;
-    moment(since_ms, since);
-    filter.since = since_ms > 0 ? str_of(since) : (struct str){ NULL, 0 };
-    if ((name[0] != '\0' && whose_record(w, name, id, &err) < 0) ||
-        (filter.sandbox = str_of(id), following != 0 && follow(w, &filter, &err) < 0)) {
+    moment(m->since_ms, since);
+    filter.since = m->since_ms > 0 ? str_of(since) : (struct str){ NULL, 0 };
+    if ((m->id[0] != '\0' && whose_record(w, m->id, id, &err) < 0) ||
+        (filter.sandbox = str_of(id), m->follow && follow(w, &filter, &err) < 0)) {
         answer_no(w, w->asker, &err);
         return 0;
     }
-    if (following != 0) {
-        say_following(w);
+    if (m->follow) {
+        ANSWER(w, w->asker, EDGE_FOLLOWING);
         t.limit = t.after > 0 ? AUDIT_FEED_MAX : 0;     /* who comes again misses nothing that is still there */
     }
     if (t.limit > 0)
         tell_all(&t, &filter);
-    if (following == 0)
+    if (!m->follow)
         answer_end(w, w->asker, (uint32_t)t.n, t.more);
     return 0;
 }
@@ -279,9 +246,7 @@ whose_record(struct warden *w, const char *name, char id[EDGE_ID + 1], struct er
 static int
 grant(struct warden *w, const char *id, uint64_t offset, struct err *err)
 {
-    cleanup_buf struct buf b = BUF_INIT(64);
     int pair[2];
-    size_t at;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
@@ -289,32 +254,17 @@ grant(struct warden *w, const char *id, uint64_t offset, struct err *err)
         close(pair[1]);
         return err_set(err, ERR_SYSTEM, "audit.unavailable", "cloche-scribe is starting again; try again");
     }
-    at = answer_begin(&b, EDGE_GRANTED, w->asker);
-    answer_send(w, w->asker, &b, at, pair[1]);
+    ANSWER_WITH(pair[1], w, w->asker, EDGE_GRANTED);
     return 0;
 }
 
-static int
-on_transcript(void *ctx, const struct frame *f)
+int
+asked_transcript(struct warden *w, const struct ask_transcript *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    uint64_t offset = wire_be64(&in);
     char id[EDGE_ID + 1];
     struct err err = ERR_INIT;
 
-    if (!wire_done(&in))
-        return -1;
-    if (whose_record(w, name, id, &err) < 0 || grant(w, id, offset, &err) < 0)
+    if (whose_record(w, m->id, id, &err) < 0 || grant(w, id, m->offset, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
-
-const struct msg_rule record_rules[] = {
-    /* type                 once   flags states min  max length           handler */
-    { EDGE_ASK_AUDIT,       false, 0,    1,     40,  40 + EDGE_NAME_MAX,  on_audit },
-    { EDGE_ASK_UNFOLLOW,    false, 0,    1,     8,   8,                   on_unfollow },
-    { EDGE_ASK_TRANSCRIPT,  false, 0,    1,     21,  21 + EDGE_NAME_MAX,  on_transcript },
-};
-const size_t record_n_rules = ARRAY_LEN(record_rules);

@@ -74,48 +74,66 @@ record_note(struct warden *w, const char *id, const char *type, const char *deta
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
 bool
-record_create(struct warden *w, const struct frame *f, const struct edge_box *r)
+record_first(struct warden *w, struct box *b, struct audit_entry *e)
+{
+    enum record_way way;
+
+    (void)question_recorded(w->question->type, &way);
+    return record_first_as(w, b, e, way);
+}
+
+void
+record_begin(struct warden *w, struct audit_entry *e, const char *summary)
+{
+    enum record_way way;
+
+    audit_capability(e, NULL, question_recorded(w->question->type, &way), summary);
+}
+
+bool
+record_create(struct warden *w, const struct edge_box *r)
 {
     uint8_t hash[SHA256_SIZE];
     char hex[SHA256_TEXT + 1];
     struct audit_entry e;
 
-    audit_capability(&e, NULL, "create", "a sandbox was asked for");
+    record_begin(w, &e, "a sandbox was asked for");
     if (r->name[0] != '\0')
         audit_put_cstr(&e, "name", r->name);
     audit_put_bool(&e, "default", r->is_default);
     sha256_of(r->policy, strlen(r->policy), hash);
     sha256_text(hash, hex);
     audit_put_cstr(&e, "policy_sha256", hex);
-    return record_first(w, f, NULL, &e, RECORD_WAIT);
+    return record_first(w, NULL, &e);
 }
 
 bool
-record_asked(struct warden *w, const struct frame *f, struct box *b, const char *id, const char *what,
-             enum record_way way)
+record_asked(struct warden *w, struct box *b, const char *id, const char *what)
 {
     struct audit_entry e;
 
-    audit_capability(&e, NULL, what, "something was asked of a sandbox");
+    record_begin(w, &e, "something was asked of a sandbox");
+    if (what != NULL)
+        audit_capability(&e, NULL, what, "something was asked of a sandbox");
     if (b == NULL)
         audit_put_cstr(&e, "id", id);
-    return record_first(w, f, b, &e, way);
+    return record_first(w, b, &e);
 }
 
 bool
-record_expose(struct warden *w, const struct frame *f, struct box *b, uint16_t port, const char *name)
+record_expose(struct warden *w, struct box *b, uint16_t port, const char *name)
 {
     struct audit_entry e;
 
-    audit_capability(&e, NULL, "expose_port", "a port of a sandbox is made reachable");
+    record_begin(w, &e, "a port of a sandbox is made reachable");
     audit_put_number(&e, "port", port);
     if (name[0] != '\0')
         audit_put_cstr(&e, "name", name);
-    return record_first(w, f, b, &e, RECORD_WAIT);
+    return record_first(w, b, &e);
 }
 
 bool
-record_op(struct warden *w, const struct frame *f, struct box *b, const struct edge_op *op)
+record_op(struct warden *w, struct box *b, const struct edge_op *op)
 {
     char hex[SHA256_TEXT + 1], mode[16];
     uint8_t hash[SHA256_SIZE];
@@ -145,6 +163,6 @@ record_op(struct warden *w, const struct frame *f, struct box *b, const struct e
         audit_put_bool(&e, "recursive", true);
     if (op->timeout_ms != 0)
         audit_put_number(&e, "timeout_ms", (int64_t)op->timeout_ms);
-    return record_first(w, f, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
+    return record_first_as(w, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
                         op->kind == OP_WATCH ? RECORD_ONLY : RECORD_WAIT);
 }

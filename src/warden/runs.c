@@ -21,7 +21,7 @@ deed_name(enum run_ask what)
 }
 
 static bool
-recorded(struct warden *w, const struct frame *f, struct box *b, const struct edge_run_ask *ask)
+recorded(struct warden *w, struct box *b, const struct edge_run_ask *ask)
 {
     const char *name = deed_name(ask->what);
     struct audit_entry e;
@@ -32,7 +32,7 @@ recorded(struct warden *w, const struct frame *f, struct box *b, const struct ed
     audit_put_number(&e, "exec_id", (int64_t)ask->number);
     if (ask->what == RUN_SIGNAL)
         audit_put_number(&e, "signal", ask->signal);
-    return record_first(w, f, b, &e, ask->what == RUN_END ? RECORD_INSIST : RECORD_WAIT);
+    return record_first_as(w, b, &e, ask->what == RUN_END ? RECORD_INSIST : RECORD_WAIT);
 }
 
 static int
@@ -48,31 +48,19 @@ pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct 
                                      : box_grant(w, b, &frame, err);
 }
 
-static int
-on_run(void *ctx, const struct frame *f)
+int
+asked_run(struct warden *w, const struct ask_run *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    struct edge_run_ask ask;
+    const struct edge_run_ask *ask = &m->ask;
     struct err err = ERR_INIT;
-    struct box *b;
+    struct box *b = usable(w, m->id, &err);
 
-    if (in.bad || !edge_run_ask_get(&in, &ask))
-        return -1;
-    b = usable(w, id, &err);
     /* the guest hears nothing meanwhile */
-    if (b != NULL && b->r.paused && (deed_name(ask.what) != NULL || ask.what == RUN_RESIZE))
+    if (b != NULL && b->r.paused && (deed_name(ask->what) != NULL || ask->what == RUN_RESIZE))
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
-    if (err.kind == ERR_NONE && recorded(w, f, b, &ask))
+    if (err.kind == ERR_NONE && recorded(w, b, ask))
         return 0;
-    if (err.kind != ERR_NONE || pass_on(w, b, &ask, &err) < 0)
+    if (err.kind != ERR_NONE || pass_on(w, b, ask, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
-
-const struct msg_rule run_rules[] = {
-    /* type          once   flags states min max length                            handler */
-    { EDGE_ASK_RUN,  false, 0,    1,     44, 13 + EDGE_NAME_MAX + edge_run_ask_MOST, on_run },
-};
-const size_t run_n_rules = ARRAY_LEN(run_rules);

@@ -192,14 +192,7 @@ forget_expired(struct warden *w)
 static void
 answer_token(struct warden *w, const struct edge_token *r, const char *text)
 {
-    cleanup_buf struct buf b = BUF_INIT(1024);
-    size_t at = answer_begin(&b, EDGE_TOKEN, w->asker);
-
-    edge_token_put(&b, r);
-    wire_put_cstr(&b, text, EDGE_CREDENTIAL_MAX);
-    answer_send(w, w->asker, &b, at, -1);
-    if (b.p != NULL)
-        explicit_bzero(b.p, b.cap);
+    ANSWER(w, w->asker, EDGE_TOKEN, .token = *r, .text = text);
 }
 
 static int
@@ -226,48 +219,39 @@ make(struct warden *w, struct token *t, struct err *err)
 }
 
 static bool
-recorded(struct warden *w, const struct frame *f, const struct edge_token *r)
+recorded(struct warden *w, const struct edge_token *r)
 {
     struct audit_entry e;
 
-    audit_capability(&e, NULL, "create_token", "a token was asked for");
+    record_begin(w, &e, "a token was asked for");
     audit_put_cstr(&e, "role", edge_role_name(r->role));
     if (r->name[0] != '\0')
         audit_put_cstr(&e, "name", r->name);
-    return record_first(w, f, NULL, &e, RECORD_WAIT);
+    return record_first(w, NULL, &e);
 }
 
 static int
-on_make(struct warden *w, const struct frame *f, struct wire_in *in)
+on_make(struct warden *w, const struct ask_token *m)
 {
-    uint8_t role = wire_u8(in);
-    uint64_t lives = wire_be64(in);
-    const char *name = wire_cstr(in, EDGE_NAME_MAX, NULL);
     struct token t = { .r = { .created_ms = time_now(w) } };
     struct err err = ERR_INIT;
 
-    if (!wire_done(in) || role == EDGE_NOBODY || role >= EDGE_KEY || lives > TOKEN_LIVES_MAX ||
-        (name[0] != '\0' && !edge_name_well(name)))
-        return -1;
-    t.r.role = (enum edge_role)role;
-    t.r.expires_ms = lives > 0 ? t.r.created_ms + lives * 1000 : 0;
-    memcpy(t.r.name, name, strlen(name) + 1);
-    if (!recorded(w, f, &t.r) && make(w, &t, &err) < 0)
+    t.r.role = (enum edge_role)m->role;
+    t.r.expires_ms = m->seconds > 0 ? t.r.created_ms + m->seconds * 1000 : 0;
+    memcpy(t.r.name, m->text, strlen(m->text) + 1);
+    if (!recorded(w, &t.r) && make(w, &t, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
 
 static int
-on_revoke(struct warden *w, struct wire_in *in)
+on_revoke(struct warden *w, const char *id)
 {
-    const char *id = wire_cstr(in, EDGE_ID, NULL);
     struct err err = ERR_INIT;
     struct edge_token gone;
     char by[160];
     size_t i;
 
-    if (!wire_done(in) || !edge_is_id(id))
-        return -1;
     for (i = 0; i < w->n_tokens && strcmp(w->tokens[i].r.id, id) != 0; i++)
         ;
     if (i == w->n_tokens) {
@@ -286,42 +270,27 @@ on_revoke(struct warden *w, struct wire_in *in)
     return 0;
 }
 
-static int
-on_token(void *ctx, const struct frame *f)
+int
+asked_token(struct warden *w, const struct ask_token *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-
-    switch (wire_u8(&in)) {
-    case TOKEN_MAKE: return on_make(w, f, &in);
-    case TOKEN_REVOKE: return on_revoke(w, &in);
-    case TOKEN_LIST:
-        if (!wire_done(&in))
-            return -1;
-        for (size_t i = 0; i < w->n_tokens; i++)
-            answer_token(w, &w->tokens[i].r, "");
-        answer_end(w, w->asker, (uint32_t)w->n_tokens, false);
-        return 0;
-    default: return -1;
-    }
+    if (m->what != TOKEN_LIST)
+        return m->what == TOKEN_MAKE ? on_make(w, m) : on_revoke(w, m->text);
+    for (size_t i = 0; i < w->n_tokens; i++)
+        answer_token(w, &w->tokens[i].r, "");
+    answer_end(w, w->asker, (uint32_t)w->n_tokens, false);
+    return 0;
 }
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
-static int
-on_key(void *ctx, const struct frame *f)
+int
+asked_key(struct warden *w, const struct ask_box *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     char key[EDGE_CREDENTIAL_MAX + 1], by[160];
     struct err err = ERR_INIT;
-    struct box *b;
+    struct box *b = usable(w, m->id, &err);
 
-    if (!wire_done(&in))
-        return -1;
-    b = usable(w, id, &err);
-    if (b != NULL && record_asked(w, f, b, id, "new_key", RECORD_WAIT))
+    if (b != NULL && record_asked(w, b, m->id, NULL))
         return 0;
     if (b == NULL || box_new_key(b, key, &err) == NULL) {
         answer_no(w, w->asker, &err);
@@ -333,10 +302,3 @@ on_key(void *ctx, const struct frame *f)
     explicit_bzero(key, sizeof(key));
     return 0;
 }
-
-const struct msg_rule token_rules[] = {
-    /* type            once   flags    states min max length      handler */
-    { EDGE_ASK_TOKEN,  false, EDGE_ASYNC, 1, 9, 23 + EDGE_NAME_MAX, on_token },
-    { EDGE_ASK_KEY,    false, 0,          1, 13, 13 + EDGE_NAME_MAX, on_key },
-};
-const size_t token_n_rules = ARRAY_LEN(token_rules);

@@ -30,36 +30,34 @@ trial_free(struct box *b)
     b->trial = NULL;
 }
 
-/* What the question @f would have read, of @r and with its texts in the frame. False: nothing that is read. */
+/* What the question would have read, of @r and with its texts in the frame. False: nothing that is read. */
 static bool
-subject(struct warden *w, const struct frame *f, struct edge_create *c, struct edge_box *r)
+subject(struct warden *w, struct edge_create *c, struct edge_box *r)
 {
-    struct wire_in in = ask_in(f);
+    struct wire_in in = ask_in(w->question);
+    uint8_t type = w->question->type;
+    struct ask_change change;
     const struct box *b;
-    const char *id;
 
     r->bounds = gate_bounds(w);
-    if (f->type == EDGE_ASK_CREATE && edge_create_get(&in, c)) {
+    if (type == EDGE_ASK_CREATE && edge_create_get(&in, c)) {
         r->name = c->name;
         r->workspace = c->workspace;
         r->policy = c->policy;
         return true;
     }
-    if (f->type != EDGE_ASK_CHANGE)
-        return false;
-    id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    (void)wire_bytes(&in, EDGE_HASH);
-    r->policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    b = wire_done(&in) ? living(w, id) : NULL;
+    b = type == EDGE_ASK_CHANGE && ask_change_get(&in, &change) ? living(w, change.id) : NULL;
     if (b == NULL)
         return false;
+    r->policy = change.policy;
     r->bounds = b->r.bounds | ((b->r.bounds & EDGE_BOUNDED) != 0 ? EDGE_JUDGED : 0);
     return true;
 }
 
 static struct trial *
-put_aside(const struct warden *w, const struct deed *d, const struct frame *f)
+put_aside(const struct warden *w, const struct deed *d)
 {
+    const struct frame *f = w->question;
     struct trial *t = calloc(1, sizeof(*t) + f->length);
 
     if (t == NULL)
@@ -76,7 +74,7 @@ put_aside(const struct warden *w, const struct deed *d, const struct frame *f)
 }
 
 int
-trial_begin(struct warden *w, const struct deed *d, const struct frame *f, struct err *err)
+trial_begin(struct warden *w, const struct deed *d, struct err *err)
 {
     const struct trial *over = w->approvals->tried;
     struct edge_box r = { .state = BOX_INITIALIZING, .created_ms = clock_wall_ms(), .name = "", .labels = "",
@@ -87,10 +85,10 @@ trial_begin(struct warden *w, const struct deed *d, const struct frame *f, struc
     if (over != NULL && over->to.front == w->asker.front && over->to.ticket == w->asker.ticket &&
         strcmp(over->digest, d->digest) == 0)
         return 0;
-    if (!subject(w, f, &c, &r))
+    if (!subject(w, &c, &r))
         return 0;
     memcpy(r.owner, w->who.id, sizeof(r.owner));
-    t = put_aside(w, d, f);
+    t = put_aside(w, d);
     if (t == NULL || new_id(r.id) < 0) {
         free(t);
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

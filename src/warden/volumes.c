@@ -329,15 +329,12 @@ volumes_timeout(const struct warden *w, int ms)
 static void
 tell(struct warden *w, const struct volume *v)
 {
-    cleanup_buf struct buf b = BUF_INIT(1024);
-    size_t at = answer_begin(&b, EDGE_VOLUME, w->asker);
     const struct box *user = user_of(w, v->r.id, false);
     struct edge_volume r = v->r;
 
     if (user != NULL)
         memcpy(r.box, user->r.id, sizeof(r.box));
-    edge_volume_put(&b, &r);
-    answer_send(w, w->asker, &b, at, -1);
+    ANSWER(w, w->asker, EDGE_VOLUME, .volume = r);
 }
 
 static void
@@ -399,24 +396,14 @@ take_away(struct warden *w, const char *id, struct err *err)
     return 0;
 }
 
-static int
-on_volumes(void *ctx, const struct frame *f)
+int
+asked_volumes(struct warden *w, const struct ask_id *m)
 {
-    struct warden *w = ctx;
     struct err err = ERR_INIT;
-    const char *id = only_id(f);
 
-    if (id == NULL || (id[0] != '\0' && !edge_is_id(id)))
-        return -1;
-    if (id[0] == '\0')
+    if (m->id[0] == '\0')
         list(w);
-    else if (!record_asked(w, f, NULL, id, "remove_volume", RECORD_INSIST) && take_away(w, id, &err) < 0)
+    else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
-
-const struct msg_rule volume_rules[] = {
-    /* type               once   flags states min max                 handler */
-    { EDGE_ASK_VOLUMES,   false, EDGE_ASYNC, 1, 13, 13 + EDGE_NAME_MAX, on_volumes },
-};
-const size_t volume_n_rules = ARRAY_LEN(volume_rules);

@@ -15,7 +15,7 @@
 #include "base/mask.h"
 #include "base/sha256.h"
 #include "warden/count.h"
-#include "proto/edge.h"
+#include "proto/question.h"
 #include "warden/epoch.h"
 #include "warden/handles.h"
 #include "warden/latest.h"
@@ -159,7 +159,8 @@ struct warden {
     struct port *ports;
     size_t n_ports;
     uint64_t ports_ms;                  /* when they were looked at last, on the monotonic clock */
-    struct asker asker;                 /* of the question at hand */
+    const struct frame *question;       /* at hand, but for its trace; NULL: nobody asks */
+    struct asker asker;                 /* of it */
     char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
     struct epochs *epochs;              /* what fronts may remember (epoch.h); counted before what ends it is told */
     int epochs_fd;
@@ -268,10 +269,12 @@ bool recovery_after_end(struct box *b);
 bool recovery_waits(const struct box *b);                           /* for its time to be made anew */
 void recovery_turn(struct box *b, uint64_t now);                    /* monotonic; @b may be no more then */
 
-/* ask.c: the fronts' questions. A handler finds who asks in warden.asker and warden.who; ask_in() is the rest. */
-extern const struct msg_rule ask_rules[];
-extern const size_t ask_n_rules;
-struct wire_in ask_in(const struct frame *f);
+/* The fronts' questions (proto/question.h), each with a function that answers it: it finds who asks in warden.asker and
+ * warden.who, the frame in warden.question. 0 or more; -1: the front said what it must not. */
+#define ASKED(number, value, message, name, ...) int asked_##name(struct warden *w, const struct message *m);
+EDGE_QUESTIONS(ASKED)
+struct wire_in ask_in(const struct frame *f);       /* a question but for its ticket and who asks */
+/* ask.c */
 int new_id(char out[EDGE_ID + 1]);      /* -1 with errno */
 /* The one that lives and that the caller (warden.who) reaches, by id or by name; "": its own default one, or a key's.
  * Names are the owner's: where several match the caller's own comes first. NULL: none does. */
@@ -282,16 +285,15 @@ void record_is_there(void *ctx, const struct edge_box *r);          /* @fn of wh
 int not_found(const char *id, struct err *err);
 /* One that can be worked with. NULL with @err. */
 struct box *usable(struct warden *w, const char *id, struct err *err);
-/* An id or name and nothing else, as most questions are. NULL: malformed. */
-const char *only_id(const struct frame *f);
 /* answer.c. Whether too many answers wait for a front to hear more of it; and what its edge is watched for then. */
 bool answers_wait(const struct front_edge *e);
 void answers_watch(struct warden *w, struct front_edge *e);
-/* Answers, each to whoever asked on the edge that it asked on. @key NULL: none is told. */
-size_t answer_begin(struct buf *b, uint8_t type, struct asker to);
-void answer_send(struct warden *w, struct asker to, struct buf *frame, size_t at, int fd);
-/* @type: EDGE_BOX, or EDGE_ITEM of a list. */
-void answer_item(struct warden *w, uint8_t type, struct asker to, const struct edge_box *r, const char *key);
+/* Answers, each to whoever asked on the edge that it asked on; with @fd, which is taken. ANSWER() by number and fields,
+ * and those that are usual. @key NULL: none is told. */
+void answer(struct warden *w, struct asker to, uint8_t type, const struct shape *shape, const void *m, int fd);
+#define ANSWER_WITH(fd, w, to, number, ...) \
+    answer(w, to, number, number##_SHAPE(), &(const number##_IS){ .ticket = (to).ticket, __VA_ARGS__ }, fd)
+#define ANSWER(w, to, number, ...) ANSWER_WITH(-1, w, to, number, __VA_ARGS__)
 void answer_box(struct warden *w, struct asker to, const struct edge_box *r, const char *key);
 void answer_no(struct warden *w, struct asker to, const struct err *err);
 void answer_no_text(struct warden *w, struct asker to, const struct err *err);
@@ -318,8 +320,6 @@ int who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t 
               struct err *err);
 /* A caller was refused: on record, but not more often than is of use. */
 void who_refused(struct warden *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-extern const struct msg_rule who_rules[];
-extern const size_t who_n_rules;
 
 /* tokens.c: credentials. Only hashes of them are kept. The token of that id; NULL: there is none. */
 const struct token *token_of(const struct warden *w, const char *id);
@@ -332,8 +332,6 @@ int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8
 /* A new key for the sandbox, stored; NULL with @err (or NULL) when there is none to be had: then the former one stays.
  * To be wiped by explicit_bzero. */
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err);
-extern const struct msg_rule token_rules[];
-extern const size_t token_n_rules;
 
 /* @owner: of a record: that token is good, or it is the daemon's owner; *until: when it is over, 0 never. */
 bool owner_lives(const struct warden *w, const char *owner, uint64_t *until);
@@ -350,13 +348,9 @@ int ends_timeout(const struct warden *w, int ms);           /* for epoll_wait: @
 int ports_load(struct warden *w, struct err *err);
 void ports_end(struct warden *w, const char *box);          /* all of that sandbox: it is going */
 void ports_time(struct warden *w);
-extern const struct msg_rule port_rules[];
-extern const size_t port_n_rules;
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */
-extern const struct msg_rule life_rules[];
-extern const size_t life_n_rules;
 int life_on_shown(void *ctx, const struct frame *f);
 int life_on_changed(void *ctx, const struct frame *f);
 void life_adopted(struct box *b);
@@ -368,10 +362,6 @@ void reattach_ask(struct box *b);
 int reattach_on_print(void *ctx, const struct frame *f);
 void reattach_turn(struct warden *w);
 void reattach_changed(struct box *b);           /* it is held to another policy than was said */
-
-/* runs.c: commands in the background */
-extern const struct msg_rule run_rules[];
-extern const size_t run_n_rules;
 
 /* volumes.c: durable workspaces */
 int volumes_load(struct warden *w, struct err *err);
@@ -389,8 +379,6 @@ void volumes_turn(struct warden *w);            /* time has passed, or one is no
 int volumes_timeout(const struct warden *w, int ms);
 void volume_say_sweep(struct box *b);
 int volume_on_swept(void *ctx, const struct frame *f);
-extern const struct msg_rule volume_rules[];
-extern const size_t volume_n_rules;
 
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */
@@ -414,8 +402,6 @@ void keep_found(struct box *b, const struct edge_box *r);           /* they are 
 int whose_record(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err);
 
 /* watch.c: numbers, usage, events */
-extern const struct msg_rule watch_rules[];
-extern const size_t watch_n_rules;
 int watch_on_used(void *ctx, const struct frame *f);        /* the keepers' answers */
 int watch_on_op_result(void *ctx, const struct frame *f);
 /* To those who follow, may see it, and whose credential is still good. */

@@ -16,7 +16,6 @@
 #define ASKED_MAX     64        /* questions that wait at once, ... */
 #define ASKED_EACH    8         /* ... of one credential (the owner has none), ... */
 #define ASKED_AGENTS  32        /* ... and of agents: the rest is kept for those who look after them */
-#define FRAME_MAX     (EDGE_MESSAGE_MAX + FRAME_HEADER)
 
 struct event_follower {
     struct event_follower *next;
@@ -41,11 +40,10 @@ struct usage_asked {
 static void
 tell_stats(struct warden *w, struct asker to)
 {
-    cleanup_buf struct buf b = BUF_INIT(FRAME_MAX);
-    size_t at = answer_begin(&b, EDGE_STATS, to);
+    cleanup_buf struct buf b = BUF_INIT(EDGE_MESSAGE_MAX - 4);
 
-    (void)count_put(w, &b);
-    answer_send(w, to, &b, at, -1);
+    if (count_put(w, &b) == 0)
+        ANSWER(w, to, EDGE_STATS, .samples = b.p, .n_samples = b.n);
 }
 
 static void
@@ -54,14 +52,12 @@ tell_usage(struct warden *w, const struct usage_asked *a)
     uint32_t n = 0;
 
     for (const struct box *x = w->boxes; x != NULL; x = x->next) {
-        cleanup_buf struct buf b = BUF_INIT(edge_usage_MOST + 256);
-        size_t at;
-        if (x->use.n == 0 || !who_reaches(&a->who, &x->r) || (a->id[0] != '\0' && strcmp(a->id, x->r.id) != 0))
+        struct wire_in in = wire_in_of(x->use.p, x->use.n);
+        struct tell_usage m = { .ticket = a->to.ticket, .id = x->r.id };
+        if (x->use.n == 0 || !who_reaches(&a->who, &x->r) || (a->id[0] != '\0' && strcmp(a->id, x->r.id) != 0) ||
+            !edge_usage_get(&in, &m.usage))
             continue;
-        at = answer_begin(&b, EDGE_USAGE, a->to);
-        wire_put_cstr(&b, x->r.id, EDGE_ID);
-        buf_append(&b, x->use.p, x->use.n);
-        answer_send(w, a->to, &b, at, -1);
+        answer(w, a->to, EDGE_USAGE, EDGE_USAGE_SHAPE(), &m, -1);
         n++;
     }
     answer_end(w, a->to, n, false);
@@ -149,42 +145,29 @@ ask_keepers(struct warden *w, uint8_t what, const char *id)
     return 0;
 }
 
-static int
-on_stats(void *ctx, const struct frame *f)
+int
+asked_stats(struct warden *w, const struct nothing *m)
 {
-    struct wire_in in = ask_in(f);
-
-    return wire_done(&in) ? ask_keepers(ctx, f->type, "") : -1;
+    (void)m;
+    return ask_keepers(w, EDGE_ASK_STATS, "");
 }
 
-static void
-ignore(void *ctx, const struct edge_box *r)
+int
+asked_usage(struct warden *w, const struct ask_box *m)
 {
-    (void)ctx;
-    (void)r;
-}
-
-static int
-on_usage(void *ctx, const struct frame *f)
-{
-    struct wire_in in = ask_in(f);
-    const char *id = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    struct warden *w = ctx;
     struct err err = ERR_INIT;
     const struct box *b;
 
-    if (!wire_done(&in))
-        return -1;
-    if (id[0] == '\0')
-        return ask_keepers(w, f->type, "");
-    b = living(w, id);
+    if (m->id[0] == '\0')
+        return ask_keepers(w, EDGE_ASK_USAGE, "");
+    b = living(w, m->id);
     if (b != NULL)
-        return ask_keepers(w, f->type, b->r.id);
-    if (find_record(w, id, ignore, NULL, &err) > 0) {
+        return ask_keepers(w, EDGE_ASK_USAGE, b->r.id);
+    if (find_record(w, m->id, record_is_there, NULL, &err) > 0) {
         answer_end(w, w->asker, 0, false);      /* it is there, and uses nothing any more */
     } else {
         if (err.kind == ERR_NONE)
-            not_found(id, &err);
+            not_found(m->id, &err);
         answer_no(w, w->asker, &err);
     }
     return 0;
@@ -227,11 +210,7 @@ watch_on_op_result(void *ctx, const struct frame *f)
 static void
 tell_event(struct warden *w, struct asker to, const struct edge_event *event)
 {
-    cleanup_buf struct buf b = BUF_INIT(8192);
-    size_t at = answer_begin(&b, EDGE_EVENT, to);
-
-    edge_event_put(&b, event);
-    answer_send(w, to, &b, at, -1);
+    ANSWER(w, to, EDGE_EVENT, .event = *event);
 }
 
 /* A token that was revoked meanwhile sees nothing more; what it was is judged anew for each event. */
@@ -328,22 +307,16 @@ follow(struct warden *w, const char *id, struct err *err)
     return 0;
 }
 
-static int
-on_events(void *ctx, const struct frame *f)
+int
+asked_events(struct warden *w, const struct ask_events *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
     struct since s = { .w = w };
-    uint16_t limit = wire_be16(&in);
-    const char *name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
     char id[EDGE_ID + 1] = "";
     struct err err = ERR_INIT;
     int n = -1;
 
-    if (!wire_done(&in) || limit == 0 || limit > 1000)
-        return -1;
-    if (name[0] == '\0' || whose_record(w, name, id, &err) == 0)
-        n = state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err);
+    if (m->id[0] == '\0' || whose_record(w, m->id, id, &err) == 0)
+        n = state_events(w->state, id, who_owner(&w->who), m->limit, tell_since, &s, &err);
     if (n < 0)
         answer_no(w, w->asker, &err);
     else
@@ -351,30 +324,19 @@ on_events(void *ctx, const struct frame *f)
     return 0;
 }
 
-static int
-on_follow(void *ctx, const struct frame *f)
+int
+asked_follow(struct warden *w, const struct ask_follow *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = ask_in(f);
-    struct since s = { .w = w };
-    uint16_t limit = wire_be16(&in);
+    struct since s = { .w = w, .after = m->after };
     char id[EDGE_ID + 1] = "";
-    uint8_t room[64];
-    struct buf b = BUF_INIT_IN(room, sizeof(room));
-    const char *name;
     struct err err = ERR_INIT;
 
-    s.after = wire_be64(&in);
-    name = wire_cstr(&in, EDGE_NAME_MAX, NULL);
-    if (!wire_done(&in) || limit > 1000)
-        return -1;
-    if ((name[0] != '\0' && whose_record(w, name, id, &err) < 0) || follow(w, id, &err) < 0 ||
-        (limit > 0 && state_events(w->state, id, who_owner(&w->who), limit, tell_since, &s, &err) < 0)) {
+    if ((m->id[0] != '\0' && whose_record(w, m->id, id, &err) < 0) || follow(w, id, &err) < 0 ||
+        (m->limit > 0 && state_events(w->state, id, who_owner(&w->who), m->limit, tell_since, &s, &err) < 0)) {
         watch_unfollow(w);
         answer_no(w, w->asker, &err);
     } else {
-        size_t at = answer_begin(&b, EDGE_FOLLOWING, w->asker);
-        answer_send(w, w->asker, &b, at, -1);
+        ANSWER(w, w->asker, EDGE_FOLLOWING);
     }
     return 0;
 }
@@ -399,12 +361,3 @@ watch_front_lost(struct warden *w, uint32_t front)
         free(a);
     }
 }
-
-const struct msg_rule watch_rules[] = {
-    /* type             once   flags states min  max length            handler */
-    { EDGE_ASK_STATS,   false, 0,    1,     8,   8,                    on_stats },
-    { EDGE_ASK_USAGE,   false, 0,    1,     13,  13 + EDGE_NAME_MAX,   on_usage },
-    { EDGE_ASK_EVENTS,  false, 0,    1,     15,  15 + EDGE_NAME_MAX,   on_events },
-    { EDGE_ASK_FOLLOW,  false, 0,    1,     23,  23 + EDGE_NAME_MAX,   on_follow },
-};
-const size_t watch_n_rules = ARRAY_LEN(watch_rules);

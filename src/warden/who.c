@@ -27,63 +27,80 @@
 #define KEY      (1U << EDGE_KEY)
 #define ANYBODY  (1U << EDGE_NOBODY | OPERATOR | AGENT | APPROVER | AUDITOR | KEY)
 
-/* An agent and a key reach their own sandboxes only, whatever they ask (who_reaches, who_owner). */
-static const struct { uint8_t question; unsigned roles; } may[] = {
-    { EDGE_ASK_CREATE,   OPERATOR | AGENT },
-    { EDGE_ASK_GET,      OPERATOR | AGENT | AUDITOR | KEY },
-    { EDGE_ASK_LIST,     OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_DELETE,   OPERATOR | AGENT },
-    { EDGE_ASK_PAUSE,    OPERATOR | AGENT },
-    { EDGE_ASK_RESUME,   OPERATOR | AGENT },
-    { EDGE_ASK_RECOVER,  OPERATOR | AGENT },
-    { EDGE_ASK_OP,       OPERATOR | AGENT | KEY },
-    { EDGE_ASK_RUN,      OPERATOR | AGENT | KEY },
-    { EDGE_ASK_STOP_ALL, OPERATOR },
-    { EDGE_ASK_EVENTS,   OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_WHO,      ANYBODY },
-    { EDGE_ASK_TOKEN,    OPERATOR },
-    { EDGE_ASK_KEY,      OPERATOR | AGENT },
-    { EDGE_ASK_AUDIT,    OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_UNFOLLOW, OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_TRANSCRIPT, OPERATOR | AGENT | AUDITOR | KEY },
-    { EDGE_ASK_POLICY,   OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_CHANGE,   OPERATOR },
-    { EDGE_ASK_STATS,    OPERATOR | AUDITOR },
-    { EDGE_ASK_USAGE,    OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_FOLLOW,   OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_VOLUMES,  OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_GATE,     OPERATOR | AGENT | KEY },
-    { EDGE_ASK_APPROVALS, OPERATOR | AGENT | APPROVER | AUDITOR | KEY },
-    { EDGE_ASK_DECIDE,   OPERATOR | APPROVER },
-    { EDGE_ASK_GRANTS,   OPERATOR | APPROVER },
-    { EDGE_ASK_CANCEL,   ANYBODY },
-    { EDGE_ASK_EXPOSE,   OPERATOR | AGENT },
-    { EDGE_ASK_PORTS,    OPERATOR | AGENT | AUDITOR },
-    { EDGE_ASK_UNEXPOSE, OPERATOR | AGENT },
-    { EDGE_ASK_PREVIEW,  ANYBODY },      /* whoever has the capability */
-};
+struct wire_in
+ask_in(const struct frame *f)
+{
+    return wire_in_of(f->payload + 8, f->length - 8);
+}
 
-/* The questions themselves. None of them may be a once-message. */
-static const struct { const struct msg_rule *rules; const size_t *n; } tables[] = {
-    { ask_rules, &ask_n_rules },
-    { run_rules, &run_n_rules },
-    { who_rules, &who_n_rules },
-    { token_rules, &token_n_rules },
-    { record_rules, &record_n_rules },
-    { life_rules, &life_n_rules },
-    { volume_rules, &volume_n_rules },
-    { watch_rules, &watch_n_rules },
-    { approval_rules, &approval_n_rules },
-    { port_rules, &port_n_rules },
-};
+/* Each question read, judged by the gate where that is to judge it, and answered. */
+#define HELD_GATED(name) \
+    if (gate_is_on(w)) { \
+        struct err err = ERR_INIT; \
+        struct deed d; \
+        if (gate_holds(w, deed_##name(w, &m, &d, &err), &d, &err)) \
+            return 0; \
+    }
+#define HELD_WAITS(name)
+#define HELD_FREE(name)
+#define HEAR(number, value, message, name, roles_, gate, ...) \
+    static int \
+    hear_##name(void *ctx, const struct frame *f) \
+    { \
+        struct warden *w = ctx; \
+        struct wire_in in = ask_in(f); \
+        struct message m; \
+        if (!message##_get(&in, &m)) \
+            return -1; \
+        HELD_##gate(name) \
+        return asked_##name(w, &m); \
+    }
+EDGE_QUESTIONS(HEAR)
+
+/* An agent and a key reach their own sandboxes only, whatever they ask (who_reaches, who_owner). */
+#define RECORDED(what, way_) .recorded = what, .way = way_
+#define BY_KIND .recorded = NULL            /* as what it does */
+#define NOTED   .recorded = NULL            /* as an event, when it is done */
+#define LOOKS   .recorded = NULL            /* it changes nothing */
+#define FLAGS_GATED EDGE_ASYNC
+#define FLAGS_WAITS EDGE_ASYNC
+#define FLAGS_FREE  0
+#define QUESTION(number, value, message, name, roles_, gate, ...) \
+    { .rule = { .type = number, .flags = FLAGS_##gate, .states = 1, .min_length = 8 + message##_LEAST, \
+                .max_length = 8 + message##_MOST, .handler = hear_##name }, \
+      .roles = roles_, __VA_ARGS__ },
+static const struct question {
+    struct msg_rule rule;
+    unsigned roles;
+    const char *recorded;       /* before it is done, as that; NULL: it is not, or by its own handler */
+    enum record_way way;
+} questions[] = { EDGE_QUESTIONS(QUESTION) };
+
+/* NULL: there is no such question. */
+static const struct question *
+question_of(uint8_t type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(questions); i++)
+        if (questions[i].rule.type == type)
+            return &questions[i];
+    return NULL;
+}
 
 static unsigned
-roles_of(uint8_t question)
+roles_of(uint8_t type)
 {
-    for (size_t i = 0; i < ARRAY_LEN(may); i++)
-        if (may[i].question == question)
-            return may[i].roles;
-    return 0;
+    const struct question *q = question_of(type);
+
+    return q != NULL ? q->roles : 0;
+}
+
+const char *
+question_recorded(uint8_t type, enum record_way *way)
+{
+    const struct question *q = question_of(type);
+
+    *way = q != NULL ? q->way : RECORD_WAIT;
+    return q != NULL ? q->recorded : NULL;
 }
 
 bool
@@ -201,11 +218,11 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
     w->approvals->pass = NULL;
     if (in.bad || w->asker.ticket == 0)
         return -1;
-    if (f->type == EDGE_ASK_WHO)
-        return 1;       /* that is what it asks */
     number = wire_be32(&in);
     if (in.bad)
         return -1;
+    if (f->type == EDGE_ASK_WHO)
+        return 1;       /* that is what it asks */
     if (by != NULL)
         w->proof = *by;
     if ((by != NULL || proof_of(w, e, number, &w->proof, &err) == 0) &&
@@ -228,19 +245,24 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
 enum msg_verdict
 front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by)
 {
-    enum msg_verdict verdict = MSG_UNKNOWN;
+    const struct question *q = question_of(f->type);
+    struct msg_gate gate = { .n_rules = 1, .state = 1 };
+    const struct frame *before = w->question;
+    enum msg_verdict verdict;
 
-    for (size_t i = 0; i < ARRAY_LEN(tables) && verdict == MSG_UNKNOWN; i++) {
-        struct msg_gate gate = { .rules = tables[i].rules, .n_rules = *tables[i].n, .state = 1 };
-        verdict = msg_check(&gate, f);
-        if (verdict != MSG_OK)
-            continue;
-        switch (judge(w, e, f, by)) {
-        case 1: return gate_holds(w, f) ? MSG_OK : msg_dispatch(&gate, f, w);
-        case 0: return MSG_OK;
-        default: return MSG_HANDLER;
-        }
+    if (q == NULL)
+        return MSG_UNKNOWN;
+    gate.rules = &q->rule;
+    verdict = msg_check(&gate, f);
+    if (verdict != MSG_OK)
+        return verdict;
+    w->question = f;
+    switch (judge(w, e, f, by)) {
+    case 1: verdict = msg_dispatch(&gate, f, w); break;
+    case 0: break;
+    default: verdict = MSG_HANDLER;
     }
+    w->question = before;
     return verdict;
 }
 
@@ -248,13 +270,9 @@ front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const 
 static enum msg_verdict
 on_ping(struct warden *w, struct front_edge *e, const struct frame *f)
 {
-    uint8_t room[FRAME_HEADER];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
     if (f->length != 0 || f->flags != 0)
         return MSG_TOO_LONG;
-    answer_send(w, (struct asker){ .front = (uint32_t)(e - w->fronts) }, &frame,
-                frame_begin(&frame, EDGE_PONG, 0, 0), -1);
+    answer(w, (struct asker){ .front = (uint32_t)(e - w->fronts) }, EDGE_HEARD, &nothing_shape, NULL, -1);
     return MSG_OK;
 }
 
@@ -288,24 +306,16 @@ is_good(void *ctx, const uint8_t hash[SHA256_SIZE])
     return credential_who(ctx, hash, &who, &until, &err) == 0;
 }
 
-static int
-on_who(void *ctx, const struct frame *f)
+int
+asked_who(struct warden *w, const struct ask_who *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload + 4, f->length - 4);
     struct handles *handles = &w->fronts[w->asker.front].handles;
-    uint8_t kind = wire_u8(&in), hash[SHA256_SIZE];
-    const char *text = wire_cstr(&in, EDGE_CREDENTIAL_MAX, NULL);
-    cleanup_buf struct buf b = BUF_INIT(256);
+    uint8_t hash[SHA256_SIZE];
     struct err err = ERR_INIT;
     uint32_t number;
     uint64_t until, ended = handles->ended;
-    size_t at;
 
-    if (!wire_done(&in) || (kind != EDGE_BEARER && kind != EDGE_SANDBOX_KEY) ||
-        !edge_credential_well((enum edge_credential)kind, text))
-        return -1;      /* a front sends none that is not well-formed */
-    sha256_of(text, strlen(text), hash);
+    sha256_of(m->text, strlen(m->text), hash);
     explicit_bzero(w->in, sizeof(w->in));
     if (credential_who(w, hash, &w->who, &until, &err) < 0) {
         who_refused(w, "%s", err.msg);
@@ -317,17 +327,7 @@ on_who(void *ctx, const struct frame *f)
         return -1;      /* that edge ends, and the numbers of the next one are its own */
     if (handles->ended != ended)
         epoch_next(&w->epochs->credentials);
-    at = answer_begin(&b, EDGE_WHO, w->asker);
-    buf_put_be32(&b, number);
-    buf_put_u8(&b, (uint8_t)w->who.role);
-    buf_put_be64(&b, time_on_wall(w, until));
-    wire_put_cstr(&b, w->who.box, EDGE_ID);
-    answer_send(w, w->asker, &b, at, -1);
+    ANSWER(w, w->asker, EDGE_WHO, .who = number, .role = w->who.role, .until_ms = time_on_wall(w, until),
+           .box = w->who.box);
     return 0;
 }
-
-const struct msg_rule who_rules[] = {
-    /* type          once   flags states min max length                handler */
-    { EDGE_ASK_WHO,  false, 0,    1,     10, 10 + EDGE_CREDENTIAL_MAX, on_who },
-};
-const size_t who_n_rules = ARRAY_LEN(who_rules);

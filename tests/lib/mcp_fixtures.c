@@ -11,7 +11,7 @@
 #define PNG "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 #define WAV "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 #define TEXT(s) "{\"content\": [{\"type\": \"text\", \"text\": \"" s "\"}]}"
-#define ASK(key, message, field, type) "{\"" key "\": {\"method\": \"elicitation/create\", \"params\": {\"message\": \"" message \
+#define ELICITS(key, message, field, type) "{\"" key "\": {\"method\": \"elicitation/create\", \"params\": {\"message\": \"" message \
     "\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {\"" field "\": {\"type\": \"" type "\"}}, " \
     "\"required\": [\"" field "\"]}}}}"
 #define STATE_MS 600000
@@ -147,25 +147,25 @@ static const struct rounds {
     const char *asks[3];        /* of each round; NULL: done */
     const char *done;
 } rounds[] = {
-    { "test_input_required_result_elicitation", false, { ASK("user_name", "What is your name?", "name", "string") }, "Hello!" },
-    { "test_streaming_elicitation", false, { ASK("user_name", "What is your name?", "name", "string") }, "Hello!" },
-    { "test_input_required_result_prompt", false, { ASK("user_context", "What context should the prompt use?", "context", "string") },
+    { "test_input_required_result_elicitation", false, { ELICITS("user_name", "What is your name?", "name", "string") }, "Hello!" },
+    { "test_streaming_elicitation", false, { ELICITS("user_name", "What is your name?", "name", "string") }, "Hello!" },
+    { "test_input_required_result_prompt", false, { ELICITS("user_context", "What context should the prompt use?", "context", "string") },
       NULL },
     { "test_input_required_result_sampling", false, { JSON({"capital_question": {"method": "sampling/createMessage", "params": {
         "messages": [{"role": "user", "content": {"type": "text", "text": "What is the capital of France?"}}],
         "maxTokens": 100}}}) }, "Paris" },
     { "test_input_required_result_list_roots", false, { JSON({"client_roots": {"method": "roots/list", "params": {}}}) },
       "file:///test/root" },
-    { "test_input_required_result_request_state", true, { ASK("confirm", "Please confirm", "ok", "boolean") }, "state-ok" },
-    { "test_input_required_result_tampered_state", true, { ASK("confirm", "Please confirm", "ok", "boolean") }, "state-ok" },
+    { "test_input_required_result_request_state", true, { ELICITS("confirm", "Please confirm", "ok", "boolean") }, "state-ok" },
+    { "test_input_required_result_tampered_state", true, { ELICITS("confirm", "Please confirm", "ok", "boolean") }, "state-ok" },
     { "test_input_required_result_multiple_inputs", true, { JSON({
         "user_name": {"method": "elicitation/create", "params": {"message": "What is your name?", "requestedSchema": {
             "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}},
         "greeting": {"method": "sampling/createMessage", "params": {"messages": [{"role": "user", "content": {"type": "text",
             "text": "Generate a greeting"}}], "maxTokens": 50}},
         "client_roots": {"method": "roots/list", "params": {}}}) }, "all there" },
-    { "test_input_required_result_multi_round", true, { ASK("step1", "Step 1: What is your name?", "name", "string"),
-      ASK("step2", "Step 2: What is your favorite color?", "color", "string") }, "both there" },
+    { "test_input_required_result_multi_round", true, { ELICITS("step1", "Step 1: What is your name?", "name", "string"),
+      ELICITS("step2", "Step 2: What is your favorite color?", "color", "string") }, "both there" },
     { "test_input_required_result_capabilities", false, { JSON({
         "ask": {"method": "elicitation/create", "params": {"message": "Name?", "requestedSchema": {"type": "object",
             "properties": {"name": {"type": "string"}}}}},

@@ -126,7 +126,7 @@ call_list(struct request *r)
     const json_t *limit = json_object_get(r->mcp->args, "limit");
 
     r->list = json_array();
-    ask_list(r, false, limit != NULL ? (uint16_t)json_integer_value(limit) : 100, "", "", "", "", &listed);
+    ASK(r, EDGE_ASK_LIST, &listed, .limit = limit != NULL ? (uint16_t)json_integer_value(limit) : 100);
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ void
 call_destroy(struct request *r)
 {
     if (call_names_box(r))
-        ask_simple(r, EDGE_ASK_DELETE, r->mcp->box, &destroyed);
+        ASK(r, EDGE_ASK_DELETE, &destroyed, .id = r->mcp->box);
 }
 
 static void
@@ -177,9 +177,9 @@ call_expose(struct request *r)
     if (!call_names_box(r))
         return;
     if (ports_have_address(r))
-        ask_expose(r, r->mcp->box, (uint16_t)json_integer_value(port), 0, "", &exposed);
+        ASK(r, EDGE_ASK_EXPOSE, &exposed, .id = r->mcp->box, .port = (uint16_t)json_integer_value(port));
     else
-        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &port_box);
+        ASK(r, EDGE_ASK_GET, &port_box, .id = r->mcp->box);
 }
 
 /* What a sandbox changed is its user's to look at and to take over, on the host: a result names the command. */
@@ -210,7 +210,7 @@ void
 call_workspace(struct request *r)
 {
     if (call_names_box(r))
-        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &workspace_box);
+        ASK(r, EDGE_ASK_GET, &workspace_box, .id = r->mcp->box);
 }
 
 bool

@@ -20,7 +20,7 @@ static const struct answers first_answers, waiting_answers;
 #define PARAMS_MAX (60UL * 1024)
 
 static bool
-ask(struct request *r, bool hold)
+hold_for(struct request *r, bool hold)
 {
     cleanup_free char *text = json_dumps(r->mcp->args, JSON_COMPACT);
     const char *id = mcp_text(r, "sandbox_id");
@@ -135,7 +135,7 @@ on_wait(struct request *r, const struct edge_verdict *v)
     if (!r->mcp->tool->gated)
         r->mcp->tool->begin(r);
     else
-        (void)ask(r, true);
+        (void)hold_for(r, true);
 }
 
 void
@@ -186,7 +186,7 @@ mcp_gate(struct request *r)
     if (!comes_again(r, &again))
         return;
     /* whoever comes again waits: the approval is decided, or will be, or its time ends */
-    if (!ask(r, again))
+    if (!hold_for(r, again))
         r->mcp->tool->begin(r);
 }
 

@@ -166,7 +166,7 @@ call_execute(struct request *r)
         mcp_fail(r, "InvalidArguments",
                  "allowed_domains is for a new sandbox: one that exists keeps what it was made with");
     else if (mcp_true(r, "network_enabled"))
-        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &networked);
+        ASK(r, EDGE_ASK_GET, &networked, .id = r->mcp->box);
     else
         execute(r);
 }
@@ -239,5 +239,5 @@ call_install(struct request *r)
         mcp_fail(r, "InvalidArguments", "package is no name of %s with at most a version: no URL, path or option",
                  registry);
     else
-        ask_simple(r, EDGE_ASK_GET, r->mcp->box, &install_box);
+        ASK(r, EDGE_ASK_GET, &install_box, .id = r->mcp->box);
 }

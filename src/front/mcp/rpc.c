@@ -233,7 +233,7 @@ mcp_gone(struct request *r)
     if (r->mcp == NULL || !r->mcp->made)
         return;
     r->mcp->made = false;
-    ask_simple(r, EDGE_ASK_DELETE, r->mcp->box, &none);
+    ASK(r, EDGE_ASK_DELETE, &none, .id = r->mcp->box);
     r->ticket = 0;
 }
 
