@@ -19,7 +19,6 @@
 #include "base/str.h"
 #include "match/path.h"
 
-#define ASK_US   120000000
 #define ENV_MAX  4096
 #define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"
 
@@ -163,7 +162,6 @@ child(const char *path, const char *const *argv, char **env, int out, int said)
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    setpgid(0, 0);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(said, 2) < 0 || chdir("/") < 0)
         _exit(127);
     (void)io_close_from(3);
@@ -184,7 +182,8 @@ keep_last(struct ask *a, const char *said, size_t n)
     snprintf(a->last, sizeof(a->last), "%.*s", (int)(n - start), said + start);
 }
 
-static void
+/* False when it says too much: nobody waits for the rest. */
+static bool
 listen_to(struct ask *a, int out, int said_fd, uint64_t end)
 {
     uint64_t now;
@@ -199,7 +198,9 @@ listen_to(struct ask *a, int out, int said_fd, uint64_t end)
             ssize_t n = p[i].revents == 0 ? -1 : read(p[i].fd, chunk, sizeof(chunk));
             if (p[i].revents == 0 || (n < 0 && errno == EINTR))
                 continue;
-            if (n <= 0 || ((i == 0 || a->both) && buf_append(&a->out, chunk, (size_t)n) < 0)) {
+            if (n > 0 && (i == 0 || a->both) && buf_append(&a->out, chunk, (size_t)n) < 0)
+                return false;
+            if (n <= 0) {
                 p[i].fd = -1;
             } else if (i == 1) {
                 /* the newest bytes: those before them give way */
@@ -211,9 +212,10 @@ listen_to(struct ask *a, int out, int said_fd, uint64_t end)
         }
     }
     keep_last(a, said, said_n);
+    return true;
 }
 
-/* Its exit code, or -1 when it does not end before @end. What it started goes with it. */
+/* Its exit code, or -1 when it does not end before @end. */
 static int
 end_of(pid_t pid, uint64_t end)
 {
@@ -226,7 +228,7 @@ end_of(pid_t pid, uint64_t end)
         if (info.si_pid == 0)
             poll(NULL, 0, 5);
     }
-    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
@@ -238,12 +240,13 @@ ask_run(const struct policy *p, const char *const *argv, const char *const *set,
 {
     cleanup_close int out = -1, said = -1, out_end = -1, said_end = -1;
     cleanup_buf struct buf path = BUF_INIT(ASK_OUT_MAX);
-    uint64_t end = clock_us() + ASK_US;
+    uint64_t end = clock_us() + ASK_MS * UINT64_C(1000);
     int pair[2];
     pid_t pid;
 
     buf_reset(&a->out);
     a->status = -1;
+    a->late = false;
     if (ask_find(p, argv[0], &path, a->path, err) < 0)
         return -1;
     if (pipe2(pair, O_CLOEXEC) < 0)
@@ -259,10 +262,13 @@ ask_run(const struct policy *p, const char *const *argv, const char *const *set,
         return err_sys(err, errno, "cli.client", "fork");
     if (pid == 0)
         child(a->path, argv, environment(p, (const char *)path.p, set), out_end, said_end);
-    (void)setpgid(pid, pid);
     close_fd(&out_end);
     close_fd(&said_end);
-    listen_to(a, out, said, end);
+    if (!listen_to(a, out, said, end)) {
+        (void)end_of(pid, 0);
+        return err_set(err, ERR_LIMIT, "cli.client", "%s says too much", argv[0]);
+    }
     a->status = end_of(pid, end);
+    a->late = a->status < 0 && clock_us() >= end;
     return buf_nul(&a->out) < 0 ? err_set(err, ERR_LIMIT, "cli.client", "%s says too much", argv[0]) : 0;
 }

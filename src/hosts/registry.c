@@ -1,11 +1,8 @@
-/* hosts/registry.c: see registry.h */
-#include "hosts/registry.h"
-
+/* hosts/registry.c: how each registry's client is asked (see registry.h) */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
@@ -13,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "hosts/ask.h"
-#include "hosts/registry_kept.h"
 #include "hosts/registry_priv.h"
 #include "program/say.h"
 
@@ -77,6 +73,14 @@ registry_check_config(struct registry *r, const char *file)
     return registry_refuse(r, "policy.registry.config", what, "");
 }
 
+int
+registry_late(struct registry *r, const char *client)
+{
+    err_set(r->err, ERR_SYSTEM, "policy.registry.late", "%s: %s did not answer within %d s", r->origin, client,
+            ASK_MS / 1000);
+    return err_hint(r->err, "see why it takes so long on this host, or name the hosts: --allow-domain HOST");
+}
+
 /* 0 when the client answered with success. */
 static int
 run(struct registry *r, const char *const *argv, const char *const *set, struct ask *a)
@@ -88,6 +92,8 @@ run(struct registry *r, const char *const *argv, const char *const *set, struct 
         n += (size_t)snprintf(what + n, sizeof(what) - n, " %s", argv[i]);
     if (ask_run(r->p, argv, set, a, r->err) < 0)
         return err_wrap(r->err, "%s", r->origin);
+    if (a->late)
+        return registry_late(r, argv[0]);
     return a->status == 0 ? 0 : registry_refuse(r, "policy.registry.answer", what, a->last);
 }
 
@@ -136,7 +142,7 @@ give(struct registry *r, const char *name, const char *urls)
     if (value.n == 0)
         return 0;
     json_object_set_new(r->env, name, json_string((const char *)value.p));
-    return policy_give_env(r->p, name, (const char *)value.p, &r->from, r->err);
+    return 0;
 }
 
 /* --- npm -------------------------------------------------------------------------------------------------------- */
@@ -439,126 +445,17 @@ debian(struct registry *r)
 
 /* --- all -------------------------------------------------------------------------------------------------------- */
 
-/* What was said before, through the same checks as if it were said now. 1; 0: it is none; -1 with r->err. */
-static int
-take_kept(struct registry *r, const json_t *kept)
+const struct registry_client *
+registry_client(const char *name)
 {
-    const char *name, *host;
-    struct host_pattern pattern;
-    json_t *value;
-    char when[32];
-    time_t at = (time_t)json_integer_value(json_object_get(kept, "at"));
-    struct tm utc;
-    size_t i;
-
-    json_array_foreach(json_object_get(kept, "hosts"), i, value) {
-        host = json_string_value(value);
-        if (host == NULL || r->n == REGISTRY_HOSTS_MAX || strlen(host) >= URL_HOST_MAX ||
-            host_pattern_cloche(str_of(host), &pattern) != HOST_OK)
-            return 0;
-        snprintf(r->hosts[r->n++], URL_HOST_MAX, "%s", host);
-    }
-    if (gmtime_r(&at, &utc) == NULL || strftime(when, sizeof(when), "%FT%TZ", &utc) == 0)
-        return 0;
-    snprintf(r->origin, sizeof(r->origin), "--allow-registry %s (asked %s)", r->entry->value, when);
-    json_object_foreach(json_object_get(kept, "files"), name, value)
-        if (registry_check_config(r, name) < 0)
-            return -1;
-    json_array_foreach(json_object_get(kept, "cas"), i, value)
-        if (registry_trust(r, json_string_value(value)) < 0)
-            return -1;
-    json_object_update(r->inner, json_object_get(kept, "inner"));
-    json_object_foreach(json_object_get(kept, "env"), name, value)
-        if (json_is_string(value) && policy_give_env(r->p, name, json_string_value(value), &r->from, r->err) < 0)
-            return -1;
-    return 1;
-}
-
-static void
-keep(struct registry *r, const char *client, const struct timespec *began)
-{
-    json_t *hosts = json_array(), *answer;
-
-    for (size_t i = 0; i < r->n; i++)
-        json_array_append_new(hosts, json_string(r->hosts[i]));
-    answer = json_pack("{s:o, s:O, s:O, s:O, s:O}", "hosts", hosts, "env", r->env, "files", r->files, "cas", r->cas,
-                       "inner", r->inner);
-    if (answer != NULL && !r->in_part)
-        registry_keep(r->p, r->entry->value, client, began, answer);
-    json_decref(answer);
-}
-
-/* Ask, or take what was said within the hour. */
-static int
-learn(struct registry *r)
-{
-    static const struct { const char *name, *client; int (*ask)(struct registry *r); bool slow; } known[] = {
+    static const struct registry_client known[] = {
         { "npm", "npm", npm, true }, { "pypi", "python3", pypi, true }, { "go", "go", go, false },
         { "debian", "apt-get", debian, true }, { "cargo", "cargo", registry_cargo, true },
-        { "maven", "mvn", registry_maven, true } };
-    struct timespec began;
+        { "maven", "mvn", registry_maven, true },
+    };
 
-    clock_gettime(CLOCK_REALTIME, &began);
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        json_t *kept;
-        int taken;
-        if (strcmp(known[i].name, r->entry->value) != 0)
-            continue;
-        kept = known[i].slow ? registry_kept(r->p, known[i].name, known[i].client) : NULL;
-        taken = kept != NULL ? take_kept(r, kept) : 0;
-        json_decref(kept);
-        if (taken != 0)
-            return taken < 0 ? -1 : 0;
-        r->n = 0;
-        if (known[i].ask(r) < 0)
-            return -1;
-        registry_look_up(r);
-        if (known[i].slow)
-            keep(r, known[i].client, &began);
-    }
-    return 0;
-}
-
-static int
-open_one(struct registry *r)
-{
-    int result;
-
-    r->env = json_object();
-    r->files = json_object();
-    r->cas = json_array();
-    r->inner = json_object();
-    result = learn(r);
-    if (result == 0)
-        registry_say_inner(r);
-    for (size_t i = 0; result == 0 && i < r->n; i++)
-        result = policy_allow_host(r->p, r->hosts[i], &r->from, r->err);
-    json_decref(r->env);
-    json_decref(r->files);
-    json_decref(r->cas);
-    json_decref(r->inner);
-    return result;
-}
-
-int
-registry_open(struct policy *p, struct err *err)
-{
-    if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT)
-        return 0;       /* policy_validate has something to say */
-    if (p->registries.n > 0 && p->home != NULL && ask_writable(p, p->home)) {
-        err_set(err, ERR_POLICY, "policy.registry.config",
-                "--allow-registry %s: the home directory %s, where clients have their configuration, is open inside",
-                p->registries.v[0].value, p->home);
-        return err_hint(err, "name the project's directory only, or the hosts: --allow-domain HOST");
-    }
-    for (size_t i = 0; i < p->registries.n; i++) {
-        struct registry r = { .p = p, .entry = &p->registries.v[i], .err = err };
-        snprintf(r.origin, sizeof(r.origin), "--allow-registry %s", r.entry->value);
-        r.from = r.entry->from;
-        if (r.from.kind == ORIGIN_FLAG)
-            r.from.name = r.origin;
-        if (open_one(&r) < 0)
-            return -1;
-    }
-    return 0;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(known[i].name, name) == 0)
+            return &known[i];
+    return NULL;        /* policy/set_list.c has refused it */
 }

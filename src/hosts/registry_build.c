@@ -22,12 +22,13 @@
 #include "program/state.h"
 #include "workspace/tree.h"
 
-#define SMALL_MAX 65536
+#define SMALL_MAX    65536
+#define PROJECT_NAME 32
 
 /* The empty project: a folder of ours, removed at the end. */
 struct project {
     int parent, dir;
-    char name[32], path[PATH_MAX];
+    char name[PROJECT_NAME], path[PATH_MAX];
 };
 
 #define PROJECT_INIT { .parent = -1, .dir = -1 }
@@ -43,6 +44,23 @@ project_end(struct project *e)
 
 #define cleanup_project __attribute__((cleanup(project_end)))
 
+static void
+project_name(pid_t asker, char name[PROJECT_NAME])
+{
+    snprintf(name, PROJECT_NAME, "ask.%ld", (long)asker);
+}
+
+void
+registry_tidy(pid_t asker)
+{
+    cleanup_close int parent = state_own_open("registries", "cli.registry", NULL);
+    char name[PROJECT_NAME];
+
+    project_name(asker, name);
+    if (parent >= 0)
+        (void)tree_remove(parent, name, NULL);
+}
+
 static int
 project_begin(struct registry *r, struct project *e)
 {
@@ -55,7 +73,7 @@ project_begin(struct registry *r, struct project *e)
     e->parent = state_own_open("registries", "cli.registry", r->err);
     if (e->parent < 0)
         return err_wrap(r->err, "%s", r->origin);
-    snprintf(e->name, sizeof(e->name), "ask.%ld", (long)getpid());
+    project_name(getpid(), e->name);
     if (snprintf(e->path, sizeof(e->path), "%s/registries/%s", state, e->name) >= (int)sizeof(e->path) - 64)
         return registry_refuse(r, "cli.registry", "the name of the state folder is too long", "");
     (void)tree_remove(e->parent, e->name, NULL);        /* a process of that number may have been killed */
@@ -154,6 +172,8 @@ registry_cargo(struct registry *r)
     snprintf(set_home, sizeof(set_home), "CARGO_HOME=%s/home", e.path);
     if (ask_run(r->p, argv, set, &a, r->err) < 0)
         return err_wrap(r->err, "%s", r->origin);
+    if (a.late)
+        return registry_late(r, argv[0]);
     cargo_index(r, (const char *)a.out.p);
     if (r->n == 0)
         return registry_refuse(r, "policy.registry.answer", "asked cargo for a crate, it did not say where it looks",
@@ -237,6 +257,8 @@ registry_maven(struct registry *r)
     snprintf(base, sizeof(base), "MAVEN_BASEDIR=%s", e.path);
     if (ask_run(r->p, argv, set, &a, r->err) < 0)
         return err_wrap(r->err, "%s", r->origin);
+    if (a.late)
+        return registry_late(r, argv[0]);
     if (maven_configs(r, a.path) < 0)
         return -1;
     maven_places(r, (const char *)a.out.p);

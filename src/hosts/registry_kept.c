@@ -7,16 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "hosts/ask.h"
 #include "program/state.h"
 
 #define VERSION     2
+#define LOCK_MS     60000           /* then it is asked twice, rather than never */
 #define KEPT_MAX    (256 * 1024)
 #define SETTLED_NS  100000000       /* a file that changed so shortly before it was read may have changed afterwards */
 
@@ -175,34 +178,60 @@ registry_kept(const struct policy *p, const char *name, const char *client)
     return answer;
 }
 
-void
-registry_keep(const struct policy *p, const char *name, const char *client, const struct timespec *began,
-              json_t *answer)
+/* The states of the files in @files now; false when one changed so shortly before @began that it may have changed
+ * again. */
+static bool
+settled(json_t *files, const struct timespec *began)
 {
-    json_t *now = circumstances(p, client), *files = json_object_get(answer, "files"), *state, *kept;
-    cleanup_close int dir = now != NULL ? state_own_open("registries", "cli.registry", NULL) : -1;
     const char *path;
-    char file[64];
+    json_t *state;
 
-    if (dir < 0) {
-        json_decref(now);
-        return;
-    }
     json_object_foreach(files, path, state) {
         struct timespec changed = { 0 };
         json_t *now_in = state_of(path, &changed);
         long long since = ((long long)began->tv_sec - changed.tv_sec) * 1000000000 + began->tv_nsec - changed.tv_nsec;
-        if (since < SETTLED_NS || json_object_set(files, path, now_in) < 0) {
-            json_decref(now_in);
-            json_decref(now);
-            return;
-        }
-        json_decref(now_in);
+        if (since < SETTLED_NS || json_object_set_new(files, path, now_in) < 0)
+            return false;
     }
-    json_object_set_new(answer, "at", json_integer((json_int_t)began->tv_sec));
-    kept = json_pack("{s:o, s:O}", "for", now, "answer", answer);
+    return true;
+}
+
+void
+registry_keep(const struct policy *p, const char *name, const char *client, const struct timespec *began,
+              json_t *answer)
+{
+    json_t *now = circumstances(p, client), *kept = NULL;
+    cleanup_close int dir = now != NULL ? state_own_open("registries", "cli.registry", NULL) : -1;
+    char file[64];
+
     snprintf(file, sizeof(file), "%s.json", name);
-    if (kept != NULL)
+    if (dir >= 0 && settled(json_object_get(answer, "files"), began))
+        kept = json_pack("{s:O, s:o}", "for", now, "answer", json_copy(answer));
+    if (kept != NULL &&
+        json_object_set_new(json_object_get(kept, "answer"), "at", json_integer((json_int_t)began->tv_sec)) == 0)
         save(dir, file, kept);
+    json_decref(now);
     json_decref(kept);
+}
+
+int
+registry_lock(const struct policy *p, const char *name)
+{
+    char state[PATH_MAX], file[64];
+    cleanup_close int dir = state_dir_path(state, NULL) == 0 && !ask_writable(p, state)
+                                ? state_own_open("registries", "cli.registry", NULL) : -1;
+    cleanup_close int lock = -1;
+    uint64_t began = clock_ms();
+
+    snprintf(file, sizeof(file), "%s.lock", name);
+    if (dir >= 0)
+        lock = openat(dir, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        const struct timespec pause = { 0, 20000000 };
+        if ((errno != EWOULDBLOCK && errno != EINTR) || clock_since(clock_ms(), began) >= LOCK_MS)
+            close_fd(&lock);
+        else
+            nanosleep(&pause, NULL);
+    }
+    return take_fd(&lock);
 }

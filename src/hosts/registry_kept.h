@@ -17,12 +17,16 @@
 
 #define KEPT_S 3600
 
-/* The answer about @name by the program @client: an object {"hosts": [HOST], "env": {NAME: VALUE}, "files": {PATH:
- * state}, "at": seconds}, to be freed with json_decref; NULL: ask. */
+/* An answer is an object {"hosts": [HOST], "env": {NAME: VALUE}, "files": {PATH: state}, "cas": [PATH], "inner": {HOST:
+ * ADDRESS}}, and "at": seconds where it was kept. */
+
+/* The answer about @name by the program @client, to be freed with json_decref; NULL: ask. */
 json_t *registry_kept(const struct policy *p, const char *name, const char *client);
-/* Keep @answer, of which "hosts", "env" and the names of "files" are set, and which was asked for from @began on. What
- * cannot be kept is not. */
+/* Keep @answer, which was asked for from @began on; of "files" the names are set. What cannot be kept is not. */
 void registry_keep(const struct policy *p, const char *name, const char *client, const struct timespec *began,
                    json_t *answer);
+/* Wait until nobody else asks about @name, so that what another one keeps meanwhile is taken. A descriptor, which holds
+ * the lock; -1: there is none to be had, and it is asked all the same. */
+int registry_lock(const struct policy *p, const char *name);
 
 #endif

@@ -105,7 +105,15 @@ died(struct keeper_live *k, const char *why)
 
 /* --- the warden's messages ---------------------------------------------------------------------------------------- */
 
-enum keeper_state { ST_FRESH = 1, ST_MADE = 2 };
+/* It could not be made. */
+static int
+not_made(struct keeper_live *k, uint8_t bounds, struct err *err)
+{
+    keeper_hide_files(k, bounds, err);
+    say_err(k, EDGE_NOT_MADE, err);
+    k->ending = k->told_gone = true;
+    return 0;
+}
 
 /* The policy is read for this alone: what is made is made of what is read then. */
 static int
@@ -125,14 +133,9 @@ on_tell_print(void *ctx, const struct frame *f)
     r = keeper_policy_of(k, bounds, policy, &err);
     if (r == 0)
         r = keeper_print(k, &k->policy, &print, &err);
-    policy_free(&k->policy);
-    memset(&k->policy, 0, sizeof(k->policy));
-    if (r < 0) {
-        keeper_hide_files(k, bounds, &err);
-        say_err(k, EDGE_NOT_MADE, &err);
-        k->ending = k->told_gone = true;
-        return 0;
-    }
+    keeper_policy_forget(k);
+    if (r < 0)
+        return k->hosts.asker.pid > 0 ? keeper_hosts_wait(k, f) : not_made(k, bounds, &err);
     memcpy(k->print, print.p, print.n);
     at = frame_begin(&frame, EDGE_PRINT, 0, 0);
     wire_put_cstr(&frame, k->print, EDGE_PRINT_MAX);
@@ -152,16 +155,18 @@ on_make(void *ctx, const struct frame *f)
     cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
     struct err err = ERR_INIT;
     size_t at;
+    int r;
 
     if (!edge_get_id(&in, volume, true) || !wire_done(&in) || !edge_is_id(id) ||
         (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
         return -1;
-    if (keeper_make(k, id, bounds, policy, volume, &err) < 0 || keeper_confine(&err) < 0) {
-        keeper_hide_files(k, bounds, &err);
-        say_err(k, EDGE_NOT_MADE, &err);
-        k->ending = k->told_gone = true;
-        return 0;
+    r = keeper_make(k, id, bounds, policy, volume, &err);
+    if (r < 0 && k->hosts.asker.pid > 0) {
+        keeper_policy_forget(k);
+        return keeper_hosts_wait(k, f);
     }
+    if (r < 0 || keeper_confine(&err) < 0)
+        return not_made(k, bounds, &err);
     k->made = true;
     k->gate.state = ST_MADE;
     at = frame_begin(&frame, EDGE_MADE, 0, 0);
@@ -169,6 +174,12 @@ on_make(void *ctx, const struct frame *f)
                   EDGE_FACTS_MAX);
     keeper_say(k, &frame, at);
     return 0;
+}
+
+int
+keeper_again(struct keeper_live *k, const struct frame *f)
+{
+    return f->type == EDGE_MAKE ? on_make(k, f) : on_tell_print(k, f);
 }
 
 static int
@@ -334,7 +345,7 @@ on_stop(void *ctx, const struct frame *f)
 static const struct msg_rule warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
-    { EDGE_MAKE,   true,  0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
+    { EDGE_MAKE,   false, 0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
     { EDGE_SWEEP,  true,  0,    ST_FRESH,           37,  37,                               on_sweep },
     { EDGE_OP,     false, 0,    ST_MADE,            65,  EDGE_OP_BYTES + 18 + EDGE_WHO_MAX + EDGE_ID, on_op },
     { EDGE_RUN_ASK, false, 0,   ST_MADE,            36,  edge_run_ask_MOST + 5 + EDGE_ID,   asker_on_ask },
@@ -347,7 +358,7 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_NET_ANSWER, false, 0, ST_MADE,           6,   6,                                keeper_on_net_answer },
     { EDGE_USE,    false, 0,    ST_MADE,            0,   0,                                on_use },
     { EDGE_PORT_CLOSED, false, 0, ST_MADE,         37,  37,                               on_port_closed },
-    { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE, 0,   0,                                on_stop },
+    { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE | ST_ASKING, 0, 0,                      on_stop },
 };
 
 static void
@@ -392,6 +403,7 @@ hear_launcher(struct keeper_live *k)
     }
     close_fd(&k->warden);
     packet_queue_clear(&k->to_warden);
+    keeper_hosts_drop(k);       /* what the former one wanted; the next one says it again */
     k->warden = take_fd(&fd);
     k->checks = k->next_number = 0;     /* the former one's questions */
     if (k->made)
@@ -483,11 +495,11 @@ time_passes(struct keeper_live *k)
 static int
 wait_ms(const struct keeper_live *k)
 {
-    return !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000
+    return k->hosts.asker.pid > 0 ? 1000 : !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000
            : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }
 
-enum { OPS = 5, ALL_FDS = OPS + KEEPER_OPS_MAX + RUN_ASKERS_MAX };
+enum { OPS = 6, ALL_FDS = OPS + KEEPER_OPS_MAX + RUN_ASKERS_MAX };
 
 static void
 step(struct keeper_live *k)
@@ -499,6 +511,7 @@ step(struct keeper_live *k)
         { .fd = k->made ? k->l.transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
         { .fd = net_fd(k->l.net), .events = POLLIN },
         { .fd = k->made ? vault_fd(&k->l) : -1, .events = POLLIN },
+        { .fd = k->hosts.asker.fd, .events = POLLIN },
     };
 
     /* those that there are: poll(2) takes no more of them than RLIMIT_NOFILE, whether they are open or not */
@@ -529,6 +542,8 @@ step(struct keeper_live *k)
         net_turn(k->l.net);
     if (fds[4].revents != 0)
         vault_look(&k->l);
+    if (!k->ending)
+        keeper_hosts_turn(k);
     for (size_t i = OPS; i < askers && !k->ending; i++) {
         struct op *o = k->ops[place[i]];
         if (fds[i].revents != 0 && o != NULL && o->fd == fds[i].fd)
@@ -561,7 +576,7 @@ keeper_main(int argc, char **argv)
 {
     static struct keeper_live k = {
         .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
-        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .volume_fd = -1,
+        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .volume_fd = -1, .hosts = { .asker = ASKER_INIT },
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
         .gate = { .rules = warden_rules, .n_rules = ARRAY_LEN(warden_rules),
                   .state = ST_FRESH } };

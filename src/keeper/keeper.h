@@ -8,6 +8,7 @@
 #define CLOCHE_KEEPER_KEEPER_H
 
 #include "base/sha256.h"
+#include "hosts/asker.h"
 #include "keeper/keeper_transcript.h"
 #include "keeper/run_log.h"
 #include "launcher/keeper_settings.h"
@@ -94,6 +95,26 @@ struct run_asker {
     uint8_t in[EDGE_CHUNK];     /* INPUT: not taken yet */
 };
 
+/* Whose policy registries are asked for. */
+enum keeper_whose { KEEPER_ASKED, KEEPER_CEILING, KEEPER_WHOSE };
+
+/* keeper_hosts.c's. */
+struct keeper_hosts {
+    struct asker asker;
+    enum keeper_whose whose;            /* it is asked for */
+    json_t *answers[KEEPER_WHOSE];      /* hosts/registry.h */
+    struct err why_not[KEEPER_WHOSE];
+    struct frame aside;                 /* the message that waits for it */
+    uint8_t *room;                      /* its payload; NULL: there is none */
+};
+
+/* What the warden may say. */
+enum keeper_state {
+    ST_FRESH = 1,
+    ST_MADE = 2,
+    ST_ASKING = 4,              /* registries' clients, for a message that was put aside */
+};
+
 struct keeper_live {
     struct live l;
     struct session s;
@@ -109,6 +130,7 @@ struct keeper_live {
     json_t *next_profile;
     uint32_t next_number;           /* 0: the warden that wanted it is gone */
     struct keeper_settings daemon;
+    struct keeper_hosts hosts;
     struct masks masks;         /* what is in no record */
     const char *id;             /* the sandbox's */
     struct transcript transcript;
@@ -145,6 +167,7 @@ bool keeper_short_of_memory(struct keeper_live *k);
 void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
 void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
+int keeper_again(struct keeper_live *k, const struct frame *f); /* handle what was put aside; -1: it cannot be read */
 
 /* keeper_op.c: operations. */
 /* In whose name, and as which: what EDGE_OP says beside the operation. Borrowed. */
@@ -272,9 +295,9 @@ bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[
  * is bounded denies is added to what is denied already. 0 or -1 with @err. */
 int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
                        struct err *err);
-/* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...). 0 or
- * -1 with @err. */
-int keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+/* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...): if it
+ * is not, registries may have to be asked, see below. 0 or -1 with @err. */
+int keeper_policy_within(struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
                          unsigned free, struct err *err);
 /* Where an agent's policy and the operator's contradict each other, the agent is told of it, but not where the
  * operator keeps files. */
@@ -282,6 +305,7 @@ void keeper_hide_files(const struct keeper_live *k, uint8_t bounds, struct err *
 /* The policy from its text, no wider than @bounds lets it be, into k->policy, before registries and presets are
  * asked. 0 or -1 with @err. */
 int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *err);
+void keeper_policy_forget(struct keeper_live *k);       /* it was read for nothing */
 /* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
  * engine, @volume its workspace ("" none). 0 or -1 with @err. */
 int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
@@ -299,6 +323,15 @@ void keeper_volume_look(struct keeper_live *k, uint64_t now);
 void keeper_volume_close(struct keeper_live *k);
 /* Nothing is to be left of it. 0 or -1 with @err; then it can be done again. */
 int keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err);
+
+/* keeper_hosts.c: open: the hosts of @p's registries. 0, or -1 with @err; while somebody asks for them
+ * (k->hosts.asker.pid > 0) that is no error: the message at hand is put aside by wait (-1: no memory), and handled
+ * again by turn, when the asker has said something or its time is up. drop: nobody waits for that any more. */
+int keeper_hosts_open(struct keeper_live *k, enum keeper_whose whose, struct policy *p, struct err *err);
+int keeper_hosts_wait(struct keeper_live *k, const struct frame *f);
+void keeper_hosts_turn(struct keeper_live *k);
+void keeper_hosts_drop(struct keeper_live *k);
+void keeper_hosts_free(struct keeper_live *k);
 
 /* keeper_print.c: what one under that policy would be, as the warden compares it: "\nprofile=DIGEST\n...", and a
  * NUL. 0 or -1 with @err. */

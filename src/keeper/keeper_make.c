@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "engine/leavings.h"
 #include "hosts/preset.h"
-#include "hosts/registry.h"
 #include "keeper/keeper.h"
 #include "launcher/serve.h"
 #include "policy/policy.h"
@@ -63,14 +62,16 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
 /* Once more, with the hosts of registries instead of their names: those of one may be open by name, or the other way
  * round. @err stays as it is where that is no help. */
 static int
-with_hosts(const struct keeper_live *k, const char *text, unsigned free, struct policy *ceiling, struct err *err)
+with_hosts(struct keeper_live *k, const char *text, unsigned free, struct policy *ceiling, struct err *err)
 {
     cleanup_policy struct policy asked = { .srt = false };
     struct err why = ERR_INIT;
 
     if ((free & WITHIN_NETWORK) != 0 || keeper_policy_read(k, &asked, text, EDGE_BOUNDED, &why) < 0 ||
-        asked.registries.n + ceiling->registries.n == 0 || registry_open(ceiling, &why) < 0 ||
-        registry_open(&asked, &why) < 0 || policy_within(ceiling, &asked, free | WITHIN_REGISTRIES, &why) < 0)
+        asked.registries.n + ceiling->registries.n == 0 ||
+        keeper_hosts_open(k, KEEPER_CEILING, ceiling, &why) < 0 ||
+        keeper_hosts_open(k, KEEPER_ASKED, &asked, &why) < 0 ||
+        policy_within(ceiling, &asked, free | WITHIN_REGISTRIES, &why) < 0)
         return -1;
     *err = (struct err)ERR_INIT;
     return 0;
@@ -78,7 +79,7 @@ with_hosts(const struct keeper_live *k, const char *text, unsigned free, struct 
 
 /* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
 int
-keeper_policy_within(const struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+keeper_policy_within(struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
                      unsigned free, struct err *err)
 {
     cleanup_policy struct policy ceiling = { .srt = false };
@@ -116,6 +117,15 @@ keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct
     return keeper_policy_within(k, &k->policy, text, bounds, 0, err);
 }
 
+void
+keeper_policy_forget(struct keeper_live *k)
+{
+    policy_free(&k->policy);
+    memset(&k->policy, 0, sizeof(k->policy));
+    json_decref(k->profile);
+    k->profile = NULL;
+}
+
 /* What was said that it would be is what was judged, and settings are files. */
 static int
 as_printed(const struct keeper_live *k, struct err *err)
@@ -141,7 +151,7 @@ policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *e
         return -1;
     k->profile = keeper_profile(p);
     k->n_asked_hosts = p->allow_domains.n;
-    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+    if (preset_open(p, err) < 0 || keeper_hosts_open(k, KEEPER_ASKED, p, err) < 0)
         return -1;
     return policy_validate(p, err);
 }
@@ -208,8 +218,8 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
     return 0;
 }
 
-/* Nobody listens to the launcher meanwhile, and package managers of the host are asked for minutes. So the end of the
- * launcher ends us on the spot; what is made by then is the janitor's. */
+/* Nobody listens to the launcher meanwhile, and a guest may be slow. So the end of the launcher ends us on the spot;
+ * what is made by then is the janitor's. */
 int
 keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
             struct err *err)
@@ -249,6 +259,7 @@ keeper_unmake(struct keeper_live *k)
         sandbox_destroy(l->sb);
     l->sb = NULL;
     keeper_volume_close(k);
+    keeper_hosts_free(k);
     vault_stop(l);
     keeper_policy_free(k);
     session_result_free(&k->r);
