@@ -13,10 +13,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/sha256.h"
 #include "egress/decide.h"
 #include "egress/fake.h"
-#include "egress/loop.h"
 #include "egress/parent.h"
 #include "egress/pool.h"
 #include "egress/resolve.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "egress/loop.h"
+#include "base/loop.h"
 #include "match/host.h"
 #include "match/ip.h"
 

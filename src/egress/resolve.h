@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "egress/loop.h"
+#include "base/loop.h"
 #include "match/host.h"
 #include "match/ip.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "egress/loop.h"
+#include "base/loop.h"
 #include "egress/resolve.h"
 #include "egress/tls_end.h"
 #include "match/hook_url.h"

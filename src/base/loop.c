@@ -1,21 +1,20 @@
-/* egress/loop.c: see loop.h */
-#include "egress/loop.h"
+/* base/loop.c: see loop.h */
+#include "base/loop.h"
 
 #include <errno.h>
 #include <stdbool.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-
-#define BATCH 256
 
 int
 loop_init(struct loop *l, struct err *err)
 {
     l->now_ms = clock_ms();
+    l->at = l->n = 0;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return l->epoll < 0 ? err_sys(err, errno, "egress.loop", "epoll") : 0;
+    return l->epoll < 0 ? err_sys(err, errno, "loop", "epoll") : 0;
 }
 
 void
@@ -26,6 +25,15 @@ loop_close(struct loop *l)
     l->epoll = -1;
 }
 
+/* What came for @w is about a descriptor that it has no more. */
+static void
+untold(struct loop *l, const struct watch *w)
+{
+    for (int i = l->at; i < l->n; i++)
+        if (l->came[i].data.ptr == w)
+            l->came[i].data.ptr = NULL;
+}
+
 int
 loop_watch(struct loop *l, struct watch *w, uint32_t events)
 {
@@ -34,10 +42,10 @@ loop_watch(struct loop *l, struct watch *w, uint32_t events)
 
     if (w->events == events || w->fd < 0)
         return 0;
+    if (how == EPOLL_CTL_DEL)
+        untold(l, w);
     if (epoll_ctl(l->epoll, how, w->fd, &e) < 0)
         return -1;
-    if (how == EPOLL_CTL_ADD)
-        w->since = l->round;
     w->events = events;
     return 0;
 }
@@ -48,9 +56,9 @@ loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events)
     struct epoll_event e = { .events = events, .data = { .ptr = to } };
     bool watched = from->events != 0;
 
+    untold(l, from);
     to->fd = from->fd;
     to->events = from->events;
-    to->since = l->round;       /* what this round still has for @to was about another descriptor */
     from->fd = -1;
     from->events = 0;
     if (!watched || events == 0)
@@ -59,33 +67,40 @@ loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events)
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, to->fd, &e);
 }
 
+int
+loop_forget(struct loop *l, struct watch *w)
+{
+    int fd = w->fd;
+
+    (void)loop_watch(l, w, 0);
+    w->fd = -1;
+    w->events = 0;
+    return fd;
+}
+
 void
 loop_drop(struct loop *l, struct watch *w)
 {
-    if (w->fd < 0)
-        return;
-    loop_watch(l, w, 0);
-    close(w->fd);
-    w->fd = -1;
-    w->events = 0;
+    int fd = loop_forget(l, w);
+
+    if (fd >= 0)
+        close(fd);
 }
 
 int
 loop_round(struct loop *l, int ms, struct err *err)
 {
-    struct epoll_event came[BATCH];
-    int n = epoll_wait(l->epoll, came, BATCH, ms);
+    int n = epoll_wait(l->epoll, l->came, ARRAY_LEN(l->came), ms);
 
     l->now_ms = clock_ms();
-    l->round++;
     if (n < 0)
-        return errno == EINTR ? 0 : err_sys(err, errno, "egress.loop", "epoll_wait");
-    for (int i = 0; i < n; i++) {
-        struct watch *w = came[i].data.ptr;
-        /* an earlier callback of this round may have ended it; one that was added since has another descriptor, and
-         * what came is not about that */
-        if (w->fd >= 0 && w->events != 0 && w->since != l->round)
-            w->ready(w, came[i].events);
+        return errno == EINTR ? 0 : err_sys(err, errno, "loop", "epoll_wait");
+    l->n = n;
+    for (l->at = 0; l->at < l->n;) {
+        const struct epoll_event *e = &l->came[l->at++];
+        struct watch *w = e->data.ptr;
+        if (w != NULL)
+            w->ready(w, e->events);
     }
     return n;
 }

@@ -1,30 +1,33 @@
-/* egress/loop.h: one thread, epoll, and a clock */
-#ifndef CLOCHE_EGRESS_LOOP_H
-#define CLOCHE_EGRESS_LOOP_H
+/* base/loop.h: one thread, epoll, and a clock */
+#ifndef CLOCHE_BASE_LOOP_H
+#define CLOCHE_BASE_LOOP_H
 
 #include <stdint.h>
+#include <sys/epoll.h>
 
 #include "base/err.h"
 
 struct watch;
 typedef void watch_fn(struct watch *w, uint32_t events);    /* EPOLLIN ... */
 
-/* One descriptor that is watched; a member of what it belongs to, which outlives the batch of events that it is in:
- * whatever ends in a callback is freed by loop_run's @after, not at once. */
+/* One descriptor that is watched; a member of what it belongs to, which may be freed when the descriptor was dropped or
+ * forgotten, in a callback too: what this round still had for it is not told. */
 struct watch {
     int fd;             /* -1: none */
     uint32_t events;    /* what epoll was told; 0: not watched now */
-    uint64_t since;     /* the round in which epoll was told of it */
     watch_fn *ready;
     void *owner;
 };
 
 #define WATCH_INIT { .fd = -1 }
 
+#define LOOP_BATCH 256
+
 struct loop {
     int epoll;
     uint64_t now_ms;    /* of this round */
-    uint64_t round;
+    int at, n;          /* of what came in this round: how much was told */
+    struct epoll_event came[LOOP_BATCH];
 };
 
 int loop_init(struct loop *l, struct err *err);
@@ -35,11 +38,12 @@ int loop_watch(struct loop *l, struct watch *w, uint32_t events);
 /* The descriptor of @from is @to's now, which has none, and watched for @events there. 0 or -1 with errno: it is @to's
  * then too, and not watched. */
 int loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events);
-/* Forget and close the descriptor. */
+/* Its descriptor, which is not watched any more, and no longer @w's; -1: it has none. */
+int loop_forget(struct loop *l, struct watch *w);
+/* The same, and close it. */
 void loop_drop(struct loop *l, struct watch *w);
 
 /* Wait at most @ms for events and call those who asked, once. How many events came, or -1 with @err. */
 int loop_round(struct loop *l, int ms, struct err *err);
-
 
 #endif
