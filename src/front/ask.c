@@ -61,10 +61,10 @@ begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answ
 int
 ask_post(struct front *f, struct buf *b)
 {
-    if (packet_queue_send(&f->to_warden, f->warden, b, -1) < 0)
+    if (packet_queue_send(&f->to_warden, f->warden.fd, b, -1) < 0)
         return -1;
     if (packet_queue_waits(&f->to_warden))
-        (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN | EPOLLOUT, false);
+        (void)loop_watch(&f->loop, &f->warden, EPOLLIN | EPOLLOUT);
     return 0;
 }
 
@@ -364,7 +364,7 @@ ask_hear(struct front *f)
         struct heard h = { .f = f, .fd = -1 };
         struct frame frame;
         enum msg_verdict verdict;
-        int r = packet_receive(f->warden, f->in, sizeof(f->in), &frame, &h.fd, MSG_DONTWAIT);
+        int r = packet_receive(f->warden.fd, f->in, sizeof(f->in), &frame, &h.fd, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return 0;
         if (r <= 0)

@@ -52,7 +52,7 @@ doors_say(struct front *f, uint8_t type, const struct err *err)
 
     if (err != NULL)
         packet_put_err(&frame, err);
-    return frame_end(&frame, at) < 0 ? -1 : packet_send(f->door, &frame, -1);
+    return frame_end(&frame, at) < 0 ? -1 : packet_send(f->door.fd, &frame, -1);
 }
 
 int

@@ -2,7 +2,7 @@
  *
  * The one process of the daemon that reads strangers' bytes, and so the one that holds nothing: no file, no right, no
  * socket but the clients' own, the warden's edge, and those of operations that the warden granted. One thread, one
- * epoll; libmicrohttpd (RFC 9110, 9112) parses, and is told of each connection by us.
+ * loop; libmicrohttpd (RFC 9110, 9112) parses, and is told of each connection by us.
  *
  * A request lives from its first line to its last byte. Its route begins it, by a question to the warden; meanwhile
  * its connection is suspended; the answer, or the operation's end, becomes the response.
@@ -16,10 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/epoll.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/str.h"
 #include "match/door.h"
 #include "front/framing.h"
@@ -100,13 +100,6 @@ struct known_all {
     struct known at[KNOWN_SETS][KNOWN_WAYS];
 };
 
-/* What epoll hands back. */
-enum watched { WATCH_WARDEN, WATCH_DOOR, WATCH_HTTP, WATCH_PEER, WATCH_OP, WATCH_UPGRADED };
-struct watch {
-    enum watched what;
-    struct request *r;
-};
-
 /* Where a request's answers go; each ends with exactly one reply (or the stream's end). NULL: not expected. */
 struct answers {
     void (*box)(struct request *r, const struct edge_box *box);
@@ -116,7 +109,7 @@ struct answers {
     void (*following)(struct request *r);                           /* ... this */
     void (*end)(struct request *r, uint32_t count, bool more);
     void (*piece)(struct request *r, const uint8_t *p, size_t n, bool last);
-    void (*granted)(struct request *r);                             /* r->op_fd is there */
+    void (*granted)(struct request *r);                             /* r->op.fd is there */
     void (*stats)(struct request *r, const uint8_t *p, size_t n);   /* samples, warden/stats.h */
     void (*usage)(struct request *r, const char *id, const struct edge_usage *u);
     void (*no)(struct request *r, const struct err *err);    /* NULL: reply_err */
@@ -201,11 +194,9 @@ struct request {
     uint32_t followed;                  /* the ticket under which more comes (ask_approvals); 0 */
     const struct answers *answers;
     const struct op_answers *op_answers;
-    struct watch peer, op, up;          /* our own look at the client's connection; the operation; after an upgrade */
-    bool peer_watched;
-    int peer_fd, op_fd;                 /* op_fd -1: none */
+    struct watch peer, op, up;          /* our own look at the client's connection; the operation; after an upgrade;
+                                         * peer's and up's descriptors are libmicrohttpd's */
     bool op_over;                       /* it has said its last */
-    uint32_t op_events;
     struct buf in;                      /* stdin that is not sent yet */
     bool in_end;                        /* and after it there is no more; said when sent */
     bool full;                          /* of an upload: its socket takes no more for now */
@@ -226,8 +217,6 @@ struct request {
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
     const struct upgraded *upgraded;    /* it is, or is about to be */
     struct MHD_UpgradeResponseHandle *up_handle;
-    int up_fd;                          /* libmicrohttpd's; -1: not upgraded, or over */
-    uint32_t up_events;
     struct live *live;                  /* of a live command; NULL */
     struct missed *missed;              /* of the audit record, by who follows it: audit.c; NULL */
     struct page *page;                  /* of a decision in a browser: page.c; NULL */
@@ -243,8 +232,8 @@ struct request {
 struct front {
     struct MHD_Daemon *http;
     struct request *requests;
-    int epoll, warden, door;
-    struct watch watch_warden, watch_door, watch_http;
+    struct loop loop;
+    struct watch warden, door, run;     /* run: libmicrohttpd's own */
     struct packet_queue to_warden;
     uint32_t tickets;
     uint64_t numbers;
@@ -278,16 +267,12 @@ struct front {
     uint8_t in[EDGE_ROOM];
 };
 
-/* main.c */
-int front_watch(struct front *f, int fd, struct watch *w, uint32_t events, bool add);
-
 /* http.c: connections and requests */
 int http_open(struct front *f, struct err *err);
 int http_connection(struct front *f, int fd, const struct sockaddr *from, socklen_t n);     /* owned from here on */
 void http_run(struct front *f);
 int http_timeout(struct front *f);              /* milliseconds, -1 none */
-void http_peer_gone(struct request *r);
-void http_bury(struct front *f);                /* free what has ended; between two rounds of epoll */
+void http_bury(struct front *f);                /* free what has ended; between two rounds of the loop */
 void http_wake(struct request *r);              /* it has what it waited for */
 /* Notice when its client goes. @half: a client that only says no more has gone too. */
 void http_watch_peer(struct request *r, bool half);

@@ -44,10 +44,7 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
     r->begun_us = clock_us();
     r->f = f;
     r->c = c;
-    r->op_fd = r->peer_fd = r->up_fd = -1;
-    r->peer = (struct watch){ WATCH_PEER, r };
-    r->op = (struct watch){ WATCH_OP, r };
-    r->up = (struct watch){ WATCH_UPGRADED, r };
+    r->peer.fd = r->op.fd = r->up.fd = -1;
     r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
     r->in = (struct buf)BUF_INIT(FRONT_BODY_MAX);
     r->out = (struct buf)BUF_INIT(FRONT_RESULT_MAX);
@@ -140,9 +137,28 @@ http_bury(struct front *f)
 void
 http_unwatch_peer(struct request *r)
 {
-    if (r->peer_watched)
-        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->peer_fd, NULL);
-    r->peer_watched = false;
+    (void)loop_forget(&r->f->loop, &r->peer);
+}
+
+static void
+on_peer(struct watch *w, uint32_t events)
+{
+    struct request *r = w->owner;
+
+    (void)events;
+    if (r->dead)
+        return;
+    http_unwatch_peer(r);
+    if (r->up.fd >= 0) {
+        upgrade_end(r);
+        return;
+    }
+    ask_drop(r);
+    op_drop(r);
+    if (r->response == NULL)
+        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.gone", "", "the client is gone");
+    r->stream_end = true;
+    http_wake(r);       /* libmicrohttpd finds the connection closed and ends it */
 }
 
 /* While it is suspended nobody looks at its connection but us: a client that has gone is not worked for. */
@@ -151,11 +167,12 @@ http_watch_peer(struct request *r, bool half)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-    if (r->peer_watched || info == NULL)
+    if (r->peer.fd >= 0 || info == NULL)
         return;
-    r->peer_fd = info->connect_fd;
-    /* no events: only that both directions are closed */
-    r->peer_watched = front_watch(r->f, r->peer_fd, &r->peer, half ? EPOLLRDHUP : 0, true) == 0;
+    r->peer = (struct watch){ .fd = info->connect_fd, .ready = on_peer, .owner = r };
+    /* EPOLLHUP: both directions are closed */
+    if (loop_watch(&r->f->loop, &r->peer, half ? EPOLLRDHUP : EPOLLHUP) < 0)
+        r->peer.fd = -1;
 }
 
 static void
@@ -175,22 +192,6 @@ http_wake(struct request *r)
         return;
     r->suspended = false;
     MHD_resume_connection(r->c);
-}
-
-void
-http_peer_gone(struct request *r)
-{
-    http_unwatch_peer(r);
-    if (r->up_fd >= 0) {
-        upgrade_end(r);
-        return;
-    }
-    ask_drop(r);
-    op_drop(r);
-    if (r->response == NULL)
-        reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.gone", "", "the client is gone");
-    r->stream_end = true;
-    http_wake(r);       /* libmicrohttpd finds the connection closed and ends it */
 }
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
@@ -449,7 +450,7 @@ upload(struct request *r, const char *p, size_t *n)
     if (*n > 0 && (r->response == NULL || preview_is(r))) {
         *n -= passed_on(r, (const uint8_t *)p, *n);
         if (*n > 0) {
-            r->full = r->op_fd >= 0;
+            r->full = r->op.fd >= 0;
             op_flow(r);
             suspend(r);
         }
@@ -546,7 +547,8 @@ http_open(struct front *f, struct err *err)
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
                                MHD_OPTION_ARRAY, f->tls ? tls : &tls[2], MHD_OPTION_END);
     info = f->http != NULL ? MHD_get_daemon_info(f->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
-    if (info == NULL || front_watch(f, info->epoll_fd, &f->watch_http, EPOLLIN, true) < 0)
+    f->run.fd = info == NULL ? -1 : info->epoll_fd;
+    if (info == NULL || loop_watch(&f->loop, &f->run, EPOLLIN) < 0)
         return err_set(err, ERR_SYSTEM, "front.http", "the HTTP library does not start");
     return 0;
 }

@@ -56,7 +56,7 @@ late_heard(struct front *f)
     f->late.heard_ms = clock_ms();
 }
 
-/* Between two rounds of epoll, when all that was said has been heard. */
+/* Between two rounds of the loop, when all that was said has been heard. */
 void
 late_time(struct front *f)
 {

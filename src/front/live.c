@@ -65,7 +65,7 @@ settle(struct request *r)
 static void
 put(struct request *r, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
 {
-    if (r->up_fd < 0)
+    if (r->up.fd < 0)
         return;
     if (r->out.n + n + head_n + WS_HEAD_MAX > LIVE_OUT_MAX ||
         ws_write_head(&r->out, true, opcode, head_n + n, NULL) < 0 ||
@@ -129,10 +129,10 @@ tell(struct request *r, uint8_t type, const uint8_t *p, size_t n)
     uint8_t room[FRAME_HEADER + 8];
     struct buf b = BUF_INIT_IN(room, EDGE_CHUNK + FRAME_HEADER);
 
-    if (r->op_fd < 0 && l->state != LIVE_ASKED)
+    if (r->op.fd < 0 && l->state != LIVE_ASKED)
         return;
     if (frame_append(&b, type, 0, 0, p, n) < 0 ||
-        (r->op_fd < 0 ? packet_queue_put(&l->to_op, &b) : packet_queue_send(&l->to_op, r->op_fd, &b, -1)) < 0) {
+        (r->op.fd < 0 ? packet_queue_put(&l->to_op, &b) : packet_queue_send(&l->to_op, r->op.fd, &b, -1)) < 0) {
         /* gone: that is read. Too much: it does not read, and nothing of what is said would come through */
         if (errno == ENOBUFS)
             live_refuse(r, "exec.too-much", "", "more signals and sizes were sent than the sandbox takes");
@@ -151,8 +151,8 @@ live_send(struct request *r)
 {
     struct live *l = r->live;
 
-    if (r->op_fd >= 0)
-        (void)packet_queue_flush(&l->to_op, r->op_fd);
+    if (r->op.fd >= 0)
+        (void)packet_queue_flush(&l->to_op, r->op.fd);
     while (l->state == LIVE_RUNS && r->in.n > 0 && l->window > 0) {
         size_t n = r->in.n < l->window ? r->in.n : l->window;
         tell(r, EDGE_IN, r->in.p, n);
@@ -291,7 +291,7 @@ on_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct b
     struct request *r = ctx;
 
     (void)out;
-    if (r->live->state == LIVE_OVER || r->up_fd < 0)
+    if (r->live->state == LIVE_OVER || r->up.fd < 0)
         return 0;
     if (control)
         return control_frame(r, p, n);
@@ -321,10 +321,10 @@ hear(struct request *r, uint32_t events)
     struct live *l = r->live;
     uint8_t p[READ_ONCE];
 
-    if ((events & ~(uint32_t)EPOLLOUT) != 0 && (r->up_events & EPOLLIN) == 0)
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && (r->up.events & EPOLLIN) == 0)
         return upgrade_end(r);      /* that it has gone is all that was waited for */
     if ((events & ~(uint32_t)EPOLLOUT) != 0) {
-        ssize_t n = recv(r->up_fd, p, sizeof(p), MSG_DONTWAIT);
+        ssize_t n = recv(r->up.fd, p, sizeof(p), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
             return upgrade_end(r);      /* its command ends with it */
         if (n > 0) {

@@ -29,20 +29,15 @@
 #define AT_ONCE   64
 #define MEMORY    (1024UL * 1024 * 1024)
 
-int
-front_watch(struct front *f, int fd, struct watch *w, uint32_t events, bool add)
-{
-    struct epoll_event event = { .events = events, .data.ptr = w };
-
-    return epoll_ctl(f->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
-}
-
 static void
-hear_door(struct front *f)
+on_door(struct watch *w, uint32_t events)
 {
+    struct front *f = w->owner;
+
+    (void)events;
     for (int i = 0; i < AT_ONCE; i++) {
         struct frame message;
-        int fd = -1, r = packet_receive(f->door, f->in, sizeof(f->in), &message, &fd, MSG_DONTWAIT);
+        int fd = -1, r = packet_receive(f->door.fd, f->in, sizeof(f->in), &message, &fd, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
         if (r > 0 && message.type == EDGE_CONNECTION) {
@@ -61,36 +56,25 @@ hear_door(struct front *f)
 }
 
 static void
-turn(struct front *f, struct watch *w, uint32_t events)
+on_warden(struct watch *w, uint32_t events)
 {
-    switch (w->what) {
-    case WATCH_WARDEN:
-        if ((events & EPOLLOUT) != 0) {
-            (void)packet_queue_flush(&f->to_warden, f->warden);
-            if (!packet_queue_waits(&f->to_warden))
-                (void)front_watch(f, f->warden, &f->watch_warden, EPOLLIN, false);
-        }
-        if ((events & ~(uint32_t)EPOLLOUT) != 0 && ask_hear(f) < 0)
-            f->ended = true;
-        break;
-    case WATCH_DOOR:
-        hear_door(f);
-        break;
-    case WATCH_HTTP:
-        break;          /* run every round anyway */
-    case WATCH_PEER:
-        if (!w->r->dead)
-            http_peer_gone(w->r);
-        break;
-    case WATCH_OP:
-        if (!w->r->dead)
-            op_hear(w->r, events);
-        break;
-    case WATCH_UPGRADED:
-        if (!w->r->dead && w->r->up_fd >= 0)
-            w->r->upgraded->hear(w->r, events);
-        break;
+    struct front *f = w->owner;
+
+    if ((events & EPOLLOUT) != 0) {
+        (void)packet_queue_flush(&f->to_warden, w->fd);
+        if (!packet_queue_waits(&f->to_warden))
+            (void)loop_watch(&f->loop, w, EPOLLIN);
     }
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && ask_hear(f) < 0)
+        f->ended = true;
+}
+
+/* libmicrohttpd is run every round anyway. */
+static void
+on_run(struct watch *w, uint32_t events)
+{
+    (void)w;
+    (void)events;
 }
 
 /* Of two times to wake up; -1 is none. */
@@ -103,13 +87,9 @@ earlier(int a, int b)
 static void
 serve(struct front *f)
 {
-    struct epoll_event events[AT_ONCE];
-
     while (!f->ended) {
         int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), earlier(upgrade_timeout(f), doors_expire(f)));
-        int n = epoll_wait(f->epoll, events, AT_ONCE, earlier(ms, earlier(preview_timeout(f), late_timeout(f))));
-        for (int i = 0; i < n && !f->ended; i++)
-            turn(f, events[i].data.ptr, events[i].events);
+        (void)loop_round(&f->loop, earlier(ms, earlier(preview_timeout(f), late_timeout(f))), NULL);
         mcp_tick(f);
         upgrade_time(f);
         preview_time(f);
@@ -139,9 +119,9 @@ room_for_links(bool strangers)
 int
 main(int argc, char **argv)
 {
-    static struct front f = { .epoll = -1, .warden = FD_WARDEN, .door = FD_DOOR,
-                              .watch_warden = { WATCH_WARDEN, NULL }, .watch_door = { WATCH_DOOR, NULL },
-                              .watch_http = { WATCH_HTTP, NULL }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+    static struct front f = { .warden = { .fd = FD_WARDEN, .ready = on_warden, .owner = &f },
+                              .door = { .fd = FD_DOOR, .ready = on_door, .owner = &f },
+                              .run = { .fd = -1, .ready = on_run }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                               .bodies = { .max = FRONT_BODIES_MAX }, .waits = { .max = FRONT_WAITS_MAX } };
     const struct rlimit memory = { MEMORY, MEMORY };
     struct err err = ERR_INIT;
@@ -163,12 +143,11 @@ main(int argc, char **argv)
     if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||
         getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
-    f.epoll = epoll_create1(EPOLL_CLOEXEC);
     f.platform = platform_facts(argv[1]);
-    if (f.epoll < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden, true) < 0 ||
-        io_set_nonblock(f.door, true) < 0 || mcp_open(&f) < 0 || http_open(&f, &err) < 0 ||
-        front_watch(&f, f.warden, &f.watch_warden, EPOLLIN, true) < 0 ||
-        front_watch(&f, f.door, &f.watch_door, EPOLLIN, true) < 0 || front_confine(&err) < 0) {
+    if (loop_init(&f.loop, &err) < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden.fd, true) < 0 ||
+        io_set_nonblock(f.door.fd, true) < 0 || mcp_open(&f) < 0 || http_open(&f, &err) < 0 ||
+        loop_watch(&f.loop, &f.warden, EPOLLIN) < 0 ||
+        loop_watch(&f.loop, &f.door, EPOLLIN) < 0 || front_confine(&err) < 0) {
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
         return 1;
     }

@@ -18,25 +18,30 @@
 #define AT_ONCE   32
 #define OP_BECOMES (6UL * EDGE_CHUNK)    /* one message as text in JSON */
 
+static void
+on_op(struct watch *w, uint32_t events)
+{
+    struct request *r = w->owner;
+
+    if (!r->dead)
+        op_hear(r, events);
+}
+
 int
 op_take(struct request *r, int fd)
 {
-    r->op_events = EPOLLIN;
     r->op_over = false;
-    if (io_set_nonblock(fd, true) < 0 || front_watch(r->f, fd, &r->op, EPOLLIN, true) < 0) {
-        close(fd);
-        return -1;
-    }
-    r->op_fd = fd;
-    return 0;
+    r->op = (struct watch){ .fd = fd, .ready = on_op, .owner = r };
+    if (io_set_nonblock(fd, true) == 0 && loop_watch(&r->f->loop, &r->op, EPOLLIN) == 0)
+        return 0;
+    loop_drop(&r->f->loop, &r->op);
+    return -1;
 }
 
 void
 op_drop(struct request *r)
 {
-    if (r->op_fd >= 0)
-        (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->op_fd, NULL);
-    close_fd(&r->op_fd);
+    loop_drop(&r->f->loop, &r->op);
     r->op_over = true;
 }
 
@@ -61,7 +66,7 @@ op_flow(struct request *r)
 
     waits_count(r);
     audit_flow(r);
-    if (r->op_fd < 0)
+    if (r->op.fd < 0)
         return;
     if (listens(r))
         events |= EPOLLIN;
@@ -71,8 +76,7 @@ op_flow(struct request *r)
      * before waits for the client */
     if ((events & EPOLLIN) == 0)
         events |= EPOLLET;
-    if (events != r->op_events && front_watch(r->f, r->op_fd, &r->op, events, false) == 0)
-        r->op_events = events;
+    (void)loop_watch(&r->f->loop, &r->op, events);
 }
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
@@ -257,10 +261,10 @@ op_hear(struct request *r, uint32_t events)
         if (waited)
             http_wake(r);
     }
-    for (int i = 0; i < AT_ONCE && r->op_fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
+    for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
          listens(r); i++) {
         struct frame f;
-        int got = packet_receive(r->op_fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
+        int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
         if (got < 0 && errno == EAGAIN)
             break;
         if (got <= 0 || msg_dispatch(&gate, &f, r) != MSG_OK) {
@@ -285,10 +289,10 @@ op_upload(struct request *r, const uint8_t *p, size_t n)
 {
     size_t done = 0;
 
-    while (r->op_fd >= 0 && done < n) {
+    while (r->op.fd >= 0 && done < n) {
         size_t take = n - done < EDGE_CHUNK ? n - done : EDGE_CHUNK;
         cleanup_buf struct buf b = BUF_INIT(EDGE_CHUNK + FRAME_HEADER);
-        if (frame_append(&b, EDGE_IN, 0, 0, p + done, take) < 0 || packet_send(r->op_fd, &b, -1) < 0)
+        if (frame_append(&b, EDGE_IN, 0, 0, p + done, take) < 0 || packet_send(r->op.fd, &b, -1) < 0)
             break;      /* full: again when there is room. Gone: it has said why, which is read */
         done += take;
     }
@@ -313,12 +317,12 @@ op_upload_end(struct request *r)
     uint8_t room[FRAME_HEADER];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
 
-    if (r->op_fd < 0 || r->in.n > 0) {
+    if (r->op.fd < 0 || r->in.n > 0) {
         r->in_end = r->in_end || r->response == NULL;       /* when it is granted, and behind what came before */
         op_flow(r);
         return;
     }
-    if (frame_append(&b, EDGE_IN_END, 0, 0, NULL, 0) < 0 || (packet_send(r->op_fd, &b, -1) < 0 && errno == EAGAIN)) {
+    if (frame_append(&b, EDGE_IN_END, 0, 0, NULL, 0) < 0 || (packet_send(r->op.fd, &b, -1) < 0 && errno == EAGAIN)) {
         r->in_end = true;
         op_flow(r);
     }

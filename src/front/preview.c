@@ -85,7 +85,7 @@ fail(struct request *r, unsigned status, const char *code, const char *hint, con
     if (p->state == PREVIEW_OVER)
         return;
     over(r);
-    if (r->up_fd >= 0 || r->upgraded != NULL)
+    if (r->up.fd >= 0 || r->upgraded != NULL)
         return;                         /* what is there is still told */
     if (r->response == NULL) {
         reply_error(r, status, code, hint, "%s", why);
@@ -163,7 +163,7 @@ preview_upload(struct request *r, const uint8_t *bytes, size_t n)
 {
     struct preview *p = r->preview;
 
-    if (p == NULL || p->state == PREVIEW_OVER || (r->op_fd < 0 && r->ticket == 0))
+    if (p == NULL || p->state == PREVIEW_OVER || (r->op.fd < 0 && r->ticket == 0))
         return n;                       /* nobody is there to take it, or will be */
     if (p->state == PREVIEW_ASKED || r->in.n >= IN_MAX)
         return 0;
@@ -431,10 +431,10 @@ tunnel_hear(struct request *r, uint32_t events)
     ssize_t n;
 
     if ((events & (EPOLLERR | EPOLLHUP)) != 0 ||
-        ((events & EPOLLRDHUP) != 0 && (r->up_events & EPOLLIN) == 0))
+        ((events & EPOLLRDHUP) != 0 && (r->up.events & EPOLLIN) == 0))
         return upgrade_end(r);
     if ((events & EPOLLIN) != 0 && r->in.n < IN_MAX) {
-        n = recv(r->up_fd, room, sizeof(room), MSG_DONTWAIT);
+        n = recv(r->up.fd, room, sizeof(room), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
             return upgrade_end(r);
         if (n > 0) {
@@ -462,7 +462,7 @@ static const struct upgraded tunnel = { .begin = tunnel_begin, .hear = tunnel_he
 static void
 wake(struct request *r)
 {
-    if (r->up_fd >= 0)
+    if (r->up.fd >= 0)
         settle(r);
     else if (r->response != NULL)
         http_wake(r);
@@ -530,7 +530,7 @@ preview_free(struct request *r)
 static bool
 is_timed(const struct request *r)
 {
-    return !r->dead && r->preview != NULL && r->up_fd < 0 &&
+    return !r->dead && r->preview != NULL && r->up.fd < 0 &&
            r->preview->state != PREVIEW_ASKED && r->preview->state != PREVIEW_OVER;
 }
 

@@ -65,6 +65,15 @@ upgrade_asked(struct request *r)
 /* --- handing over ------------------------------------------------------------------------------------------------- */
 
 static void
+on_upgraded(struct watch *w, uint32_t events)
+{
+    struct request *r = w->owner;
+
+    if (!r->dead)
+        r->upgraded->hear(r, events);
+}
+
+static void
 on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, size_t n, MHD_socket fd,
            struct MHD_UpgradeResponseHandle *handle)
 {
@@ -74,13 +83,12 @@ on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, s
     (void)slot;
     http_unwatch_peer(r);       /* it is looked at otherwise from here on */
     r->up_handle = handle;
-    r->up_fd = fd;
-    r->up_events = EPOLLIN;
-    if (front_watch(r->f, fd, &r->up, EPOLLIN, true) < 0)
+    r->up = (struct watch){ .fd = fd, .ready = on_upgraded, .owner = r };
+    if (loop_watch(&r->f->loop, &r->up, EPOLLIN) < 0)
         upgrade_end(r);
     else
         r->upgraded->begin(r, (const uint8_t *)extra, n);
-    if (r->f->tls && r->up_fd >= 0)
+    if (r->f->tls && r->up.fd >= 0)
         http_watch_peer(r, true);       /* the library does not say at its end of the pair that the client has gone */
 }
 
@@ -115,8 +123,7 @@ upgrade_reply(struct request *r, const struct upgraded *upgraded)
 void
 upgrade_watch(struct request *r, uint32_t events)
 {
-    if (r->up_fd >= 0 && events != r->up_events && front_watch(r->f, r->up_fd, &r->up, events, false) == 0)
-        r->up_events = events;
+    (void)loop_watch(&r->f->loop, &r->up, events);
 }
 
 size_t
@@ -124,8 +131,8 @@ upgrade_send(struct request *r)
 {
     size_t sent = 0;
 
-    while (r->up_fd >= 0 && r->out.n > 0) {
-        ssize_t n = send(r->up_fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (r->up.fd >= 0 && r->out.n > 0) {
+        ssize_t n = send(r->up.fd, r->out.p, r->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -144,11 +151,10 @@ upgrade_send(struct request *r)
 void
 upgrade_end(struct request *r)
 {
-    if (r->up_fd < 0)
+    if (r->up.fd < 0)
         return;
     http_unwatch_peer(r);
-    (void)epoll_ctl(r->f->epoll, EPOLL_CTL_DEL, r->up_fd, NULL);
-    r->up_fd = -1;
+    (void)loop_forget(&r->f->loop, &r->up);
     ask_drop(r);
     op_drop(r);
     r->f->given_back = true;
@@ -161,7 +167,7 @@ int
 upgrade_timeout(const struct front *f)
 {
     for (const struct request *r = f->requests; r != NULL; r = r->next)
-        if (r->up_fd >= 0)
+        if (r->up.fd >= 0)
             return 1000;
     return -1;
 }
@@ -172,6 +178,6 @@ upgrade_time(struct front *f)
     uint64_t now = clock_ms();
 
     for (struct request *r = f->requests; r != NULL; r = r->next)
-        if (r->up_fd >= 0 && !r->dead)
+        if (r->up.fd >= 0 && !r->dead)
             r->upgraded->time(r, now);
 }

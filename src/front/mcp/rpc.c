@@ -295,7 +295,7 @@ look(struct request *r)
     uint64_t epoch = r->f->epochs != NULL ? atomic_load(&r->f->epochs->credentials) : 0;
     uint32_t who = r->who;
 
-    if (r->mcp->who == 0 || r->ticket != 0 || r->op_fd >= 0 ||
+    if (r->mcp->who == 0 || r->ticket != 0 || r->op.fd >= 0 ||
         (epoch == r->mcp->epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
         return;
     r->who = r->mcp->who;       /* not the call's own: that is judged no more */
