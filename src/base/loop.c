@@ -87,6 +87,12 @@ loop_drop(struct loop *l, struct watch *w)
         close(fd);
 }
 
+void
+loop_break(struct loop *l)
+{
+    l->n = l->at;
+}
+
 int
 loop_round(struct loop *l, int ms, struct err *err)
 {

@@ -43,6 +43,9 @@ int loop_forget(struct loop *l, struct watch *w);
 /* The same, and close it. */
 void loop_drop(struct loop *l, struct watch *w);
 
+/* What came in this round and is not told yet is not told any more. */
+void loop_break(struct loop *l);
+
 /* Wait at most @ms for events and call those who asked, once. How many events came, or -1 with @err. */
 int loop_round(struct loop *l, int ms, struct err *err);
 

@@ -1,7 +1,6 @@
 /* warden/answer.c: answers to the fronts, each to whoever asked on the edge that it asked on */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,11 +21,8 @@ answers_wait(const struct front_edge *e)
 void
 answers_watch(struct warden *w, struct front_edge *e)
 {
-    struct epoll_event event = { .data.ptr = e };
-
-    event.events = (answers_wait(e) ? 0 : (uint32_t)EPOLLIN) |
-                   (packet_queue_waits(&e->out) ? (uint32_t)EPOLLOUT : 0);
-    (void)epoll_ctl(w->epoll, EPOLL_CTL_MOD, e->fd, &event);
+    (void)loop_watch(&w->loop, &e->edge, (answers_wait(e) ? 0 : (uint32_t)EPOLLIN) |
+                                             (packet_queue_waits(&e->out) ? (uint32_t)EPOLLOUT : 0));
 }
 
 void
@@ -36,15 +32,14 @@ answer(struct warden *w, struct asker to, uint8_t type, const struct shape *shap
     uint8_t room[PROTO_ROOM];
     cleanup_buf struct buf b = PROTO_BUF(room, shape);
 
-    if (proto_frame(&b, type, shape, m) < 0 || e->fd < 0) {
+    if (proto_frame(&b, type, shape, m) < 0 || e->edge.fd < 0) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    if (packet_queue_send(&e->out, e->fd, &b, fd) < 0 && errno == ENOBUFS)
-        shutdown(e->fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
-    if (packet_queue_waits(&e->out))
-        answers_watch(w, e);
+    if (packet_queue_send(&e->out, e->edge.fd, &b, fd) < 0 && errno == ENOBUFS)
+        shutdown(e->edge.fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
+    answers_watch(w, e);
     if (type == EDGE_BOX || type == EDGE_TOKEN || type == EDGE_PORT)    /* it may hold a credential */
         explicit_bzero(b.p, b.n);
 }

@@ -280,8 +280,8 @@ approvals_hear(struct warden *w, const struct frame *f, struct asker to, const s
 
     memcpy(trace, w->trace, sizeof(trace));
     memcpy(w->trace, in, sizeof(w->trace));
-    if (e->fd >= 0 && front_asks(w, e, f, by) != MSG_OK)
-        shutdown(e->fd, SHUT_RDWR);
+    if (e->edge.fd >= 0 && front_asks(w, e, f, by) != MSG_OK)
+        shutdown(e->edge.fd, SHUT_RDWR);
     (void)record_heard_again(w, again);
     memcpy(w->trace, trace, sizeof(w->trace));
     w->asker = asker;

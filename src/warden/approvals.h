@@ -182,7 +182,6 @@ void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its 
 
 /* hook.c: to the server that is told of approvals, if there is one. Never waits. */
 int hook_on_edge(void *ctx, const struct frame *f);         /* the launcher's word */
-void hook_turn(struct warden *w, uint32_t events);          /* of epoll, about warden.hook */
 void hook_tell(struct warden *w, const struct edge_approval *a);
 
 /* pass.c: calls that were let through. */
@@ -223,7 +222,7 @@ void approvals_front_gone(struct warden *w, uint32_t front);
 void approvals_cancel(struct warden *w, struct asker to);
 void approvals_caller_ended(struct warden *w, const struct who *who);   /* what they asked and is undecided is denied */
 void approvals_time(struct warden *w);
-int approvals_timeout(const struct warden *w, int ms);      /* for epoll_wait: @ms, or sooner */
+int approvals_timeout(const struct warden *w, int ms);      /* for loop_round: @ms, or sooner */
 
 /* approvals_ask.c: questions about them. */
 void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */

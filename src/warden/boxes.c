@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -126,7 +125,7 @@ free_box(struct box *b)
         box_forget_waiters(b, i);
     free(b->change.policy);
     packet_queue_clear(&b->out);
-    close_fd(&b->fd);
+    loop_drop(&b->w->loop, &b->edge);
     free((void *)(uintptr_t)b->r.name);
     free((void *)(uintptr_t)b->r.labels);
     free((void *)(uintptr_t)b->r.policy);
@@ -174,7 +173,7 @@ new_box(struct warden *w, const struct edge_box *r)
     if (b == NULL)
         return NULL;
     b->w = w;
-    b->fd = -1;
+    b->edge.fd = -1;
     b->keep_s = EDGE_KEEP_SAME;
     b->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     b->not_made = (struct buf)BUF_INIT(NOT_MADE_MAX);
@@ -374,13 +373,13 @@ box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct e
 int
 box_edge(struct box *b, int fd)
 {
-    b->fd = fd;
+    b->edge = (struct watch){ .fd = fd, .ready = warden_on_box, .owner = b };
     b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
     b->check_ms = clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
     b->ops = 0;
     b->asked = (struct box_asked){ .make = false };
-    if (warden_watch(b->w, fd, b, false, true) == 0)
+    if (warden_watch(b->w, &b->edge, &b->out) == 0)
         return 0;
     box_lost(b);
     return -1;
@@ -471,12 +470,11 @@ box_lost(struct box *b)
     struct err err = ERR_INIT;
     struct err why;
 
-    if (b->fd >= 0) {
-        (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, b->fd, NULL);
+    if (b->edge.fd >= 0) {
+        loop_drop(&w->loop, &b->edge);
         /* one that closed its edge and lives on would keep a sandbox that nobody can end */
         (void)launcher_say(w, EDGE_SHOOT, b->r.id);
     }
-    close_fd(&b->fd);
     packet_queue_clear(&b->out);
     err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended meanwhile");
     life_gone(b, &err);

@@ -20,7 +20,7 @@ tell(struct box *b, const char *caller)
     size_t at = frame_begin(&frame, EDGE_CALLER_ENDED, 0, 0);
 
     wire_put_cstr(&frame, caller, EDGE_ID);
-    if (b->ops > 0 && b->fd >= 0 && frame_end(&frame, at) == 0)
+    if (b->ops > 0 && b->edge.fd >= 0 && frame_end(&frame, at) == 0)
         (void)box_say(b, &frame, -1);
 }
 

@@ -5,7 +5,7 @@
 static void
 look_at(struct box *b, uint64_t now)
 {
-    if (b->fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
+    if (b->edge.fd < 0 || b->r.paused || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
         return;
     if (b->asked_ms > 0 && clock_since(now, b->asked_ms) >= WARDEN_LATE_MS && b->r.state == BOX_READY) {
         warden_note(b->w, b, "health_check", "its keeper does not answer");
@@ -24,7 +24,7 @@ hears(struct box *b)
 {
     bool makes = b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING;
 
-    if (b->fd < 0 || b->r.state == BOX_STOPPING || (!makes && b->asked_ms == 0 && b->asked.pauses == 0)) {
+    if (b->edge.fd < 0 || b->r.state == BOX_STOPPING || (!makes && b->asked_ms == 0 && b->asked.pauses == 0)) {
         b->owes = 0;
         return;
     }

@@ -3,7 +3,6 @@
  * Nothing here waits for it, and it has nothing to say. What it does not take is dropped when too much waits.
  */
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -15,10 +14,19 @@
 static void
 lose(struct warden *w)
 {
-    if (w->hook >= 0)
-        (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->hook, NULL);
-    close_fd(&w->hook);
+    loop_drop(&w->loop, &w->hook);
     packet_queue_clear(&w->to_hook);
+}
+
+static void
+on_hook(struct watch *hook, uint32_t events)
+{
+    struct warden *w = hook->owner;
+
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 || packet_queue_flush(&w->to_hook, hook->fd) < 0)
+        lose(w);        /* its end, or a word, which it has not; the launcher sends another one */
+    else
+        (void)warden_watch(w, hook, &w->to_hook);
 }
 
 int
@@ -30,21 +38,10 @@ hook_on_edge(void *ctx, const struct frame *f)
     if (w->passed < 0)
         return -1;
     lose(w);
-    w->hook = take_fd(&w->passed);
-    if (io_set_nonblock(w->hook, true) < 0 || warden_watch(w, w->hook, &w->hook, false, true) < 0)
-        close_fd(&w->hook);
+    w->hook = (struct watch){ .fd = take_fd(&w->passed), .ready = on_hook, .owner = w };
+    if (io_set_nonblock(w->hook.fd, true) < 0 || warden_watch(w, &w->hook, &w->to_hook) < 0)
+        loop_drop(&w->loop, &w->hook);
     return 0;
-}
-
-void
-hook_turn(struct warden *w, uint32_t events)
-{
-    if (w->hook < 0)
-        return;
-    if ((events & ~(uint32_t)EPOLLOUT) != 0 || packet_queue_flush(&w->to_hook, w->hook) < 0)
-        lose(w);        /* its end, or a word, which it has not; the launcher sends another one */
-    else if (!packet_queue_waits(&w->to_hook))
-        (void)warden_watch(w, w->hook, &w->hook, false, false);
 }
 
 void
@@ -54,7 +51,7 @@ hook_tell(struct warden *w, const struct edge_approval *a)
     struct edge_approval told = *a;
     size_t at;
 
-    if (w->hook < 0)
+    if (w->hook.fd < 0)
         return;
     told.params = "";
     if (strcmp(a->tool, APPROVAL_NETWORK) == 0)
@@ -62,8 +59,8 @@ hook_tell(struct warden *w, const struct edge_approval *a)
     at = frame_begin(&frame, EDGE_HOOK, 0, 0);
     buf_put_u8(&frame, a->state != APPROVAL_PENDING);
     edge_approval_put(&frame, &told);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_hook, w->hook, &frame, -1) < 0)
+    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_hook, w->hook.fd, &frame, -1) < 0)
         log_say(LEVEL_WARN, "the webhook is not told of approval %s: too much waits for it", a->id);
-    else if (packet_queue_waits(&w->to_hook))
-        (void)warden_watch(w, w->hook, &w->hook, true, false);
+    else
+        (void)warden_watch(w, &w->hook, &w->to_hook);
 }

@@ -22,15 +22,14 @@
 int
 box_say(struct box *b, struct buf *frame, int fd)
 {
-    if (b->fd < 0) {
+    if (b->edge.fd < 0) {
         if (fd >= 0)
             close(fd);
         return -1;
     }
-    if (packet_queue_send(&b->out, b->fd, frame, fd) < 0)
+    if (packet_queue_send(&b->out, b->edge.fd, frame, fd) < 0)
         return -1;      /* its end is noticed where it is read */
-    if (packet_queue_waits(&b->out))
-        (void)warden_watch(b->w, b->fd, b, true, false);
+    (void)warden_watch(b->w, &b->edge, &b->out);
     return 0;
 }
 
@@ -349,10 +348,9 @@ const size_t keep_n_rules = ARRAY_LEN(keep_rules);
 int
 launcher_send(struct warden *w, struct buf *frame, size_t at)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher, frame, -1) < 0)
+    if (frame_end(frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher.fd, frame, -1) < 0)
         return -1;
-    if (packet_queue_waits(&w->to_launcher))
-        (void)warden_watch(w, w->launcher, &w->launcher, true, false);
+    (void)warden_watch(w, &w->launcher, &w->to_launcher);
     return 0;
 }
 
@@ -388,7 +386,7 @@ on_spawned(void *ctx, const struct frame *f)
         return -1;
     if (b == NULL)
         return launcher_say(w, EDGE_SHOOT, id);     /* nobody waits for it any more */
-    if (b->fd >= 0)
+    if (b->edge.fd >= 0)
         return 0;       /* its socket is closed, and it goes */
     if (box_edge(b, take_fd(&w->passed)) < 0)
         return 0;
@@ -411,7 +409,7 @@ on_not_spawned(void *ctx, const struct frame *f)
     if (!packet_get_err(&in, &why) || !edge_is_id(id))
         return -1;
     b = box_of_id(w, id);
-    if (b != NULL && b->fd < 0)
+    if (b != NULL && b->edge.fd < 0)
         box_not_spawned(b, &why);
     return 0;
 }
@@ -481,7 +479,7 @@ on_front(void *ctx, const struct frame *f)
 
     if (!wire_done(&in) || (flags & ~EDGE_STRANGERS) != 0 || w->passed < 0)
         return -1;
-    close_fd(&e->fd);
+    loop_drop(&w->loop, &e->edge);
     packet_queue_clear(&e->out);
     approvals_front_gone(w, which);
     if (w->stop_all.front == which)
@@ -492,8 +490,8 @@ on_front(void *ctx, const struct frame *f)
     watch_front_lost(w, which);
     memset(&e->handles, 0, sizeof(e->handles));
     e->owner = which == 0;
-    e->fd = take_fd(&w->passed);
-    if (warden_watch(w, e->fd, e, false, true) < 0)
+    e->edge = (struct watch){ .fd = take_fd(&w->passed), .ready = warden_on_front, .owner = e };
+    if (warden_watch(w, &e->edge, &e->out) < 0)
         return -1;
     say_epochs(w, which);
     return 0;

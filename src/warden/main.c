@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,16 +83,14 @@ warden_note_id(struct warden *w, const char *id, const char *type, const char *f
 }
 
 int
-warden_watch(struct warden *w, int fd, void *who, bool writing, bool add)
+warden_watch(struct warden *w, struct watch *edge, const struct packet_queue *out)
 {
-    struct epoll_event event = { .events = writing ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = who };
-
-    return epoll_ctl(w->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+    return loop_watch(&w->loop, edge, packet_queue_waits(out) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* One who is heard: a keeper (@box), a front, or the launcher. */
 struct peer {
-    int fd;
+    struct watch *edge;
     struct packet_queue *out;
     struct msg_gate *gate;              /* NULL for a front: its questions are judged by who asks them */
     struct box *box;
@@ -110,7 +107,7 @@ hear(struct warden *w, const struct peer *p)
         int r;
         if (i > 0 && p->front != NULL && answers_wait(p->front))
             return 1;
-        r = packet_receive(p->fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
+        r = packet_receive(p->edge->fd, w->in, sizeof(w->in), &f, &w->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return 1;
         if (r <= 0)
@@ -131,15 +128,15 @@ hear(struct warden *w, const struct peer *p)
 }
 
 static int
-peer(struct warden *w, void *who, const struct peer *p, uint32_t events)
+peer(struct warden *w, const struct peer *p, uint32_t events)
 {
     if ((events & EPOLLOUT) != 0) {
-        if (packet_queue_flush(p->out, p->fd) < 0)
+        if (packet_queue_flush(p->out, p->edge->fd) < 0)
             return -1;
         if (p->front != NULL)
             answers_watch(w, p->front);
-        else if (!packet_queue_waits(p->out))
-            (void)warden_watch(w, p->fd, who, false, false);
+        else
+            (void)warden_watch(w, p->edge, p->out);
     }
     /* what was asked before may have made it one that is not heard */
     if (p->front != NULL && answers_wait(p->front) && (events & (EPOLLHUP | EPOLLERR)) == 0)
@@ -147,66 +144,54 @@ peer(struct warden *w, void *who, const struct peer *p, uint32_t events)
     return (events & ~(uint32_t)EPOLLOUT) != 0 ? hear(w, p) : 1;
 }
 
-static void
-front_turn(struct warden *w, struct front_edge *e, uint32_t events)
+void
+warden_on_front(struct watch *edge, uint32_t events)
 {
-    const struct peer p = { .fd = e->fd, .out = &e->out, .front = e };
+    struct front_edge *e = edge->owner;
+    const struct peer p = { .edge = edge, .out = &e->out, .front = e };
 
-    if (e->fd < 0 || peer(w, e, &p, events) > 0)
+    if (peer(e->w, &p, events) > 0)
         return;
-    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, e->fd, NULL);
-    close_fd(&e->fd);
+    loop_drop(&e->w->loop, edge);
     packet_queue_clear(&e->out);
-    approvals_front_gone(w, (uint32_t)(e - w->fronts));
+    approvals_front_gone(e->w, (uint32_t)(e - e->w->fronts));
 }
 
-/* One event of one peer. False when the launcher is gone. */
-static bool
-turn(struct warden *w, const struct epoll_event *event)
+static void
+on_launcher(struct watch *edge, uint32_t events)
 {
-    if (event->data.ptr == &w->launcher)
-        return peer(w, &w->launcher, &(struct peer){ .fd = w->launcher, .out = &w->to_launcher,
-                                                     .gate = &w->launcher_gate }, event->events) > 0;
-    if (event->data.ptr == &w->hook) {
-        hook_turn(w, event->events);
-        return true;
-    }
-    if (event->data.ptr == w->record) {
-        (void)record_hear(w, event->events);
-        return true;
-    }
-    for (size_t i = 0; i < WARDEN_FRONTS; i++) {
-        if (event->data.ptr == &w->fronts[i]) {
-            front_turn(w, &w->fronts[i], event->events);
-            return true;
-        }
-    }
-    /* one that an earlier event of this round ended is no longer in the list */
-    for (struct box *b = w->boxes; b != NULL; b = b->next) {
-        if (b != event->data.ptr)
-            continue;
-        w->heard = b;
-        if (b->fd >= 0 && peer(w, b, &(struct peer){ .fd = b->fd, .out = &b->out, .gate = &b->gate, .box = b },
-                               event->events) <= 0 && w->heard == b)
-            box_lost(b);
-        w->heard = NULL;
-        break;
-    }
-    return true;
+    struct warden *w = edge->owner;
+    const struct peer p = { .edge = edge, .out = &w->to_launcher, .gate = &w->launcher_gate };
+
+    if (peer(w, &p, events) > 0)
+        return;
+    w->over = true;
+    loop_break(&w->loop);       /* that the others end then is nothing of theirs */
+}
+
+/* It may be no more afterwards. */
+void
+warden_on_box(struct watch *edge, uint32_t events)
+{
+    struct box *b = edge->owner;
+    struct warden *w = b->w;
+    const struct peer p = { .edge = edge, .out = &b->out, .gate = &b->gate, .box = b };
+
+    w->heard = b;
+    if (peer(w, &p, events) <= 0 && w->heard == b)
+        box_lost(b);
+    w->heard = NULL;
 }
 
 static void
 serve(struct warden *w)
 {
-    struct epoll_event events[AT_ONCE];
-
     for (;;) {
         int ms = ends_timeout(w, follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w,
                                                                                                 box_timeout(w))))));
-        int n = epoll_wait(w->epoll, events, AT_ONCE, ms);
-        for (int i = 0; i < n; i++)
-            if (!turn(w, &events[i]))
-                return;
+        (void)loop_round(&w->loop, ms, NULL);
+        if (w->over)
+            return;
         box_time(w);
         volumes_turn(w);
         record_time(w);
@@ -234,14 +219,14 @@ warden_refuse(struct warden *w, const struct err *err)
     w->refused_start = true;
     packet_put_err(&frame, err);
     if (frame_end(&frame, at) == 0)
-        (void)packet_send(w->launcher, &frame, -1);
+        (void)packet_send(w->launcher.fd, &frame, -1);
 }
 
 int
 main(int argc, char **argv)
 {
-    static struct warden w = { .epoll = -1, .launcher = FD_LAUNCHER, .passed = -1, .epochs_fd = -1, .hook = -1,
-                               .to_hook = PACKET_QUEUE_INIT(256UL * 1024),
+    static struct warden w = { .launcher = { .fd = FD_LAUNCHER, .ready = on_launcher, .owner = &w }, .passed = -1,
+                               .epochs_fd = -1, .hook = WATCH_INIT, .to_hook = PACKET_QUEUE_INIT(256UL * 1024),
                                .to_launcher = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
     struct err err = ERR_INIT;
     uint64_t max, each, idle, life, after, tries, window;
@@ -263,7 +248,8 @@ main(int argc, char **argv)
                                                  .window_s = (uint32_t)window };
     w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
     for (size_t i = 0; i < WARDEN_FRONTS; i++) {
-        w.fronts[i].fd = -1;
+        w.fronts[i].w = &w;
+        w.fronts[i].edge = (struct watch)WATCH_INIT;
         w.fronts[i].out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     }
     (void)umask(077);
@@ -271,17 +257,16 @@ main(int argc, char **argv)
     process_stats_open(&w.above, getppid());
     if (record_open(&w, argv[9]) < 0)
         return 1;
-    w.epoll = epoll_create1(EPOLL_CLOEXEC);
-    w.state = state_open(argv[1], &err);
-    if (w.state == NULL || record_load(&w, &err) < 0 || time_load(&w, &err) < 0 ||
-        (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL ||
-        tokens_load(&w, &err) < 0 || volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 ||
+    if (loop_init(&w.loop, &err) < 0 || (w.state = state_open(argv[1], &err)) == NULL ||
+        record_load(&w, &err) < 0 || time_load(&w, &err) < 0 ||
+        (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL || tokens_load(&w, &err) < 0 ||
+        volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 ||
         gate_open(&w, &err) < 0 ||
-        io_set_nonblock(w.launcher, true) < 0 || warden_confine(&err) < 0) {
+        io_set_nonblock(w.launcher.fd, true) < 0 || warden_confine(&err) < 0) {
         warden_refuse(&w, &err);
         return 1;
     }
-    if (warden_watch(&w, w.launcher, &w.launcher, false, true) < 0)
+    if (warden_watch(&w, &w.launcher, &w.to_launcher) < 0)
         return 1;
     serve(&w);
     time_seen(&w, true);

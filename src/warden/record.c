@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/array.h"
@@ -29,7 +28,7 @@ record_open(struct warden *w, const char *mode)
         return -1;
     }
     r->mode = (enum record_mode)i;
-    r->scribe = -1;
+    r->scribe = (struct watch)WATCH_INIT;
     r->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
     w->record = r;
     return 0;
@@ -53,10 +52,9 @@ record_operation(const struct warden *w)
 static int
 say(struct record *r, struct warden *w, struct buf *frame, size_t at, int fd)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&r->out, r->scribe, frame, fd) < 0)
+    if (frame_end(frame, at) < 0 || packet_queue_send(&r->out, r->scribe.fd, frame, fd) < 0)
         return -1;      /* its end is noticed where it is read */
-    if (packet_queue_waits(&r->out))
-        (void)warden_watch(w, r->scribe, w->record, true, false);
+    (void)warden_watch(w, &r->scribe, &r->out);
     return 0;
 }
 
@@ -517,11 +515,16 @@ lose(struct warden *w)
 {
     struct record *r = w->record;
 
-    (void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, r->scribe, NULL);
-    close_fd(&r->scribe);
+    loop_drop(&w->loop, &r->scribe);
     packet_queue_clear(&r->out);
     r->ready = false;
     not_sent(r);
+}
+
+static void
+on_scribe(struct watch *scribe, uint32_t events)
+{
+    (void)record_hear(scribe->owner, events);
 }
 
 void
@@ -531,14 +534,14 @@ record_scribe(struct warden *w, int fd)
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
-    if (r->scribe >= 0)
+    if (r->scribe.fd >= 0)
         lose(w);
-    r->scribe = fd;
+    r->scribe = (struct watch){ .fd = fd, .ready = on_scribe, .owner = w };
     r->heard_ms = clock_ms();
     r->gate = (struct msg_gate){ .rules = scribe_rules, .state = 1,
                                  .n_rules = ARRAY_LEN(scribe_rules) };
-    if (io_set_nonblock(fd, true) < 0 || warden_watch(w, fd, r, false, true) < 0)
-        close_fd(&r->scribe);
+    if (io_set_nonblock(fd, true) < 0 || warden_watch(w, &r->scribe, &r->out) < 0)
+        loop_drop(&w->loop, &r->scribe);
     else if (r->head.seq > 0)
         (void)say(r, w, &frame, record_put_head(r, &frame), -1);
 }
@@ -549,14 +552,12 @@ record_hear(struct warden *w, uint32_t events)
     static uint8_t room[AUDIT_LINE_MAX + FRAME_HEADER + 1];
     struct record *r = w->record;
 
-    if (r->scribe < 0)
-        return -1;      /* an earlier event of this round took it */
     r->heard_ms = clock_ms();
-    if ((events & EPOLLOUT) != 0 && packet_queue_flush(&r->out, r->scribe) == 0 && !packet_queue_waits(&r->out))
-        (void)warden_watch(w, r->scribe, r, false, false);
+    if ((events & EPOLLOUT) != 0 && packet_queue_flush(&r->out, r->scribe.fd) == 0)
+        (void)warden_watch(w, &r->scribe, &r->out);
     for (int i = 0; i < 64 && (events & ~(uint32_t)EPOLLOUT) != 0; i++) {
         struct frame f;
-        int got = packet_receive(r->scribe, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+        int got = packet_receive(r->scribe.fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
         if (got < 0 && errno == EAGAIN)
             return 0;
         if (got <= 0 || msg_dispatch(&r->gate, &f, w) != MSG_OK) {

@@ -47,7 +47,7 @@ struct follower {
 
 struct record {
     enum record_mode mode;
-    int scribe;                     /* -1: none (yet) */
+    struct watch scribe;            /* its edge; there may be none (yet) */
     bool ready;                     /* it has said what there was */
     struct packet_queue out;
     struct msg_gate gate;

@@ -1,6 +1,5 @@
 /* warden/record_time.c: a scribe that does not answer, and the end */
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "warden/record_priv.h"
@@ -11,7 +10,7 @@
 static bool
 owes(const struct record *r)
 {
-    return r->scribe >= 0 && (r->in_flight > 0 || !r->ready);
+    return r->scribe.fd >= 0 && (r->in_flight > 0 || !r->ready);
 }
 
 /* A scribe that does not answer is the launcher's to wake, and to end. */
@@ -43,8 +42,8 @@ record_end(struct warden *w)
     struct record *r = w->record;
     uint64_t end = clock_ms() + END_PATIENCE_MS;
 
-    while (r->scribe >= 0 && !r->down && (r->first != NULL || !r->ready) && clock_ms() < end) {
-        struct pollfd p = { .fd = r->scribe, .events = packet_queue_waits(&r->out) ? POLLIN | POLLOUT : POLLIN };
+    while (r->scribe.fd >= 0 && !r->down && (r->first != NULL || !r->ready) && clock_ms() < end) {
+        struct pollfd p = { .fd = r->scribe.fd, .events = packet_queue_waits(&r->out) ? POLLIN | POLLOUT : POLLIN };
         if (poll(&p, 1, 100) > 0)
             (void)record_hear(w, ((p.revents & POLLOUT) != 0 ? EPOLLOUT : 0) |
                               ((p.revents & ~POLLOUT) != 0 ? EPOLLIN : 0));

@@ -152,7 +152,7 @@ recovery_after_end(struct box *b)
         }
         box_state(b, BOX_RECOVERING, why);
     }
-    if (b->fd < 0) {
+    if (b->edge.fd < 0) {
         b->waits = true;
         b->ops = 0;
         b->stop_ms = b->asked_ms = 0;

@@ -1,6 +1,6 @@
 /* warden/warden.h: cloche-warden: which sandboxes there are, and what becomes of them
  *
- * One thread, one epoll. The record of a sandbox is in the state file (state.h) before anything is made and after
+ * One thread, one loop. The record of a sandbox is in the state file (state.h) before anything is made and after
  * every step; in memory are only those that live, each with its keeper's socket. Nothing of a sandbox's own bytes comes
  * here: an operation is judged, granted, and then spoken between the front and the keeper.
  */
@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/mask.h"
 #include "base/sha256.h"
 #include "warden/count.h"
@@ -63,7 +64,8 @@ struct proof {
 
 /* The edge to one front. */
 struct front_edge {
-    int fd;                             /* -1: none */
+    struct warden *w;
+    struct watch edge;
     bool owner;                         /* who comes without a credential is the daemon's owner */
     struct packet_queue out;
     struct handles handles;
@@ -106,7 +108,7 @@ struct box {
     struct box *next;
     struct warden *w;
     struct edge_box r;                  /* its texts are owned */
-    int fd;                             /* the keeper's edge; -1: there is none (yet) */
+    struct watch edge;                  /* to its keeper; there may be none (yet) */
     struct packet_queue out;
     struct msg_gate gate;
     struct waiter *waiters;             /* the newest first */
@@ -150,7 +152,9 @@ struct warden {
     struct box *boxes;
     size_t n_boxes, max_boxes, max_per_agent;
     uint64_t look_ms;                   /* the next look at who owes an answer */
-    int epoll, launcher;
+    struct loop loop;
+    struct watch launcher;
+    bool over;                          /* the launcher is gone */
     struct packet_queue to_launcher;
     struct msg_gate launcher_gate;
     struct front_edge fronts[WARDEN_FRONTS];
@@ -186,7 +190,7 @@ struct warden {
     struct counts counts;
     struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
-    int hook;                           /* the edge to cloche-webhook; -1: there is none (hook.c) */
+    struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
     struct event_follower *followers;
     uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
@@ -201,7 +205,9 @@ void warden_note(struct warden *w, const struct box *box, const char *type, cons
 void warden_note_id(struct warden *w, const char *id, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));      /* of one that does not live */
 void warden_refuse(struct warden *w, const struct err *err);      /* to the launcher: why it does not start */
-int warden_watch(struct warden *w, int fd, void *who, bool writing, bool add);
+/* Hear @edge, and while something waits in @out send that too. 0 or -1. */
+int warden_watch(struct warden *w, struct watch *edge, const struct packet_queue *out);
+watch_fn warden_on_box, warden_on_front;
 
 /* time.c: what ends at a time is over by this clock, which is never set back (latest.h). In milliseconds since 1970. */
 uint64_t time_now(const struct warden *w);
@@ -213,7 +219,7 @@ void time_seen(struct warden *w, bool at_once);
 
 /* health.c: limits, health */
 void box_time(struct warden *w);
-int box_timeout(const struct warden *w);                            /* for epoll_wait */
+int box_timeout(const struct warden *w);                            /* for loop_round */
 
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(const struct warden *w, const char *id);
@@ -342,7 +348,7 @@ bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadec
 void ends_token(struct warden *w, const struct edge_token *gone);
 void ends_key(struct box *b);
 void ends_time(struct warden *w);
-int ends_timeout(const struct warden *w, int ms);           /* for epoll_wait: @ms, or sooner */
+int ends_timeout(const struct warden *w, int ms);           /* for loop_round: @ms, or sooner */
 
 /* ports.c: ports of sandboxes that were exposed, and who comes by their capabilities. */
 int ports_load(struct warden *w, struct err *err);
@@ -419,7 +425,7 @@ int follow_may(const struct warden *w, const struct follow_count *c, const char 
  * after follow_look(). */
 void follow_time(struct warden *w);
 void follow_look(struct warden *w);
-int follow_timeout(const struct warden *w, int ms);         /* for epoll_wait: @ms, or sooner */
+int follow_timeout(const struct warden *w, int ms);         /* for loop_round: @ms, or sooner */
 /* Each kind's: end those that may not any more, and count all of them. */
 void watch_judge(struct warden *w, struct follow_count *c);
 void record_judge(struct warden *w, struct follow_count *c);

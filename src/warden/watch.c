@@ -135,7 +135,7 @@ ask_keepers(struct warden *w, uint8_t what, const char *id)
     a->next = w->usage_asked;
     w->usage_asked = a;
     for (struct box *x = w->boxes; x != NULL; x = x->next) {
-        if (x->use_asked_ms > 0 || x->fd < 0 || (x->r.state != BOX_READY && x->r.state != BOX_DEGRADED) ||
+        if (x->use_asked_ms > 0 || x->edge.fd < 0 || (x->r.state != BOX_READY && x->r.state != BOX_DEGRADED) ||
             (x->use.n > 0 && clock_since(now, x->use_ms) < FRESH_MS))
             continue;
         x->use_asked_ms = now;

@@ -76,7 +76,7 @@ setup(void **state)
     (void)state;
     asked = woken = shot = 0;
     w = (struct warden){ .boxes = &b };
-    b = (struct box){ .w = &w, .fd = 0, .r = { .state = BOX_READY } };
+    b = (struct box){ .w = &w, .edge = { .fd = 0 }, .r = { .state = BOX_READY } };
     return 0;
 }
 
