@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -56,8 +55,8 @@ say_not_spawned(struct launcher *l, const char *id, const struct err *err)
 
     wire_put_cstr(&frame, id, EDGE_ID);
     packet_put_err(&frame, err);
-    if (frame_end(&frame, at) == 0 && l->warden >= 0)
-        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
 }
 
 static int
@@ -129,8 +128,8 @@ say_restarts(struct launcher *l)
 
     buf_put_be32(&frame, l->wardens);
     buf_put_be32(&frame, l->fronts_again);
-    if (frame_end(&frame, at) == 0 && l->warden >= 0)
-        (void)packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
+        (void)packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
 }
 
 static int
@@ -143,8 +142,8 @@ on_ready(void *ctx, const struct frame *f)
     sweep_begin(l);     /* the state is locked by a warden of ours, and nothing was made by us yet */
     if (l->ending)
         return launcher_say(l, EDGE_CLOSE, NULL, -1);
-    if ((!l->open && doors_open(l, l->refused) < 0) || start_fronts(l, l->refused) < 0)
-        l->was_refused = true;
+    if ((!l->open && doors_open(l, l->err) < 0) || start_fronts(l, l->err) < 0)
+        l->failed = true;
     say_restarts(l);
     return 0;
 }
@@ -155,9 +154,9 @@ on_refused(void *ctx, const struct frame *f)
     struct launcher *l = ctx;
     struct wire_in in = wire_in_of(f->payload, f->length);
 
-    if (!packet_get_err(&in, l->refused))
+    if (!packet_get_err(&in, l->err))
         return -1;
-    l->was_refused = true;
+    l->failed = true;
     return 0;
 }
 
@@ -210,9 +209,9 @@ static const struct msg_rule warden_rules[] = {
 static int
 hear_warden(struct launcher *l)
 {
-    for (int i = 0; i < AT_ONCE && l->warden >= 0; i++) {
+    for (int i = 0; i < AT_ONCE && l->warden.fd >= 0; i++) {
         struct frame f;
-        int r = packet_receive(l->warden, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+        int r = packet_receive(l->warden.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return 1;
         if (r <= 0)
@@ -247,7 +246,7 @@ lose_front(struct launcher *l, enum which_front which)
 {
     struct front_end *front = &l->fronts[which];
 
-    close_fd(&front->door);
+    loop_drop(&l->loop, &front->door);
     packet_queue_clear(&front->out);
     front->said = (struct settings_said){ .waits = 0 };
     end_process(&front->pid, 0);
@@ -266,12 +265,12 @@ warden_ended(struct launcher *l, struct err *err)
 {
     bool expected = l->ending && l->quiet;
 
-    close_fd(&l->warden);
+    loop_drop(&l->loop, &l->warden);
     packet_queue_clear(&l->to_warden);
     end_process(&l->warden_pid, 0);
     lose_fronts(l);
     l->ready = false;
-    if (expected || l->was_refused)
+    if (expected || l->failed)
         return 0;
     l->wardens++;
     if (l->former != NULL)
@@ -283,7 +282,7 @@ static int
 front_ended(struct launcher *l, enum which_front which, struct err *err)
 {
     /* a front without a warden ends: then that is what happened */
-    if (l->warden >= 0 && hear_warden(l) <= 0)
+    if (l->warden.fd >= 0 && hear_warden(l) <= 0)
         return warden_ended(l, err);
     lose_front(l, which);
     if (l->ending || !l->ready)
@@ -300,7 +299,7 @@ static int
 hear_front(struct launcher *l, enum which_front which, struct err *err)
 {
     struct frame f;
-    int r = packet_receive(l->fronts[which].door, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+    int r = packet_receive(l->fronts[which].door.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
 
     if (r < 0 && errno == EAGAIN)
         return 0;
@@ -348,7 +347,7 @@ kill_switch(struct launcher *l)
     log_say(LEVEL_NOTICE, "kill switch: all sandboxes end");
     /* one that hangs hears nothing: then it is the next one that is told */
     l->kill_untold = true;
-    if (l->warden >= 0)
+    if (l->warden.fd >= 0)
         (void)launcher_say(l, EDGE_KILL, NULL, -1);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         k->doomed = true;
@@ -376,17 +375,28 @@ maker_reap(struct launcher *l, struct err *err)
     return l->ending ? 0 : err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended: all sandboxes end");
 }
 
-static int
-on_signal(struct launcher *l, struct err *err)
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+static void
+fail(struct launcher *l)
 {
+    l->failed = true;
+    loop_break(&l->loop);
+}
+
+static void
+on_signals(struct watch *w, uint32_t events)
+{
+    struct launcher *l = w->owner;
     struct signalfd_siginfo info;
 
-    while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    (void)events;
+    while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGCHLD) {
             reap_keepers(l);
             webhook_reap(l);
-            if (scribe_reap(l, err) < 0 || maker_reap(l, err) < 0)
-                return -1;
+            if (scribe_reap(l, l->err) < 0 || maker_reap(l, l->err) < 0)
+                return fail(l);
             reap_orphans(l);
         } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
@@ -396,24 +406,26 @@ on_signal(struct launcher *l, struct err *err)
             begin_end(l);
         }
     }
-    return 0;
 }
 
-/* --- the loop ----------------------------------------------------------------------------------------------------- */
-
-static int
-turn(struct launcher *l, int fd, struct err *err)
+static void
+on_warden(struct watch *w, uint32_t events)
 {
-    if (fd == l->signals)
-        return on_signal(l, err);
-    if (door_is(l, fd))
-        door_accept(l, fd);
-    else if (fd == l->warden && hear_warden(l) <= 0)
-        return warden_ended(l, err);
-    for (enum which_front which = 0; which < FRONTS; which++)
-        if (fd == l->fronts[which].door)
-            return hear_front(l, which, err);
-    return 0;
+    struct launcher *l = w->owner;
+
+    (void)events;
+    if (hear_warden(l) <= 0 && warden_ended(l, l->err) < 0)
+        fail(l);
+}
+
+static void
+on_front(struct watch *w, uint32_t events)
+{
+    struct launcher *l = w->owner;
+
+    (void)events;
+    if (hear_front(l, w == &l->fronts[FRONT_OWNER].door ? FRONT_OWNER : FRONT_STRANGERS, l->err) < 0)
+        fail(l);
 }
 
 static bool
@@ -424,26 +436,22 @@ something_waits(const struct launcher *l)
 }
 
 static int
-loop(struct launcher *l, struct err *err)
+loop(struct launcher *l)
 {
-    while (!l->was_refused && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
-        struct epoll_event events[AT_ONCE];
+    while (!l->failed && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         int ms = something_waits(l) ? 20 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
-        int n = epoll_wait(l->epoll, events, AT_ONCE, pulse_timeout(l, ms));
+        (void)loop_round(&l->loop, pulse_timeout(l, ms), NULL);
         shoot_doomed(l);
-        doors_wake(l);
-        for (int i = 0; i < n; i++)
-            if (turn(l, events[i].data.fd, err) < 0)
-                return -1;
         pulse_time(l);
         /* their end is noticed where they are read */
         for (enum which_front which = 0; which < FRONTS; which++)
-            if (l->fronts[which].door >= 0)
-                (void)packet_queue_flush(&l->fronts[which].out, l->fronts[which].door);
-        if (l->warden >= 0)
-            (void)packet_queue_flush(&l->to_warden, l->warden);
+            if (l->fronts[which].door.fd >= 0)
+                (void)packet_queue_flush(&l->fronts[which].out, l->fronts[which].door.fd);
+        if (l->warden.fd >= 0)
+            (void)packet_queue_flush(&l->to_warden, l->warden.fd);
+        doors_wake(l);
     }
-    return l->was_refused ? -1 : 0;
+    return l->failed ? -1 : 0;
 }
 
 /* Nothing of ours is left behind it: a keeper ends its sandbox when its control socket ends. */
@@ -471,7 +479,7 @@ end_all(struct launcher *l)
         free(l->keepers);
         l->keepers = next;
     }
-    close_fd(&l->warden);       /* which ends it, when it has written what it knows */
+    loop_drop(&l->loop, &l->warden);    /* which ends it, when it has written what it knows */
     end_process(&l->warden_pid, WARDEN_MS);
     scribe_end(l);
     webhook_end(l);
@@ -479,8 +487,8 @@ end_all(struct launcher *l)
     close_fd(&l->maker.fd);
     end_process(&l->maker.pid, 0);
     packet_queue_clear(&l->to_warden);
-    close_fd(&l->signals);
-    close_fd(&l->epoll);
+    loop_drop(&l->loop, &l->signals);
+    loop_close(&l->loop);
     serve_plan_free(l->former);
     serve_plan_free(l->plan);
 }
@@ -544,10 +552,9 @@ prepare(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "subreaper");
     if (start_maker(l, err) < 0)
         return -1;
-    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (l->signals < 0 || l->epoll < 0 || launcher_watch(l, l->signals) < 0)
-        return err_sys(err, errno, "serve.start", "epoll");
+    l->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (l->signals.fd < 0 || loop_init(&l->loop, err) < 0 || loop_watch(&l->loop, &l->signals, EPOLLIN) < 0)
+        return err_sys(err, errno, "serve.start", "signals");
     if (peer_remember() < 0)
         return err_set(err, ERR_SYSTEM, "serve.start", "/proc/self/status cannot be read");
     prctl(PR_SET_NAME, "cloche-launcher");
@@ -557,12 +564,15 @@ prepare(struct launcher *l, struct err *err)
     return launcher_confine(err);
 }
 
+#define FRONT_INIT(l) { .door = { .fd = -1, .ready = on_front, .owner = (l) }, .out = PACKET_QUEUE_INIT(1024 * 1024) }
+
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .epoll = -1, .signals = -1, .maker = { .fd = -1 }, .warden = -1,
-                                 .fronts = { { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) },
-                                             { .door = -1, .out = PACKET_QUEUE_INIT(1024 * 1024) } },
+    static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 },
+                                 .signals = { .fd = -1, .ready = on_signals, .owner = &l },
+                                 .warden = { .fd = -1, .ready = on_warden, .owner = &l },
+                                 .fronts = { FRONT_INIT(&l), FRONT_INIT(&l) },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                                  .gate = { .rules = warden_rules,
                                            .n_rules = ARRAY_LEN(warden_rules), .state = 1 } };
@@ -576,8 +586,8 @@ launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct e
              log_level_name((enum log_level)plan->log_level));
     if (setenv(LOG_VARIABLE, l.log + sizeof(LOG_VARIABLE), 1) == 0)
         log_open("cloche");
-    l.refused = err;
-    r = doors_take(&l, err) < 0 || prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l, err);
+    l.err = err;
+    r = doors_take(&l, err) < 0 || prepare(&l, err) < 0 || start_warden(&l, err) < 0 ? -1 : loop(&l);
     end_all(&l);
     return r;
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/loop.h"
 #include "engine/leavings.h"
 #include "launcher/maker.h"
 #include "launcher/serve.h"
@@ -43,16 +44,16 @@ struct pulse {
 
 struct front_end {
     pid_t pid;
-    int door;                   /* what was accepted goes over it; -1: there is no such front */
+    struct watch door;          /* what was accepted goes over it; there may be no such front */
     struct packet_queue out;
     struct settings_said said;  /* EDGE_SETTINGS */
     struct pulse pulse;
-    bool resting;               /* nobody is let in for a moment: there is no room for another connection */
+    uint64_t rest_ms;           /* nobody is let in until then, and until @out is taken: there is no room; 0 it has */
 };
 
 #define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */
 struct listener {
-    int fd;
+    struct watch watch;
     int dir;                    /* of a unix socket's name that is ours to remove; -1 */
     struct serve_listen at;     /* with the port that it got; a passed unix socket may have no path */
 };
@@ -69,9 +70,10 @@ struct launcher {
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
     struct front_end fronts[FRONTS];
-    int epoll, signals;
+    struct loop loop;
+    struct watch signals;
     struct maker_link maker;    /* starts all others */
-    int warden;                 /* the warden's edge; -1 */
+    struct watch warden;        /* the warden's edge */
     pid_t warden_pid;
     struct pulse pulse;         /* the warden's */
     uint64_t beat_ms;           /* the next beat of all */
@@ -102,8 +104,8 @@ struct launcher {
     uint64_t end_ms;            /* no more patience then */
     bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
     uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
-    struct err *refused;        /* why the warden did not start */
-    bool was_refused;
+    struct err *err;            /* why it ends, if it */
+    bool failed;
     uint8_t in[EDGE_ROOM];
 };
 
@@ -123,7 +125,6 @@ int start_fronts(struct launcher *l, struct err *err);  /* those that there are 
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
-int launcher_watch(struct launcher *l, int fd);
 
 /* Look at a maker that owes an answer. */
 void maker_time(struct launcher *l);
@@ -172,8 +173,6 @@ void webhook_end(struct launcher *l);
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */
 int doors_open(struct launcher *l, struct err *err);
 void doors_close(struct launcher *l);
-bool door_is(const struct launcher *l, int fd);
-void door_accept(struct launcher *l, int fd);
 void doors_wake(struct launcher *l);    /* those that have rested; nothing where none did */
 bool doors_rest(const struct launcher *l);
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,6 +23,7 @@
 #define BACKLOG     512
 #define AT_ONCE     64
 #define PASSED_FROM 3       /* sd_listen_fds(3) */
+#define REST_MS     100     /* of who found no descriptor, or no memory, for a connection */
 
 /* Any address that we listen on or hear from. */
 union door_address {
@@ -32,6 +32,8 @@ union door_address {
     struct sockaddr_un un;
     struct sockaddr_storage room;
 };
+
+static watch_fn on_door;
 
 /* --- unix --------------------------------------------------------------------------------------------------------- */
 
@@ -89,13 +91,13 @@ open_unix(struct listener *o, struct err *err)
     if (remove_old(dir, path, err) < 0)
         return -1;
     at = address_in(dir, name);
-    o->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    o->watch.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     old = umask(0177);
-    r = o->fd < 0 ? -1 : bind(o->fd, (const struct sockaddr *)&at, sizeof(at));
+    r = o->watch.fd < 0 ? -1 : bind(o->watch.fd, (const struct sockaddr *)&at, sizeof(at));
     umask(old);
     if (r == 0)
         o->dir = take_fd(&dir);     /* the name is ours from here on */
-    return r < 0 || listen(o->fd, BACKLOG) < 0 ? err_sys(err, errno, "serve.listen", "%s", path) : 0;
+    return r < 0 || listen(o->watch.fd, BACKLOG) < 0 ? err_sys(err, errno, "serve.listen", "%s", path) : 0;
 }
 
 /* --- TCP ---------------------------------------------------------------------------------------------------------- */
@@ -108,11 +110,11 @@ open_tcp(struct listener *o, struct err *err)
     socklen_t n = sockaddr_of(&o->at.ip, o->at.port, &at.ip);
     char room[SERVE_VALUE_MAX];
 
-    o->fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (o->fd < 0 || setsockopt(o->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-        (o->at.ip.family == 6 && setsockopt(o->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
-        bind(o->fd, &at.any, n) < 0 || listen(o->fd, BACKLOG) < 0 ||
-        (n = sizeof(at), getsockname(o->fd, &at.any, &n) < 0)) {
+    o->watch.fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (o->watch.fd < 0 || setsockopt(o->watch.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (o->at.ip.family == 6 && setsockopt(o->watch.fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
+        bind(o->watch.fd, &at.any, n) < 0 || listen(o->watch.fd, BACKLOG) < 0 ||
+        (n = sizeof(at), getsockname(o->watch.fd, &at.any, &n) < 0)) {
         int why = errno;
         err_sys(err, why, "serve.listen", "%s", serve_listen_text(&o->at, room));
         return err_hint(err, why == EADDRINUSE ? "another process listens there: end it, or take another port (0: any)"
@@ -148,7 +150,8 @@ take_passed(struct launcher *l, int fd, struct err *err)
     }
     if (io_set_cloexec(fd, true) < 0 || io_set_nonblock(fd, true) < 0)
         return err_sys(err, errno, "serve.passed", "descriptor %d", fd);
-    *o = (struct listener){ .fd = fd, .dir = -1, .at = { .tcp = domain != AF_UNIX } };
+    *o = (struct listener){ .watch = { .fd = fd, .ready = on_door, .owner = l }, .dir = -1,
+                            .at = { .tcp = domain != AF_UNIX } };
     if (o->at.tcp)
         (void)sockaddr_ip(&at.any, n, &o->at.ip, &o->at.port);
     else if (n > offsetof(struct sockaddr_un, sun_path) && at.un.sun_path[0] != '\0')
@@ -183,7 +186,7 @@ open_one(struct launcher *l, const struct serve_listen *at, struct err *err)
 {
     struct listener *o = &l->listeners[l->n_listeners];
 
-    *o = (struct listener){ .fd = -1, .dir = -1, .at = *at };
+    *o = (struct listener){ .watch = { .fd = -1, .ready = on_door, .owner = l }, .dir = -1, .at = *at };
     l->n_listeners++;
     return at->tcp ? open_tcp(o, err) : open_unix(o, err);
 }
@@ -203,7 +206,7 @@ doors_open(struct launcher *l, struct err *err)
         if (open_one(l, &l->plan->listen[i], err) < 0)
             return -1;
     for (size_t i = 0; i < l->n_listeners; i++)
-        if (launcher_watch(l, l->listeners[i].fd) < 0)
+        if (loop_watch(&l->loop, &l->listeners[i].watch, EPOLLIN) < 0)
             return err_sys(err, errno, "serve.listen", "epoll");
     l->open = true;
     return 0;
@@ -216,25 +219,10 @@ doors_close(struct launcher *l)
         struct listener *o = &l->listeners[i];
         if (o->dir >= 0)
             (void)unlinkat(o->dir, strrchr(o->at.path, '/') + 1, 0);
-        close_fd(&o->fd);
+        loop_drop(&l->loop, &o->watch);
         close_fd(&o->dir);
     }
     l->n_listeners = 0;
-}
-
-static struct listener *
-listener_of(const struct launcher *l, int fd)
-{
-    for (size_t i = 0; i < l->n_listeners; i++)
-        if (l->listeners[i].fd == fd)
-            return (struct listener *)(uintptr_t)&l->listeners[i];
-    return NULL;
-}
-
-bool
-door_is(const struct launcher *l, int fd)
-{
-    return listener_of(l, fd) != NULL;
 }
 
 static void
@@ -250,20 +238,20 @@ turn_away(int fd)
     (void)shutdown(fd, SHUT_WR);
 }
 
-/* All that lead to one front rest together: it is the front that has no room. */
+/* All that lead to one front rest together, until @until_ms at least: it is the front that has no room. */
 static void
-rest(struct launcher *l, enum which_front which)
+rest(struct launcher *l, enum which_front which, uint64_t until_ms)
 {
-    l->fronts[which].resting = true;
+    l->fronts[which].rest_ms = until_ms;
     for (size_t i = 0; i < l->n_listeners; i++)
         if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS))
-            (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->listeners[i].fd, NULL);
+            (void)loop_watch(&l->loop, &l->listeners[i].watch, 0);
 }
 
 bool
 doors_rest(const struct launcher *l)
 {
-    return l->fronts[FRONT_OWNER].resting || l->fronts[FRONT_STRANGERS].resting;
+    return l->fronts[FRONT_OWNER].rest_ms > 0 || l->fronts[FRONT_STRANGERS].rest_ms > 0;
 }
 
 void
@@ -271,13 +259,14 @@ doors_wake(struct launcher *l)
 {
     for (enum which_front which = 0; which < FRONTS; which++) {
         struct front_end *front = &l->fronts[which];
-        if (!front->resting || packet_queue_waits(&front->out))
+        uint64_t rested_ms = front->rest_ms;
+        if (rested_ms == 0 || l->loop.now_ms < rested_ms || packet_queue_waits(&front->out))
             continue;
-        front->resting = false;
+        front->rest_ms = 0;
         for (size_t i = 0; i < l->n_listeners; i++)
-            if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS) && launcher_watch(l, l->listeners[i].fd) < 0 &&
-                errno != EEXIST)
-                front->resting = true;
+            if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS) &&
+                loop_watch(&l->loop, &l->listeners[i].watch, EPOLLIN) < 0)
+                front->rest_ms = rested_ms;
     }
 }
 
@@ -293,31 +282,34 @@ hand_on(struct front_end *front, int fd, const union door_address *from)
     (void)sockaddr_ip(&from->any, sizeof(*from), &ip, NULL);
     buf_put_u8(&frame, ip.family);
     buf_append(&frame, ip.b, sizeof(ip.b));
-    if (front->door >= 0 && frame_end(&frame, at) == 0)
-        (void)packet_queue_send(&front->out, front->door, &frame, fd);
+    if (front->door.fd >= 0 && frame_end(&frame, at) == 0)
+        (void)packet_queue_send(&front->out, front->door.fd, &frame, fd);
     else
         close(fd);
 }
 
-void
-door_accept(struct launcher *l, int listening)
+static void
+on_door(struct watch *w, uint32_t events)
 {
-    const struct listener *o = listener_of(l, listening);
-    enum which_front which = o != NULL && o->at.tcp ? FRONT_STRANGERS : FRONT_OWNER;
+    struct launcher *l = w->owner;
+    const struct listener *o = (struct listener *)w;        /* it is the first of it */
+    enum which_front which = o->at.tcp ? FRONT_STRANGERS : FRONT_OWNER;
     struct front_end *front = &l->fronts[which];
 
-    for (int i = 0; o != NULL && i < AT_ONCE; i++) {
+    (void)events;
+    for (int i = 0; i < AT_ONCE; i++) {
         union door_address from = { .any = { .sa_family = AF_UNSPEC } };
         socklen_t n = sizeof(from);
         cleanup_close int fd = -1;
         uid_t uid;
         /* each connection that waits for the front is a descriptor of ours */
         if (packet_queue_waits(&front->out))
-            return rest(l, which);
-        fd = accept4(listening, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+            return rest(l, which, l->loop.now_ms);
+        fd = accept4(w->fd, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
+            /* the listener stays readable: without this we would turn for nothing */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                rest(l, which);     /* the listener stays readable: without this we would turn for nothing */
+                rest(l, which, l->loop.now_ms + REST_MS);
             return;
         }
         if (!o->at.tcp && !peer_may_ask(fd, &uid)) {

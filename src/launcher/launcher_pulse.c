@@ -73,12 +73,13 @@ pulse_time(struct launcher *l)
     l->beat_ms = now + BEAT_MS;
     if (l->watchdog)
         launcher_notify(l, "WATCHDOG=1");
-    if (l->warden >= 0)
-        beat(&l->pulse, l->warden_pid, "cloche-warden", l->ready ? BEATS_KILL : BEATS_START, &l->to_warden, l->warden);
+    if (l->warden.fd >= 0)
+        beat(&l->pulse, l->warden_pid, "cloche-warden", l->ready ? BEATS_KILL : BEATS_START, &l->to_warden,
+             l->warden.fd);
     for (enum which_front which = 0; which < FRONTS; which++) {
         struct front_end *front = &l->fronts[which];
-        if (front->door >= 0)
-            beat(&front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->out, front->door);
+        if (front->door.fd >= 0)
+            beat(&front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->out, front->door.fd);
     }
     if (l->ending && l->pulse.beats >= BEATS_END)
         l->quiet = true;

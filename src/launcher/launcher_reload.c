@@ -93,7 +93,7 @@ settings_say(struct launcher *l, enum which_front which)
     size_t begin = frame_begin(&frame, EDGE_SETTINGS, 0, 0), flags = frame.n;
     cleanup_close int pem = tls ? sealed(plan) : -1;
 
-    if (front->door < 0 || (tls && pem < 0))
+    if (front->door.fd < 0 || (tls && pem < 0))
         return -1;
     buf_put_u8(&frame, 0);
     buf_put_be32(&frame, (uint32_t)plan->rate);
@@ -109,7 +109,7 @@ settings_say(struct launcher *l, enum which_front which)
         return -1;
     frame.p[flags] = any;
     front->said.waits++;
-    return packet_queue_send(&front->out, front->door, &frame, take_fd(&pem));
+    return packet_queue_send(&front->out, front->door.fd, &frame, take_fd(&pem));
 }
 
 static int
@@ -126,7 +126,7 @@ say_limits(struct launcher *l)
     buf_put_be32(&frame, (uint32_t)l->plan->recover_s);
     buf_put_be32(&frame, (uint32_t)l->plan->recover_tries);
     buf_put_be32(&frame, (uint32_t)l->plan->recover_window_s);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&l->to_warden, l->warden, &frame, -1) < 0)
+    if (frame_end(&frame, at) < 0 || packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1) < 0)
         return -1;
     l->limits.waits++;
     return 0;
@@ -136,11 +136,11 @@ static void
 say_all(struct launcher *l)
 {
     /* one that cannot be told ends, and the next one is told; the limits last, for their answer is that to both */
-    if (l->warden >= 0 && (say_rules(l) < 0 || say_limits(l) < 0))
-        (void)shutdown(l->warden, SHUT_RDWR);
+    if (l->warden.fd >= 0 && (say_rules(l) < 0 || say_limits(l) < 0))
+        (void)shutdown(l->warden.fd, SHUT_RDWR);
     for (enum which_front which = 0; which < FRONTS; which++)
-        if (l->fronts[which].door >= 0 && settings_say(l, which) < 0)
-            (void)shutdown(l->fronts[which].door, SHUT_RDWR);
+        if (l->fronts[which].door.fd >= 0 && settings_say(l, which) < 0)
+            (void)shutdown(l->fronts[which].door.fd, SHUT_RDWR);
 }
 
 /* --- what is heard ------------------------------------------------------------------------------------------------ */
@@ -207,8 +207,8 @@ static void
 refused(struct launcher *l, const struct err *why)
 {
     if (l->former == NULL) {
-        *l->refused = *why;
-        l->was_refused = true;
+        *l->err = *why;
+        l->failed = true;
         return;
     }
     (void)cli_fail(why, false);

@@ -115,7 +115,7 @@ launcher_warden_lives(const struct launcher *l, int status)
 
     for (int ms = 0;; ms += 2) {
         info.si_pid = 0;
-        if (l->warden < 0 || l->warden_pid <= 0 ||
+        if (l->warden.fd < 0 || l->warden_pid <= 0 ||
             waitid(P_PID, (id_t)l->warden_pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0)
             return false;
         if (!saw_its_end || ms >= WARDEN_END_MS)

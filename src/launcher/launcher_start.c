@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,14 +27,6 @@ edge(int pair[2], struct err *err)
 }
 
 int
-launcher_watch(struct launcher *l, int fd)
-{
-    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
-}
-
-int
 launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
 {
     uint8_t room[128];
@@ -44,8 +35,8 @@ launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
 
     if (id != NULL)
         wire_put_cstr(&frame, id, EDGE_ID);
-    if (frame_end(&frame, at) == 0 && l->warden >= 0)
-        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
+        return packet_queue_send(&l->to_warden, l->warden.fd, &frame, fd);
     close_fd(&fd);
     return -1;
 }
@@ -174,7 +165,8 @@ say_rules(struct launcher *l)
     wire_put_cstr(&frame, l->plan->gate, EDGE_PATH_MAX);
     packet_put_bytes(&frame, l->plan->rules.p, l->plan->rules.n);
     buf_append(&frame, l->plan->defaults, sizeof(l->plan->defaults));
-    return frame_end(&frame, at) < 0 || l->warden < 0 ? -1 : packet_queue_send(&l->to_warden, l->warden, &frame, -1);
+    return frame_end(&frame, at) < 0 || l->warden.fd < 0
+               ? -1 : packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
 }
 
 int
@@ -204,13 +196,13 @@ start_warden(struct launcher *l, struct err *err)
         close(pair[0]);
         return -1;
     }
-    l->warden = pair[0];
+    l->warden.fd = pair[0];
     l->ready = false;
     pulse_heard(&l->pulse);
     l->limits = (struct settings_said){ .waits = 0 };   /* it has them as its arguments */
     l->gate.state = 1;
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
-    if (io_set_nonblock(l->warden, true) < 0 || launcher_watch(l, l->warden) < 0)
+    if (io_set_nonblock(l->warden.fd, true) < 0 || loop_watch(&l->loop, &l->warden, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "watch the warden");
     if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0)
         return -1;
@@ -235,8 +227,8 @@ say_front(struct launcher *l, uint8_t flags, int fd)
     size_t at = frame_begin(&frame, EDGE_FRONT, 0, 0);
 
     buf_put_u8(&frame, flags);
-    if (frame_end(&frame, at) == 0 && l->warden >= 0)
-        return packet_queue_send(&l->to_warden, l->warden, &frame, fd);
+    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
+        return packet_queue_send(&l->to_warden, l->warden.fd, &frame, fd);
     close_fd(&fd);
     return -1;
 }
@@ -272,9 +264,9 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
         close(door[0]);
         return -1;
     }
-    front->door = door[0];
+    front->door.fd = door[0];
     pulse_heard(&front->pulse);
-    if (io_set_nonblock(front->door, true) < 0 || launcher_watch(l, front->door) < 0)
+    if (io_set_nonblock(front->door.fd, true) < 0 || loop_watch(&l->loop, &front->door, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "watch the front");
     (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */
     return 0;
