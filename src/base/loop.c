@@ -105,7 +105,7 @@ loop_round(struct loop *l, int ms, struct err *err)
     for (l->at = 0; l->at < l->n;) {
         const struct epoll_event *e = &l->came[l->at++];
         struct watch *w = e->data.ptr;
-        if (w != NULL)
+        if (w != NULL && w->ready != NULL)
             w->ready(w, e->events);
     }
     return n;

@@ -15,7 +15,7 @@ typedef void watch_fn(struct watch *w, uint32_t events);    /* EPOLLIN ... */
 struct watch {
     int fd;             /* -1: none */
     uint32_t events;    /* what epoll was told; 0: not watched now */
-    watch_fn *ready;
+    watch_fn *ready;    /* NULL: that something came only ends the round's wait */
     void *owner;
 };
 

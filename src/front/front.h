@@ -233,7 +233,7 @@ struct front {
     struct MHD_Daemon *http;
     struct request *requests;
     struct loop loop;
-    struct watch warden, door, run;     /* run: libmicrohttpd's own */
+    struct watch warden, door, run;     /* run: libmicrohttpd's own, which is run every round */
     struct packet_queue to_warden;
     uint32_t tickets;
     uint64_t numbers;

@@ -69,14 +69,6 @@ on_warden(struct watch *w, uint32_t events)
         f->ended = true;
 }
 
-/* libmicrohttpd is run every round anyway. */
-static void
-on_run(struct watch *w, uint32_t events)
-{
-    (void)w;
-    (void)events;
-}
-
 /* Of two times to wake up; -1 is none. */
 static int
 earlier(int a, int b)
@@ -121,7 +113,7 @@ main(int argc, char **argv)
 {
     static struct front f = { .warden = { .fd = FD_WARDEN, .ready = on_warden, .owner = &f },
                               .door = { .fd = FD_DOOR, .ready = on_door, .owner = &f },
-                              .run = { .fd = -1, .ready = on_run }, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                              .run = WATCH_INIT, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                               .bodies = { .max = FRONT_BODIES_MAX }, .waits = { .max = FRONT_WAITS_MAX } };
     const struct rlimit memory = { MEMORY, MEMORY };
     struct err err = ERR_INIT;

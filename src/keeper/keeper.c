@@ -1,9 +1,8 @@
-/* keeper/keeper.c: the keeper's loop, and what the warden tells it (see keeper.h) */
+/* keeper/keeper.c: what the warden, the launcher and the guest tell a keeper (see keeper.h) */
 #include "keeper/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +16,16 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "launcher/serve.h"
 #include "program/say.h"
 
-#define FD_WARDEN    3
-#define FD_CONTROL   4
-#define FD_SETTINGS  5
-#define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
-#define GUEST_US     10000000   /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
 
 void
 keeper_say(struct keeper_live *k, struct buf *frame, size_t at)
 {
-    if (frame_end(frame, at) == 0 && k->warden >= 0)
-        (void)packet_queue_send(&k->to_warden, k->warden, frame, -1);
+    if (frame_end(frame, at) == 0 && k->warden.fd >= 0)
+        (void)packet_queue_send(&k->to_warden, k->warden.fd, frame, -1);
 }
 
 void
@@ -56,8 +49,8 @@ say_u8(struct keeper_live *k, uint8_t type, uint8_t v)
 }
 
 /* One answer to each question: the warden counts. */
-static void
-say_health(struct keeper_live *k, bool healthy)
+void
+keeper_say_health(struct keeper_live *k, bool healthy)
 {
     for (; k->checks > 0; k->checks--)
         say_u8(k, EDGE_HEALTHY, healthy);
@@ -81,6 +74,7 @@ say_gone(struct keeper_live *k, bool died, const char *why)
     char text[EDGE_DETAIL_MAX];
 
     k->ending = true;
+    loop_break(&k->loop);
     if (k->told_gone)
         return;
     k->told_gone = true;
@@ -97,8 +91,8 @@ keeper_gone(struct keeper_live *k, const char *why)
 }
 
 /* The same where nobody wanted it, and no limit did it: such a one may be made anew. */
-static void
-died(struct keeper_live *k, const char *why)
+void
+keeper_died(struct keeper_live *k, const char *why)
 {
     say_gone(k, true, why);
 }
@@ -246,7 +240,7 @@ set_paused(struct keeper_live *k, bool paused)
         for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
             if (k->ops[i] != NULL)
                 op_shift(k->ops[i], clock_since(now, k->paused_us));
-    say_health(k, clock_since(now, k->check_us) < GUEST_US);
+    keeper_say_health(k, clock_since(now, k->check_us) < KEEPER_GUEST_US);
     k->paused = paused;
     k->paused_us = now;
     k->check_us = 0;
@@ -279,15 +273,15 @@ on_check(void *ctx, const struct frame *f)
     (void)f;
     k->checks++;
     if (k->paused) {
-        say_health(k, true);
+        keeper_say_health(k, true);
     } else if (k->check_us == 0) {
         k->check_us = clock_us();
         if (guest_client_file(k->l.client, MSG_FILE_STAT, &m, &k->check_request, &err) < 0) {
             k->check_us = 0;
-            say_health(k, err.kind == ERR_LIMIT);       /* busy, not ill */
+            keeper_say_health(k, err.kind == ERR_LIMIT);       /* busy, not ill */
         }
-    } else if (clock_since(clock_us(), k->check_us) >= GUEST_US) {
-        say_health(k, false);
+    } else if (clock_since(clock_us(), k->check_us) >= KEEPER_GUEST_US) {
+        keeper_say_health(k, false);
     }
     return 0;
 }
@@ -342,7 +336,7 @@ on_stop(void *ctx, const struct frame *f)
     return 0;
 }
 
-static const struct msg_rule warden_rules[] = {
+const struct msg_rule keeper_warden_rules[] = {
     /* type        once   flags states              min  max length                        handler */
     { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
     { EDGE_MAKE,   false, 0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
@@ -360,13 +354,14 @@ static const struct msg_rule warden_rules[] = {
     { EDGE_PORT_CLOSED, false, 0, ST_MADE,         37,  37,                               on_port_closed },
     { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE | ST_ASKING, 0, 0,                      on_stop },
 };
+const size_t keeper_n_warden_rules = ARRAY_LEN(keeper_warden_rules);
 
 static void
 hear_warden(struct keeper_live *k)
 {
     for (int i = 0; i < 16 && !k->ending; i++) {
         struct frame f;
-        int r = packet_receive(k->warden, k->in, sizeof(k->in), &f, &k->passed, MSG_DONTWAIT);
+        int r = packet_receive(k->warden.fd, k->in, sizeof(k->in), &f, &k->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
         if (r > 0 && msg_dispatch(&k->gate, &f, k) == MSG_OK) {
@@ -375,36 +370,49 @@ hear_warden(struct keeper_live *k)
         }
         close_fd(&k->passed);
         if (r != 0)
-            return died(k, "its warden said what it must not");
+            return keeper_died(k, "its warden said what it must not");
         /* its end: the launcher sends another one */
-        close_fd(&k->warden);
+        loop_drop(&k->loop, &k->warden);
         packet_queue_clear(&k->to_warden);
         k->alone_us = clock_us();
         return;
     }
 }
 
-/* The launcher brings an edge to a new warden; its end is ours. */
-static void
-hear_launcher(struct keeper_live *k)
+void
+keeper_on_warden(struct watch *w, uint32_t events)
 {
+    struct keeper_live *k = w->owner;
+
+    if ((events & EPOLLOUT) != 0)
+        (void)packet_queue_flush(&k->to_warden, w->fd);
+    if ((events & ~(uint32_t)EPOLLOUT) != 0)
+        hear_warden(k);
+}
+
+/* The launcher brings an edge to a new warden; its end is ours. */
+void
+keeper_on_launcher(struct watch *w, uint32_t events)
+{
+    struct keeper_live *k = w->owner;
     cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
     cleanup_close int fd = -1;
     uint8_t room[FRAME_HEADER + 1];
     struct frame f;
     size_t at;
-    int r = packet_receive(k->control, room, sizeof(room), &f, &fd, MSG_DONTWAIT);
+    int r = packet_receive(w->fd, room, sizeof(room), &f, &fd, MSG_DONTWAIT);
 
+    (void)events;
     if (r < 0 && errno == EAGAIN)
         return;
     if (r <= 0 || f.type != EDGE_ADOPT || f.length != 0 || fd < 0 || io_set_nonblock(fd, true) < 0) {
         keeper_gone(k, EDGE_WHY_KILLED);
         return;
     }
-    close_fd(&k->warden);
+    loop_drop(&k->loop, &k->warden);
     packet_queue_clear(&k->to_warden);
     keeper_hosts_drop(k);       /* what the former one wanted; the next one says it again */
-    k->warden = take_fd(&fd);
+    k->warden.fd = take_fd(&fd);
     k->checks = k->next_number = 0;     /* the former one's questions */
     if (k->made)
         keeper_say_masks(k);
@@ -434,166 +442,37 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
         if (k->l.memory)
             keeper_gone(k, "its memory limit was reached");
         else
-            died(k, err.msg);
+            keeper_died(k, err.msg);
     } else if (ev->type == GUEST_NOTICE) {
         if (ev->notice.kind == NOTICE_MEMORY)
             k->oom_us = clock_us();     /* the guest has ended what ran; it goes on, and so does the sandbox */
         else if (ev->notice.kind == NOTICE_PIDS)
             keeper_gone(k, "its limit of processes was reached");
         else
-            died(k, ev->notice.kind == NOTICE_BLIND ? "the memory limit could not be watched"
+            keeper_died(k, ev->notice.kind == NOTICE_BLIND ? "the memory limit could not be watched"
                                                     : "the name guard failed");
     } else if (ev->type == GUEST_DENIED) {
         session_note_denied(&k->r, &ev->denied);
     } else if ((ev->type == GUEST_FILE_INFO || ev->type == GUEST_FILE_FAILED) && k->check_us > 0 &&
                ev->channel == k->check_request) {
         k->check_us = 0;
-        say_health(k, true);
+        keeper_say_health(k, true);
     } else {
         (void)op_event(k, ev);
     }
 }
 
-static void
-hear_guest(struct keeper_live *k)
+void
+keeper_on_guest(struct watch *w, uint32_t events)
 {
+    struct keeper_live *k = w->owner;
     struct guest_event ev;
     struct err err = ERR_INIT;
     int got = guest_client_pump(k->l.client, &err);
 
+    (void)events;
     while (got >= 0 && !k->ending && (got = guest_client_next(k->l.client, &ev, &err)) == 1)
         on_event(k, &ev);
     if (got < 0)
-        died(k, err.msg);       /* it broke the protocol */
-}
-
-static void
-time_passes(struct keeper_live *k)
-{
-    uint64_t now = clock_us();
-
-    if (k->warden < 0 && clock_since(now, k->alone_us) >= ALONE_US)
-        keeper_gone(k, "its warden is gone, and no other one came");
-    if (k->made && !k->ending)
-        watch_time(k, now);
-    if (!k->made || k->ending || k->paused)
-        return;
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
-        if (k->ops[i] != NULL && op_overdue(k->ops[i], now))
-            return died(k, "its guest did not end what it was told to end");
-        if (k->ops[i] != NULL)
-            op_time(k->ops[i], now);
-    }
-    asker_time(k, now);
-    sandbox_tend(k->l.sb);
-    if (k->check_us > 0 && clock_since(now, k->check_us) >= GUEST_US)
-        say_health(k, false);
-    keeper_volume_look(k, now);
-    keeper_look_at_memory(k, now);
-}
-
-static int
-wait_ms(const struct keeper_live *k)
-{
-    return k->hosts.asker.pid > 0 ? 1000 : !k->made && k->warden >= 0 ? -1 : !k->made || k->paused ? 1000
-           : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
-}
-
-enum { OPS = 6, ALL_FDS = OPS + KEEPER_OPS_MAX + RUN_ASKERS_MAX };
-
-static void
-step(struct keeper_live *k)
-{
-    size_t n = OPS, askers, place[ALL_FDS];
-    struct pollfd fds[ALL_FDS] = {
-        { .fd = k->control, .events = POLLIN },
-        { .fd = k->warden, .events = packet_queue_waits(&k->to_warden) ? POLLIN | POLLOUT : POLLIN },
-        { .fd = k->made ? k->l.transport : -1, .events = k->made ? guest_client_poll_events(k->l.client) : 0 },
-        { .fd = net_fd(k->l.net), .events = POLLIN },
-        { .fd = k->made ? vault_fd(&k->l) : -1, .events = POLLIN },
-        { .fd = k->hosts.asker.fd, .events = POLLIN },
-    };
-
-    /* those that there are: poll(2) takes no more of them than RLIMIT_NOFILE, whether they are open or not */
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
-        if (k->ops[i] == NULL)
-            continue;
-        place[n] = i;
-        fds[n++] = (struct pollfd){ .fd = k->ops[i]->fd, .events = op_poll_events(k->ops[i]) };
-    }
-    askers = n;
-    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
-        if (k->askers[i] == NULL)
-            continue;
-        place[n] = i;
-        fds[n++] = (struct pollfd){ .fd = k->askers[i]->fd, .events = asker_poll_events(k->askers[i]) };
-    }
-    if (poll(fds, n, wait_ms(k)) < 0 && errno != EINTR)
-        return died(k, "poll failed");
-    if (fds[0].revents != 0)
-        hear_launcher(k);
-    if ((fds[1].revents & POLLOUT) != 0 && k->warden >= 0)
-        (void)packet_queue_flush(&k->to_warden, k->warden);
-    if ((fds[1].revents & ~POLLOUT) != 0 && fds[1].fd == k->warden)
-        hear_warden(k);
-    if (fds[2].revents != 0 && !k->ending)
-        hear_guest(k);
-    if (fds[3].revents != 0 && k->l.net != NULL)
-        net_turn(k->l.net);
-    if (fds[4].revents != 0)
-        vault_look(&k->l);
-    if (!k->ending)
-        keeper_hosts_turn(k);
-    for (size_t i = OPS; i < askers && !k->ending; i++) {
-        struct op *o = k->ops[place[i]];
-        if (fds[i].revents != 0 && o != NULL && o->fd == fds[i].fd)
-            op_turn(o, fds[i].revents);
-    }
-    for (size_t i = askers; i < n && !k->ending; i++) {
-        struct run_asker *a = k->askers[place[i]];
-        if (fds[i].revents != 0 && a != NULL && a->fd == fds[i].fd)
-            asker_turn(a, fds[i].revents);
-    }
-    time_passes(k);
-}
-
-/* What the launcher put into a file for us, which is closed. 0 or -1. */
-static int
-read_settings(struct keeper_live *k)
-{
-    static struct buf text = BUF_INIT(KEEPER_SETTINGS_MAX);     /* borrowed of until the end */
-    cleanup_close int fd = FD_SETTINGS;
-    struct wire_in in;
-
-    if (io_read_all(fd, &text) < 0)
-        return -1;
-    in = wire_in_of(text.p, text.n);
-    return keeper_settings_get(&in, &k->daemon) ? 0 : -1;
-}
-
-int
-keeper_main(int argc, char **argv)
-{
-    static struct keeper_live k = {
-        .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
-        .warden = FD_WARDEN, .control = FD_CONTROL, .passed = -1, .volume_fd = -1, .hosts = { .asker = ASKER_INIT },
-        .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
-        .gate = { .rules = warden_rules, .n_rules = ARRAY_LEN(warden_rules),
-                  .state = ST_FRESH } };
-
-    if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
-        io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0) {
-        fprintf(stderr, "cloche-keeper is started by cloche serve\n");
-        return EXIT_REFUSED;
-    }
-    prctl(PR_SET_NAME, "cloche-keeper");
-    log_open("cloche-keeper");
-    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    k.id = argv[1];
-    k.transcript.fd = -1;
-    k.r.exit_code = -1;
-    while (!k.ending)
-        step(&k);
-    keeper_unmake(&k);
-    return 0;
+        keeper_died(k, err.msg);       /* it broke the protocol */
 }

@@ -7,6 +7,7 @@
 #ifndef CLOCHE_KEEPER_KEEPER_H
 #define CLOCHE_KEEPER_KEEPER_H
 
+#include "base/loop.h"
 #include "base/sha256.h"
 #include "hosts/asker.h"
 #include "keeper/keeper_transcript.h"
@@ -41,7 +42,7 @@ struct op {
     char caller[EDGE_ID + 1];   /* whose (EDGE_OP) */
     struct op_result result;
     struct op_trace *trace;     /* keeper_transcript.c's; NULL: it is in no transcript */
-    int fd;                     /* to the front; -1 when that is gone, or has all it gets */
+    struct watch edge;          /* to the front; none when that is gone, or has all it gets */
     uint16_t channel;           /* the guest's: of a command or of a file request */
     struct packet_queue out;
     uint64_t begin_us, deadline_us, kill_us;
@@ -84,7 +85,7 @@ struct run_asker {
     enum run_ask what;
     char caller[EDGE_ID + 1];   /* whose (EDGE_RUN_ASK) */
     struct run *run;            /* NULL: of none, or it is no more */
-    int fd;
+    struct watch edge;
     struct packet_queue out;
     bool over;                  /* its last word is said */
     struct run_reader reader;   /* FOLLOW */
@@ -101,12 +102,15 @@ enum keeper_whose { KEEPER_ASKED, KEEPER_CEILING, KEEPER_WHOSE };
 /* keeper_hosts.c's. */
 struct keeper_hosts {
     struct asker asker;
+    struct watch heard;                 /* its socket */
     enum keeper_whose whose;            /* it is asked for */
     json_t *answers[KEEPER_WHOSE];      /* hosts/registry.h */
     struct err why_not[KEEPER_WHOSE];
     struct frame aside;                 /* the message that waits for it */
     uint8_t *room;                      /* its payload; NULL: there is none */
 };
+
+#define KEEPER_GUEST_US 10000000    /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* What the warden may say. */
 enum keeper_state {
@@ -138,7 +142,9 @@ struct keeper_live {
     int volume_pid;             /* who adds up what is in it; 0 nobody */
     uint64_t volume_us, volume_began_us;    /* when that is to be done again, and was begun last */
     char print[EDGE_PRINT_MAX]; /* what was said that it would be; "" nothing was */
-    int warden, control;        /* descriptors; warden -1: it has died, another one will come */
+    struct loop loop;
+    struct watch control, warden;       /* without a descriptor the warden has died, another one will come */
+    struct watch guest, net, vault;     /* borrowed of @l */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
     struct msg_gate gate;
@@ -167,6 +173,13 @@ bool keeper_short_of_memory(struct keeper_live *k);
 void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
 void keeper_say_short(struct keeper_live *k, uint8_t type);
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
+void keeper_died(struct keeper_live *k, const char *why);       /* and nobody wanted that: it may be made anew */
+void keeper_say_health(struct keeper_live *k, bool healthy);
+/* keeper_loop.c: what a front's @edge is heard for, its end in any case: before each round. */
+void keeper_watch_edge(struct keeper_live *k, struct watch *edge, bool full, const struct packet_queue *out);
+watch_fn keeper_on_warden, keeper_on_launcher, keeper_on_guest;
+extern const struct msg_rule keeper_warden_rules[];
+extern const size_t keeper_n_warden_rules;
 int keeper_again(struct keeper_live *k, const struct frame *f); /* handle what was put aside; -1: it cannot be read */
 
 /* keeper_op.c: operations. */
@@ -179,9 +192,7 @@ struct op_by {
 void op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
-/* Its socket, for poll: what is waited for there. */
-short op_poll_events(const struct op *o);
-void op_turn(struct op *o, short events);
+void op_watch(struct op *o);            /* hear it, as far as it has room; before each round */
 void op_time(struct op *o, uint64_t now_us);
 void op_shift(struct op *o, uint64_t us);       /* it was paused for so long */
 /* Whether the guest was told to end it, and did not for so long that it never will: what it says does not count. */
@@ -249,10 +260,9 @@ struct run *run_find(const struct keeper_live *k, uint64_t number);
 void run_put(const struct run *run, struct buf *frame);
 void run_free(struct keeper_live *k, struct run *run);
 
-/* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; what poll is to wait for, and what came of it */
+/* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; watch: as op_watch() */
 int asker_on_ask(void *ctx, const struct frame *f);
-short asker_poll_events(const struct run_asker *a);
-void asker_turn(struct run_asker *a, short events);
+void asker_watch(struct run_asker *a);
 void asker_time(struct keeper_live *k, uint64_t now_us);
 void asker_free_all(struct keeper_live *k);
 void asker_caller_ended(struct keeper_live *k, const char *caller, const struct err *why);

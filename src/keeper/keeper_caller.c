@@ -8,7 +8,7 @@ end_of(struct keeper_live *k, const char *caller, const struct err *why)
 {
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++) {
         struct op *o = k->ops[i];
-        if (o == NULL || o->fd < 0 || strcmp(o->caller, caller) != 0)
+        if (o == NULL || o->edge.fd < 0 || strcmp(o->caller, caller) != 0)
             continue;
         packet_queue_clear(&o->out);    /* what was not told yet is not any more */
         op_say_failed(o, why);

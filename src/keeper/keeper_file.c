@@ -93,7 +93,7 @@ piece_done(struct op *o, uint64_t bytes)
     o->count += bytes;
     if (!o->whole)
         o->left -= bytes < o->left ? bytes : o->left;
-    if (o->fd < 0 || bytes < OP_PIECE || (!o->whole && o->left == 0)) {
+    if (o->edge.fd < 0 || bytes < OP_PIECE || (!o->whole && o->left == 0)) {
         say_done(o, o->count);
         op_ended(o);
     } else if (!packet_queue_waits(&o->out) && file_ask_piece(o, &err) < 0) {

@@ -53,9 +53,13 @@ keeper_hosts_turn(struct keeper_live *k)
 {
     struct keeper_hosts *h = &k->hosts;
     struct err err = ERR_INIT;
-    int r = h->asker.pid > 0 ? asker_hear(&h->asker, h->answers[h->whose], &err) : 0;
     uint8_t *room = h->room;
+    int r;
 
+    if (h->asker.pid <= 0)
+        return;
+    (void)loop_forget(&k->loop, &h->heard);     /* it may be closed now */
+    r = asker_hear(&h->asker, h->answers[h->whose], &err);
     if (r == 0)
         return;
     if (r < 0)
@@ -74,6 +78,7 @@ keeper_hosts_drop(struct keeper_live *k)
 
     if (h->asker.pid > 0)
         k->gate.state = ST_FRESH;
+    (void)loop_forget(&k->loop, &h->heard);
     asker_stop(&h->asker);
     free(h->room);
     h->room = NULL;

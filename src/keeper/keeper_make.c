@@ -224,7 +224,7 @@ int
 keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
             struct err *err)
 {
-    struct pollfd launcher = { .fd = k->control };
+    struct pollfd launcher = { .fd = k->control.fd };
     int r;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)

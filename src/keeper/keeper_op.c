@@ -5,7 +5,6 @@
  * front has it, so that a slow client slows its own command and no other.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ op_free(struct op *o)
             k->ops[i] = NULL;
     run_failed(o);      /* unless it has ended, its record was of nothing */
     packet_queue_clear(&o->out);
-    close_fd(&o->fd);
+    loop_drop(&k->loop, &o->edge);
     free(o->path);
     free(o->name);
     free(o);
@@ -62,10 +61,10 @@ op_untold(const struct keeper_live *k)
 void
 op_say(struct op *o, struct buf *frame, size_t at)
 {
-    if (frame_end(frame, at) < 0 || o->fd < 0)
+    if (frame_end(frame, at) < 0 || o->edge.fd < 0)
         return;
-    if (packet_queue_send(&o->out, o->fd, frame, -1) < 0)
-        (void)shutdown(o->fd, SHUT_RDWR);       /* noticed where it is read */
+    if (packet_queue_send(&o->out, o->edge.fd, frame, -1) < 0)
+        (void)shutdown(o->edge.fd, SHUT_RDWR);       /* noticed where it is read */
 }
 
 void
@@ -152,12 +151,14 @@ op_free_all(struct keeper_live *k)
             op_say_failed(o, &err);
         if (o->channel != 0)
             op_say_result(o);
-        (void)packet_queue_flush(&o->out, o->fd);
+        (void)packet_queue_flush(&o->out, o->edge.fd);
         op_free(o);
     }
     asker_free_all(k);
     run_free_all(k);
 }
+
+static watch_fn on_front;
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
@@ -178,7 +179,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by
     o->live = (want->flags & OP_LIVE) != 0;
     o->pty = (want->flags & OP_PTY) != 0;
     o->behind = (want->flags & OP_BACKGROUND) != 0;
-    o->fd = fd;
+    o->edge = (struct watch){ .fd = fd, .ready = on_front, .owner = o };
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = clock_us();
     o->path = strdup(want->path);
@@ -186,7 +187,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by
     k->ops[i] = o;
     if (o->path != NULL && o->name != NULL)
         return o;
-    o->fd = -1;         /* still the caller's */
+    o->edge.fd = -1;         /* still the caller's */
     op_free(o);
     return NULL;
 }
@@ -284,7 +285,7 @@ op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
 {
     cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
 
-    for (size_t take; n > 0 && o->fd >= 0; p += take, n -= take) {
+    for (size_t take; n > 0 && o->edge.fd >= 0; p += take, n -= take) {
         size_t at;
         take = n < EDGE_CHUNK ? n : EDGE_CHUNK;
         buf_reset(&frame);
@@ -419,7 +420,7 @@ op_cancel_file(struct op *o)
 void
 op_cancel(struct op *o)
 {
-    close_fd(&o->fd);
+    loop_drop(&o->k->loop, &o->edge);
     packet_queue_clear(&o->out);
     o->in_n = o->in_at = 0;
     if (o->channel == 0) {
@@ -510,26 +511,27 @@ static const struct msg_rule front_rules[] = {
     { EDGE_SIGNAL,  false, 0,    ST_LIVE,            1,  1,           live_on_signal },
 };
 
-short
-op_poll_events(const struct op *o)
+void
+op_watch(struct op *o)
 {
     bool full = !o->live && o->in_at < o->in_n;     /* what is live is paced by TAKEN, so that signals pass */
 
-    return (short)((full ? 0 : POLLIN) | (packet_queue_waits(&o->out) ? POLLOUT : 0));
+    keeper_watch_edge(o->k, &o->edge, full, &o->out);
 }
 
-void
-op_turn(struct op *o, short events)
+static void
+on_front(struct watch *w, uint32_t events)
 {
+    struct op *o = w->owner;
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
     struct msg_gate gate = { .rules = front_rules, .state = o->live ? ST_LIVE : o->behind ? ST_BEHIND : ST_PLAIN,
                              .n_rules = ARRAY_LEN(front_rules) };
     struct err err = ERR_INIT;
     struct frame f;
 
-    if ((events & POLLOUT) != 0 && packet_queue_flush(&o->out, o->fd) < 0)
+    if ((events & EPOLLOUT) != 0 && packet_queue_flush(&o->out, o->edge.fd) < 0)
         return op_cancel(o);
-    if ((events & POLLOUT) != 0 && !packet_queue_waits(&o->out)) {
+    if ((events & EPOLLOUT) != 0 && !packet_queue_waits(&o->out)) {
         give_back(o);
         watch_give_back(o);
         if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
@@ -542,14 +544,14 @@ op_turn(struct op *o, short events)
             return op_free(o);
         }
     }
-    while ((events & ~POLLOUT) != 0 && (o->live || o->in_at == o->in_n)) {
-        int r = packet_receive(o->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+    while ((events & ~(uint32_t)EPOLLOUT) != 0 && (o->live || o->in_at == o->in_n)) {
+        int r = packet_receive(o->edge.fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
         if (r <= 0 || msg_dispatch(&gate, &f, o) != MSG_OK)
             return op_cancel(o);
     }
-    if ((events & POLLHUP) != 0)
+    if ((events & EPOLLHUP) != 0)
         op_cancel(o);
 }
 

@@ -118,10 +118,10 @@ run_started(struct op *o)
     if (o->run == NULL || o->run->told)
         return;
     o->run->told = true;
-    if (o->fd < 0)
+    if (o->edge.fd < 0)
         return;
     run_put(o->run, &frame);
-    if (!buf_ok(&frame) || packet_queue_send(&o->out, o->fd, &frame, -1) < 0)
+    if (!buf_ok(&frame) || packet_queue_send(&o->out, o->edge.fd, &frame, -1) < 0)
         return;
     buf_reset(&frame);
     at = frame_begin(&frame, EDGE_DONE, 0, 0);

@@ -5,7 +5,6 @@
  * command's log, from where it may be pushed out.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ asker_free(struct run_asker *a)
         if (k->askers[i] == a)
             k->askers[i] = NULL;
     packet_queue_clear(&a->out);
-    close_fd(&a->fd);
+    loop_drop(&k->loop, &a->edge);
     free(a);
     keeper_say_short(k, EDGE_OP_ENDED);
 }
@@ -51,7 +50,7 @@ asker_count(const struct keeper_live *k)
 static void
 say(struct run_asker *a, struct buf *frame)
 {
-    if (!buf_ok(frame) || packet_queue_send(&a->out, a->fd, frame, -1) < 0)
+    if (!buf_ok(frame) || packet_queue_send(&a->out, a->edge.fd, frame, -1) < 0)
         a->over = true;     /* it is gone, or without its rest of no use */
 }
 
@@ -242,6 +241,8 @@ asker_gone(struct keeper_live *k, struct run *run)
             k->askers[i]->run = NULL;
 }
 
+static watch_fn on_front;
+
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
 static void
@@ -341,7 +342,7 @@ begin(struct run_asker *a, const struct edge_run_ask *ask)
 static void
 turn_away(struct keeper_live *k, int fd)
 {
-    struct run_asker none = { .k = k, .fd = fd, .out = PACKET_QUEUE_INIT(8192) };
+    struct run_asker none = { .k = k, .edge = { .fd = fd }, .out = PACKET_QUEUE_INIT(8192) };
     struct err err = ERR_INIT;
 
     err_set(&err, ERR_LIMIT, "sandbox.busy", "%d requests about commands wait; that is the limit", RUN_ASKERS_MAX);
@@ -373,7 +374,7 @@ asker_on_ask(void *ctx, const struct frame *f)
     a->k = k;
     a->what = ask.what;
     memcpy(a->caller, caller, sizeof(a->caller));
-    a->fd = take_fd(&k->passed);
+    a->edge = (struct watch){ .fd = take_fd(&k->passed), .ready = on_front, .owner = a };
     a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     k->askers[i] = a;
     begin(a, &ask);
@@ -425,31 +426,32 @@ is_full(const struct run_asker *a)
     return a->in_at < a->in_n;
 }
 
-short
-asker_poll_events(const struct run_asker *a)
+void
+asker_watch(struct run_asker *a)
 {
-    return (short)((is_full(a) ? 0 : POLLIN) | (packet_queue_waits(&a->out) ? POLLOUT : 0));
+    keeper_watch_edge(a->k, &a->edge, is_full(a), &a->out);
 }
 
-void
-asker_turn(struct run_asker *a, short events)
+static void
+on_front(struct watch *w, uint32_t events)
 {
+    struct run_asker *a = w->owner;
     static uint8_t room[EDGE_CHUNK + FRAME_HEADER + 1];
     struct msg_gate gate = { .rules = front_rules, .state = a->what == RUN_INPUT ? ST_TAKES : ST_LISTENS,
                              .n_rules = ARRAY_LEN(front_rules) };
     struct frame f;
 
-    if ((events & POLLOUT) != 0 && packet_queue_flush(&a->out, a->fd) < 0)
+    if ((events & EPOLLOUT) != 0 && packet_queue_flush(&a->out, a->edge.fd) < 0)
         return asker_free(a);
     pump_follower(a);
-    while ((events & ~POLLOUT) != 0 && !is_full(a) && !a->over) {
-        int r = packet_receive(a->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
+    while ((events & ~(uint32_t)EPOLLOUT) != 0 && !is_full(a) && !a->over) {
+        int r = packet_receive(a->edge.fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             break;
         if (r <= 0 || msg_dispatch(&gate, &f, a) != MSG_OK)
             return asker_free(a);
     }
-    if ((events & (POLLHUP | POLLERR)) != 0 || (a->over && !packet_queue_waits(&a->out)))
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0 || (a->over && !packet_queue_waits(&a->out)))
         asker_free(a);
 }
 
@@ -479,7 +481,7 @@ asker_free_all(struct keeper_live *k)
             continue;
         if (!a->over)
             say_no(a, ERR_SYSTEM, "sandbox.gone", "the sandbox ended");
-        (void)packet_queue_flush(&a->out, a->fd);
+        (void)packet_queue_flush(&a->out, a->edge.fd);
         asker_free(a);
     }
 }

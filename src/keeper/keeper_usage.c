@@ -115,7 +115,8 @@ keeper_say_usage(struct keeper_live *k)
 void
 op_say_result(struct op *o)
 {
-    const struct edge_op_result r = { .kind = o->kind, .result = o->fd < 0 && !o->behind ? RESULT_CANCELED : o->how,
+    const struct edge_op_result r = { .kind = o->kind,
+                                      .result = o->edge.fd < 0 && !o->behind ? RESULT_CANCELED : o->how,
                                       .us = clock_us() - o->begin_us, .in = o->passed[0], .out = o->passed[1] };
     uint8_t room[64];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));

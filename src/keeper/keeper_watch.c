@@ -98,7 +98,7 @@ void
 watch_give_back(struct op *o)
 {
     /* not in crumbs: what is left is room enough */
-    if (o->kind != OP_WATCH || o->channel == 0 || o->fd < 0 || o->owed[0] < WATCH_WINDOW / 4 ||
+    if (o->kind != OP_WATCH || o->channel == 0 || o->edge.fd < 0 || o->owed[0] < WATCH_WINDOW / 4 ||
         packet_queue_waits(&o->out))
         return;
     if (guest_client_file_more(o->k->l.client, o->channel, o->owed[0], NULL) == 0)
