@@ -1,8 +1,9 @@
 /* run/session.c: see session.h
  *
- * One poll loop over four descriptors: the guest's transport, a pidfd of the guest, a signalfd and (when stdin is
- * relayed) stdin. The guest's word is shown, never trusted: time, output and memory limits are kept here, and the
- * end is process 1 killed and waited for by us, whatever it said before.
+ * One loop over the guest's transport, a signalfd, the command's streams where they are relayed, the network and the
+ * vault. It polls, since a stream may be a file, which epoll does not take. The guest's word is shown, never trusted:
+ * time, output and memory limits are kept here, and the end is process 1 killed and waited for by us, whatever it said
+ * before.
  */
 #include "run/session.h"
 
@@ -134,38 +135,43 @@ poll_timeout(const struct live *l)
 
 /* --- the loop ---------------------------------------------------------------------------------------------------- */
 
+/* What is polled; of two streams the first. */
+enum { AT_GUEST, AT_SIGNALS, AT_STDIN, AT_COPIES, AT_FEED = AT_COPIES + 2, AT_WAITING, AT_NET = AT_WAITING + 2,
+       AT_VAULT, AT_MAX };
+
 static int
 step(struct live *l, struct err *err)
 {
     /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
-    struct pollfd fds[10] = {
-        { .fd = session_output_waits(l) ? -1 : l->transport, .events = guest_client_poll_events(l->client) },
-        { .fd = l->signals, .events = POLLIN },
-        { .fd = -1, .events = POLLIN },
-        { .fd = l->copies[0].from, .events = POLLIN },
-        { .fd = l->copies[1].from, .events = POLLIN },
-        { .fd = l->feed, .events = POLLOUT },
-        { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
-        { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
-        { .fd = net_fd(l->net), .events = POLLIN },
-        { .fd = vault_fd(l), .events = POLLIN },
+    struct pollfd fds[AT_MAX] = {
+        [AT_GUEST] = { .fd = session_output_waits(l) ? -1 : l->transport,
+                       .events = guest_client_poll_events(l->client) },
+        [AT_SIGNALS] = { .fd = l->signals, .events = POLLIN },
+        [AT_STDIN] = { .fd = -1, .events = POLLIN },
+        [AT_COPIES] = { .fd = l->copies[0].from, .events = POLLIN },
+        [AT_COPIES + 1] = { .fd = l->copies[1].from, .events = POLLIN },
+        [AT_FEED] = { .fd = l->feed, .events = POLLOUT },
+        [AT_WAITING] = { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
+        [AT_WAITING + 1] = { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
+        [AT_NET] = { .fd = net_fd(l->net), .events = POLLIN },
+        [AT_VAULT] = { .fd = vault_fd(l), .events = POLLIN },
     };
 
     if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
-        fds[2].fd = STDIN_FILENO;
-    if (poll(fds, 10, poll_timeout(l)) < 0 && errno != EINTR)
+        fds[AT_STDIN].fd = STDIN_FILENO;
+    if (poll(fds, AT_MAX, poll_timeout(l)) < 0 && errno != EINTR)
         return err_sys(err, errno, "cli.poll", "poll");
-    if ((fds[1].revents & POLLIN) && on_signal(l, err) < 0)
+    if ((fds[AT_SIGNALS].revents & POLLIN) && on_signal(l, err) < 0)
         return -1;
-    if (fds[0].revents != 0 && guest_client_pump(l->client, err) < 0)
+    if (fds[AT_GUEST].revents != 0 && guest_client_pump(l->client, err) < 0)
         return -1;
     if (session_take_events(l, err) < 0)
         return -1;
-    if (fds[8].revents != 0)
+    if (fds[AT_NET].revents != 0)
         net_turn(l->net);
-    if (fds[9].revents != 0)
+    if (fds[AT_VAULT].revents != 0)
         vault_look(l);
-    if (fds[2].revents != 0) {
+    if (fds[AT_STDIN].revents != 0) {
         ssize_t n;
         if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
             return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -180,12 +186,12 @@ step(struct live *l, struct err *err)
     if (l->relay && session_feed_stdin(l, err) < 0)
         return -1;
     for (size_t i = 0; i < 2; i++)
-        if (fds[3 + i].revents != 0 && pass_copy(&l->copies[i], err) < 0)
+        if (fds[AT_COPIES + i].revents != 0 && pass_copy(&l->copies[i], err) < 0)
             return -1;
-    if (fds[5].revents != 0 && pass_feed(l) < 0)
+    if (fds[AT_FEED].revents != 0 && pass_feed(l) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     for (size_t i = 0; i < 2; i++)
-        if (fds[6 + i].revents != 0 && session_flush(l, i, err) < 0)
+        if (fds[AT_WAITING + i].revents != 0 && session_flush(l, i, err) < 0)
             return -1;
     return on_time(l, err);
 }
