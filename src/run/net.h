@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "policy/policy.h"
 #include "run/net_door.h"
 #include "run/net_log.h"
@@ -56,7 +57,7 @@ struct net {
     void (*ask_over)(void *keeper, const struct net_question *q);
     bool told;                          /* that there are questions */
     bool warned;                        /* that a secret was on its way to a wrong place */
-    int control_in;                     /* SRT's control descriptor; -1 */
+    struct watch control_in;            /* SRT's control descriptor; borrowed; there may be none */
     struct buf control_text;
     bool control_skip;                  /* the rest of a line that is too long */
     struct session_result *r;
@@ -65,10 +66,10 @@ struct net {
     struct net_door *door;
     const struct cgroup *cgroup;        /* borrowed: where cloche-egress is counted; may be of kind NONE */
     int *listeners;             /* borrowed: CAPTURE_LISTENERS of them; closed (-1) when the network stays closed */
-    int epoll;                  /* readable when net_turn has something to do */
-    int timer;
+    struct loop loop;           /* its descriptor is readable when net_turn has something to do */
+    struct watch timer;
     int names;                  /* memfd: names keep their addresses over a restart (egress/fake.h) */
-    int control;                /* to cloche-egress; -1: none lives */
+    struct watch control;       /* to cloche-egress; there is none where none lives */
     struct starter starter;     /* who starts it anew where we cannot */
     pid_t pid;
     bool up;                    /* it has started: from then on it reads what the sandbox sends */

@@ -231,7 +231,7 @@ pass_answer(struct net *n, json_int_t number, enum net_says says, const char *by
     char message[64];
     int size = snprintf(message, sizeof(message), "%c%lld%c%s", (int)says, (long long)number, '\0', by);
 
-    return n->control < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
+    return n->control.fd < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
                           : net_say(n, message, (size_t)size, err);
 }
 

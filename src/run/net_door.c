@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,14 +20,14 @@
 #include "run/net_state.h"
 
 struct caller {
-    int fd;                     /* -1: free */
+    struct watch edge;          /* the first of it; none: free */
     uid_t uid;
     uint64_t number;            /* grows; 0: never used */
 };
 
 struct net_door {
     struct net *n;
-    int fd;
+    struct watch watch;
     char name[NET_ID_LENGTH + 8];
     uint64_t number;
     struct caller callers[DOOR_CALLERS_MAX];
@@ -37,56 +36,38 @@ struct net_door {
 /* --- requests ---------------------------------------------------------------------------------------------------- */
 
 static void
-let_go(struct caller *c)
+let_go(struct net_door *door, struct caller *c)
 {
-    close_fd(&c->fd);
+    loop_drop(&door->n->loop, &c->edge);
     c->number = 0;
 }
 
 static void
-admit(struct net_door *door)
-{
-    int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    struct epoll_event e = { .events = EPOLLIN, .data = { .fd = fd } };
-    struct caller *slot = &door->callers[0];
-    uid_t uid;
-
-    if (fd < 0)
-        return;
-    for (size_t i = 1; i < DOOR_CALLERS_MAX; i++)
-        if (door->callers[i].number < slot->number)
-            slot = &door->callers[i];
-    if (!peer_may_ask(fd, &uid) || epoll_ctl(door->n->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
-        close(fd);
-        return;
-    }
-    let_go(slot);
-    *slot = (struct caller){ .fd = fd, .uid = uid, .number = ++door->number };
-}
-
-static void
-say(struct caller *c, json_t *answer)
+say(struct net_door *door, struct caller *c, json_t *answer)
 {
     char *text = json_dumps(answer, JSON_COMPACT);
 
     json_decref(answer);
     if (text == NULL || strlen(text) > NET_MESSAGE_MAX ||
-        send(c->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        let_go(c);
+        send(c->edge.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        let_go(door, c);
     free(text);
 }
 
 static void
-serve(struct net_door *door, struct caller *c)
+on_caller(struct watch *w, uint32_t events)
 {
+    struct net_door *door = w->owner;
+    struct caller *c = (struct caller *)w;
     char message[DOOR_REQUEST_MAX];
-    ssize_t n = io_recv(c->fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t n = io_recv(w->fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
     json_t *request, *answer;
 
+    (void)events;
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0 || (size_t)n > sizeof(message)) {
-        let_go(c);
+        let_go(door, c);
         return;
     }
     request = json_loadb(message, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
@@ -94,7 +75,7 @@ serve(struct net_door *door, struct caller *c)
                                      : json_pack("{s:s}", "error", "a request that is none");
     json_decref(request);
     if (answer != NULL)
-        say(c, answer);
+        say(door, c, answer);
 }
 
 void
@@ -104,28 +85,35 @@ door_answer(struct net_door *door, uint64_t caller, json_t *answer)
         for (size_t i = 0; i < DOOR_CALLERS_MAX; i++) {
             if (door->callers[i].number != caller)
                 continue;
-            say(&door->callers[i], answer);
+            say(door, &door->callers[i], answer);
             return;
         }
     json_decref(answer);
 }
 
-bool
-door_event(struct net_door *door, int fd)
+static void
+on_door(struct watch *w, uint32_t events)
 {
-    if (door == NULL)
-        return false;
-    if (fd == door->fd) {
-        admit(door);
-        return true;
+    struct net_door *door = w->owner;
+    int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct caller *slot = &door->callers[0];
+    uid_t uid;
+
+    (void)events;
+    if (fd < 0)
+        return;
+    if (!peer_may_ask(fd, &uid)) {
+        close(fd);
+        return;
     }
-    for (size_t i = 0; i < DOOR_CALLERS_MAX; i++) {
-        if (door->callers[i].fd != fd)
-            continue;
-        serve(door, &door->callers[i]);
-        return true;
-    }
-    return false;
+    for (size_t i = 1; i < DOOR_CALLERS_MAX; i++)
+        if (door->callers[i].number < slot->number)
+            slot = &door->callers[i];
+    let_go(door, slot);
+    *slot = (struct caller){ .edge = { .fd = fd, .ready = on_caller, .owner = door }, .uid = uid,
+                             .number = ++door->number };
+    if (loop_watch(&door->n->loop, &slot->edge, EPOLLIN) < 0)
+        let_go(door, slot);
 }
 
 /* --- its life ---------------------------------------------------------------------------------------------------- */
@@ -135,7 +123,6 @@ door_open(struct net *n, const char *id, struct err *err)
 {
     struct net_door *door = calloc(1, sizeof(*door));
     struct sockaddr_un at = { .sun_family = AF_UNIX };
-    struct epoll_event e = { .events = EPOLLIN };
     mode_t old;
     int r;
 
@@ -145,15 +132,16 @@ door_open(struct net *n, const char *id, struct err *err)
     }
     door->n = n;
     for (size_t i = 0; i < DOOR_CALLERS_MAX; i++)
-        door->callers[i].fd = -1;
+        door->callers[i].edge.fd = -1;
     snprintf(door->name, sizeof(door->name), "%.*s.sock", NET_ID_LENGTH, id);
     snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", n->dir, door->name);
-    door->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    door->watch = (struct watch){ .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+                                  .ready = on_door, .owner = door };
     old = umask(0177);
-    r = door->fd < 0 ? -1 : bind(door->fd, (const struct sockaddr *)&at, sizeof(at));
+    r = door->watch.fd < 0 ? -1 : bind(door->watch.fd, (const struct sockaddr *)&at, sizeof(at));
     umask(old);
-    e.data.fd = door->fd;
-    if (r == 0 && listen(door->fd, DOOR_CALLERS_MAX) == 0 && epoll_ctl(n->epoll, EPOLL_CTL_ADD, door->fd, &e) == 0)
+    if (r == 0 && listen(door->watch.fd, DOOR_CALLERS_MAX) == 0 &&
+        loop_watch(&n->loop, &door->watch, EPOLLIN) == 0)
         return door;
     err_sys(err, errno, "cli.net.socket", "the socket of the run in the state folder");
     door_close(door);
@@ -166,8 +154,8 @@ door_close(struct net_door *door)
     if (door == NULL)
         return;
     for (size_t i = 0; i < DOOR_CALLERS_MAX; i++)
-        close_fd(&door->callers[i].fd);
+        let_go(door, &door->callers[i]);
     unlinkat(door->n->dir, door->name, 0);
-    close_fd(&door->fd);
+    loop_drop(&door->n->loop, &door->watch);
     free(door);
 }

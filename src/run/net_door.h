@@ -21,11 +21,9 @@
 struct net;
 struct net_door;
 
-/* Opens ID.sock in n->dir and watches it with n->epoll. NULL with @err. */
+/* Opens ID.sock in n->dir and watches it in n->loop. NULL with @err. */
 struct net_door *door_open(struct net *n, const char *id, struct err *err);
 void door_close(struct net_door *door);
-/* @fd of an event: is it the door's? Then it was served. */
-bool door_event(struct net_door *door, int fd);
 /* The answer to a request that net_asked() could not answer at once; @caller as it was told. Takes @answer. */
 void door_answer(struct net_door *door, uint64_t caller, json_t *answer);
 

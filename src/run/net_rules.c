@@ -46,7 +46,7 @@ push(struct net *n, uint64_t caller, struct err *err)
 {
     if (n->n_updates == NET_UPDATES_MAX)
         return err_set(err, ERR_LIMIT, "net.busy", "too many changes at once");
-    if (n->control < 0) {       /* it is being started again, with these; or the network is closed for good */
+    if (n->control.fd < 0) {       /* it is being started again, with these; or the network is closed for good */
         tell(n, caller, json_pack("{s:b, s:i}", "ok", 1, "closed", 0));
         return 0;
     }
@@ -149,7 +149,7 @@ net_rules_lost(struct net *n)
 static void
 invalid(const struct net *n)
 {
-    fprintf(stderr, "Invalid config on control fd %d: ignored, previous config still in force\n", n->control_in);
+    fprintf(stderr, "Invalid config on control fd %d: ignored, previous config still in force\n", n->control_in.fd);
 }
 
 /* One line: a whole SRT configuration, of which what concerns hosts is taken over. */
@@ -214,7 +214,7 @@ net_control_read(struct net *n)
 {
     struct buf *in = &n->control_text;
     size_t room = in->max - in->n < CONTROL_READ ? in->max - in->n : CONTROL_READ;
-    ssize_t got = buf_reserve(in, room) < 0 ? 0 : read(n->control_in, in->p + in->n, room);
+    ssize_t got = buf_reserve(in, room) < 0 ? 0 : read(n->control_in.fd, in->p + in->n, room);
 
     if (got > 0) {
         in->n += (size_t)got;

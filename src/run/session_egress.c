@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -69,10 +68,10 @@ say_vault(const struct net *n, struct err *err)
 
     for (size_t i = 0; i < files->n; i++) {
         int size = snprintf(message, sizeof(message), "C%s", files->v[i].value);
-        if (say(n->control, message, (size_t)size, err) < 0)
+        if (say(n->control.fd, message, (size_t)size, err) < 0)
             return -1;
     }
-    return say(n->control, "V", 1, err);
+    return say(n->control.fd, "V", 1, err);
 }
 
 /* In pieces: a list may be longer than a message; a URL is not (PROXY_URL_MAX). */
@@ -104,7 +103,7 @@ say_parents(int control, const struct policy *p, struct err *err)
 int
 net_say(struct net *n, const void *message, size_t size, struct err *err)
 {
-    return say(n->control, message, size, err);
+    return say(n->control.fd, message, size, err);
 }
 
 int
@@ -115,25 +114,17 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
     int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
     int again_n = snprintf(again, sizeof(again), "R%llu", (unsigned long long)number);
 
-    if ((number > 0 && say(n->control, again, (size_t)again_n, err) < 0) ||
-        (p->srt && say(n->control, "S", 1, err) < 0) ||
-        say_list(n->control, false, &p->allow_domains, err) < 0 ||
-        say_list(n->control, true, &p->deny_domains, err) < 0 ||
-        say_list(n->control, false, &n->added.allow_domains, err) < 0 ||
-        say_list(n->control, true, &n->added.deny_domains, err) < 0 ||
-        (p->ask.v && say(n->control, ask, (size_t)size, err) < 0))
+    if ((number > 0 && say(n->control.fd, again, (size_t)again_n, err) < 0) ||
+        (p->srt && say(n->control.fd, "S", 1, err) < 0) ||
+        say_list(n->control.fd, false, &p->allow_domains, err) < 0 ||
+        say_list(n->control.fd, true, &p->deny_domains, err) < 0 ||
+        say_list(n->control.fd, false, &n->added.allow_domains, err) < 0 ||
+        say_list(n->control.fd, true, &n->added.deny_domains, err) < 0 ||
+        (p->ask.v && say(n->control.fd, ask, (size_t)size, err) < 0))
         return -1;
-    if (number == 0 && (say_parents(n->control, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && (say_parents(n->control.fd, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
-    return say(n->control, "G", 1, err);
-}
-
-static int
-watch(const struct net *n, int fd)
-{
-    struct epoll_event e = { .events = EPOLLIN, .data = { .fd = fd } };
-
-    return epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e);
+    return say(n->control.fd, "G", 1, err);
 }
 
 /* What kept it from starting, in its own words. */
@@ -154,7 +145,7 @@ refusal(const json_t *event, struct err *err)
 static int
 hear_first(struct net *n, struct err *err)
 {
-    struct pollfd p = { .fd = n->control, .events = POLLIN };
+    struct pollfd p = { .fd = n->control.fd, .events = POLLIN };
     char message[ENTRY_MAX];
     ssize_t size;
     const char *event;
@@ -166,7 +157,7 @@ hear_first(struct net *n, struct err *err)
     while (r < 0 && errno == EINTR);
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress did not start within %d s", START_MS / 1000);
-    size = io_recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+    size = io_recv(n->control.fd, message, sizeof(message), MSG_DONTWAIT);
     if (size <= 0)
         return err_set(err, ERR_SYSTEM, "egress.start", "cloche-egress ended before it had started");
     entry = json_loadb(message, (size_t)size, JSON_REJECT_DUPLICATES, NULL);
@@ -193,19 +184,21 @@ start(struct net *n, struct err *err)
     fds[CAPTURE_LISTENERS] = n->names;
     fds[CAPTURE_LISTENERS + 1] = n->live->vault_for_egress;
     n->up = false;
-    n->pid = n->starter.fd >= 0 ? starter_start(&n->starter, &h, &n->control, err)
-                                : helper_start(&h, &n->control, err);
+    n->pid = n->starter.fd >= 0 ? starter_start(&n->starter, &h, &n->control.fd, err)
+                                : helper_start(&h, &n->control.fd, err);
     if (n->pid < 0)
         return -1;
     close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
-    if (watch(n, n->control) < 0)
+    if (loop_watch(&n->loop, &n->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
-    (void)setsockopt(n->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    (void)setsockopt(n->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (net_say_rules(n, 0, err) == 0)
         return 0;
     (void)helper_complete("egress", "cloche-egress", err);      /* where that is why, it is the better reason */
     return -1;
 }
+
+static watch_fn on_control, on_control_in, on_timer;
 
 int
 net_start(struct live *l, struct err *err)
@@ -219,13 +212,15 @@ net_start(struct live *l, struct err *err)
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1,
-                       .control_in = s->control_fd > 0 ? s->control_fd : -1,
+                       .control_in = { .fd = s->control_fd > 0 ? s->control_fd : -1, .ready = on_control_in,
+                                       .owner = n },
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
-                       .cgroup = facts->net_cgroup, .listeners = facts->listeners, .control = -1,
-                       .starter = STARTER_INIT,
-                       .epoll = epoll_create1(EPOLL_CLOEXEC),
-                       .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                       .cgroup = facts->net_cgroup, .listeners = facts->listeners,
+                       .control = { .fd = -1, .ready = on_control, .owner = n }, .starter = STARTER_INIT,
+                       .timer = { .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), .ready = on_timer,
+                                  .owner = n },
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
+    (void)loop_init(&n->loop, NULL);
     r->network = true;
     n->dir = net_state_open(&said);
     n->door = n->dir >= 0 ? door_open(n, facts->id, &said) : NULL;
@@ -233,14 +228,14 @@ net_start(struct live *l, struct err *err)
     if (n->door == NULL)
         session_warn(r, true, "the log of the network is not kept: %s", said.msg);
     /* cut short under a process that has it mapped, it would kill that process */
-    if (n->epoll < 0 || n->timer < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
-        watch(n, n->timer) < 0)
+    if (n->loop.epoll < 0 || n->timer.fd < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
+        loop_watch(&n->loop, &n->timer, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
     net_arm(n);
     if (start(n, err) < 0 || (l->vault != NULL && hear_first(n, err) < 0))
         return -1;
     /* a file cannot be waited for, and need not be */
-    if (n->control_in >= 0 && watch(n, n->control_in) < 0)
+    if (n->control_in.fd >= 0 && loop_watch(&n->loop, &n->control_in, EPOLLIN) < 0)
         while (net_control_read(n))
             ;
     return 0;
@@ -259,7 +254,7 @@ net_confine(struct net *n, struct err *err)
 int
 net_fd(const struct net *n)
 {
-    return n != NULL ? n->epoll : -1;
+    return n != NULL ? n->loop.epoll : -1;
 }
 
 void
@@ -274,7 +269,7 @@ net_arm(struct net *n)
             first = all[i];
     at.it_value.tv_sec = (time_t)(first / 1000000);
     at.it_value.tv_nsec = (long)(first % 1000000) * 1000;
-    timerfd_settime(n->timer, TFD_TIMER_ABSTIME, &at, NULL);
+    timerfd_settime(n->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void
@@ -341,7 +336,7 @@ hear(struct net *n, int most)
     char message[ENTRY_MAX];
 
     for (int i = 0; i < most; i++) {
-        ssize_t size = io_recv(n->control, message, sizeof(message), MSG_DONTWAIT);
+        ssize_t size = io_recv(n->control.fd, message, sizeof(message), MSG_DONTWAIT);
         if (size < 0)
             return errno == EAGAIN;
         if (size == 0)
@@ -356,7 +351,7 @@ static void
 reap(struct net *n, int *status)
 {
     *status = 0;
-    close_fd(&n->control);
+    loop_drop(&n->loop, &n->control);
     if (n->pid <= 0)
         return;
     kill(n->pid, SIGKILL);
@@ -414,26 +409,34 @@ died(struct net *n)
 }
 
 static void
-hear_some(struct net *n)
+on_control(struct watch *w, uint32_t events)
 {
+    struct net *n = w->owner;
+
+    (void)events;
     if (!hear(n, 64))
         died(n);
 }
 
 static void
-on_control_in(struct net *n)
+on_control_in(struct watch *w, uint32_t events)
 {
+    struct net *n = w->owner;
+
+    (void)events;
     if (!net_control_read(n))
-        epoll_ctl(n->epoll, EPOLL_CTL_DEL, n->control_in, NULL);
+        (void)loop_watch(&n->loop, w, 0);
 }
 
 static void
-on_timer(struct net *n)
+on_timer(struct watch *w, uint32_t events)
 {
+    struct net *n = w->owner;
     struct err err = ERR_INIT;
     uint64_t times, now = clock_us();
 
-    (void)!read(n->timer, &times, sizeof(times));
+    (void)events;
+    (void)!read(w->fd, &times, sizeof(times));
     if (n->start_us > 0 && now >= n->start_us) {
         n->start_us = 0;
         if (start(n, &err) < 0) {
@@ -451,19 +454,7 @@ on_timer(struct net *n)
 void
 net_turn(struct net *n)
 {
-    struct epoll_event came[8];
-    int many = epoll_wait(n->epoll, came, 8, 0);
-
-    for (int i = 0; i < many; i++) {
-        if (came[i].data.fd == n->timer)
-            on_timer(n);
-        else if (came[i].data.fd == n->control)
-            hear_some(n);
-        else if (came[i].data.fd == n->control_in)
-            on_control_in(n);
-        else
-            (void)door_event(n->door, came[i].data.fd);
-    }
+    (void)loop_round(&n->loop, 0, NULL);
     net_arm(n);
 }
 
@@ -473,9 +464,9 @@ hear_the_rest(struct net *n)
 {
     uint64_t now = clock_us(), end = now + LAST_MS * 1000;
 
-    shutdown(n->control, SHUT_WR);
+    shutdown(n->control.fd, SHUT_WR);
     for (; now < end; now = clock_us()) {
-        struct pollfd p = { .fd = n->control, .events = POLLIN };
+        struct pollfd p = { .fd = n->control.fd, .events = POLLIN };
         if (poll(&p, 1, (int)((end - now) / 1000) + 1) > 0 && !hear(n, 64))
             return;
     }
@@ -489,7 +480,7 @@ net_stop(struct net *n)
 
     if (n == NULL)
         return;
-    if (n->control >= 0)
+    if (n->control.fd >= 0)
         hear_the_rest(n);
     reap(n, &status);
     door_close(n->door);
@@ -508,7 +499,7 @@ net_stop(struct net *n)
     buf_free(&n->control_text);
     close_fd(&n->dir);
     close_fd(&n->names);
-    close_fd(&n->timer);
-    close_fd(&n->epoll);
+    loop_drop(&n->loop, &n->timer);
+    loop_close(&n->loop);
     free(n);
 }
