@@ -252,7 +252,7 @@ main(void)
     };
     static const char *const files[] = {
         "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes", "cpu.cfs_quota_us", "pids.max",
-        "memory.max", "memory.high", "memory.current", "cpu.max",
+        CGROUP_V1_SOCKETS, "memory.max", "memory.high", "memory.current", "cpu.max",
     };
     int failed;
 
