@@ -19,24 +19,24 @@ _cloche() {
     fi
     case $verb in
         run)
-            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
+                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help"
+                --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
-            flags="--json --report --pty --no-pty --quiet --language --mode --settings --engine --fallback
-                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+            flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
+                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help"
+                --disk --timeout --grace --output --nofile"
             valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
@@ -44,12 +44,12 @@ _cloche() {
                 --output --nofile"
             rest="files" ;;
         shell)
-            flags="--json --report --pty --no-pty --quiet --mode --settings --engine --fallback --audit --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
+                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help"
+                --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -64,11 +64,12 @@ _cloche() {
             flags="--json --help"
             rest="files" ;;
         policy)
-            flags="--json --all --for --mode --settings --engine --fallback --audit --view --workspace --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile --help"
+            flags="--json --all --for --help --mode --settings --engine --fallback --audit --view --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
+                --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
             valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -76,12 +77,12 @@ _cloche() {
             words="check show"
             rest="files" ;;
         why)
-            flags="--path --op --host --method --url-path --tool --planted --json --mode --settings --engine
-                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile --help"
+            flags="--path --op --host --method --url-path --tool --planted --json --help --mode --settings
+                --engine --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --mode --settings --engine --fallback --audit
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
@@ -177,12 +178,12 @@ _cloche() {
             words="check show"
             rest="files" ;;
         prove)
-            flags="--quick --bare --json --mode --settings --engine --fallback --audit --view --workspace
+            flags="--quick --bare --json --help --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile --help"
+                --output --nofile"
             valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket

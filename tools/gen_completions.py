@@ -26,8 +26,7 @@ CHOICES = {
 NO_FILES = {'--url-path', 'secret --path', 'exec --cwd', '--secret-file'}
 FILES = ('FILE', 'PATH', 'SRC', '<path>')
 FOLDERS = ('DIR',)
-# Flags whose value is named in the usage lines alone.
-VALUES = {'policy --for': 'WHICH'}
+
 # What follows that is not a flag: the verb's own words, a command, or files; elsewhere nothing that is known here.
 COMMANDS = {'run', 'srt', 'exec'}
 TAKE_FILES = {'code', 'diff', 'apply', 'discard', 'policy', 'config', 'gate', 'audit', 'secret'}
@@ -46,7 +45,7 @@ def flags_of(verb, help_text):
         if not text and ' ' in value:       # so long that one blank is all between them
             value, text = value.split(' ', 1)
         for flag in match.group(1).split(', '):
-            found.setdefault(flag, (VALUES.get(f'{verb} {flag}', value), text))
+            found.setdefault(flag, (value, text))
     return [(flag, value, text) for flag, (value, text) in found.items()]
 
 

@@ -12,7 +12,7 @@
 #include "match/path.h"
 #include "program/caller.h"
 #include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 #include "run/session_audit.h"
 #include "workspace/apply.h"
 #include "workspace/quote.h"
@@ -21,7 +21,7 @@ struct apply_args {
     bool json, dry_run, keep, include_protected, allow_outside_links, force;
     const char *which;      /* NULL: the newest of the current directory */
     char **paths;           /* as written */
-    int n_paths;
+    size_t n_paths;
 };
 
 /* Whether the first operand says which state, and is no path of the project. */
@@ -66,7 +66,7 @@ resolve_paths(const struct apply_args *a, const char *project, char **out, struc
 {
     char path[PATH_TEXT_MAX + 1];
 
-    for (int i = 0; i < a->n_paths; i++) {
+    for (size_t i = 0; i < a->n_paths; i++) {
         if (project_path(project, a->paths[i], path, err) < 0)
             return -1;
         out[i] = strdup(path);
@@ -202,10 +202,10 @@ apply_chosen(const struct apply_args *a, struct cow_view *view, const struct app
 }
 
 static int
-apply(const struct apply_args *a, struct err *err)
+apply_those(const struct apply_args *a, struct err *err)
 {
     struct cow_view view = COW_VIEW_INIT;
-    char **paths = calloc((size_t)a->n_paths + 1, sizeof(*paths));
+    char **paths = calloc(a->n_paths + 1, sizeof(*paths));
     int r = paths == NULL ? err_set(err, ERR_SYSTEM, "workspace.memory", "no memory")
                           : cow_view_open(&view, a->which, err);
 
@@ -213,49 +213,53 @@ apply(const struct apply_args *a, struct err *err)
         r = resolve_paths(a, view.state.project, paths, err);
     if (r == 0) {
         const struct apply_options options = {
-            .paths = (const char *const *)paths, .n_paths = (size_t)a->n_paths,
+            .paths = (const char *const *)paths, .n_paths = a->n_paths,
             .include_protected = a->include_protected,
             .allow_outside_links = a->allow_outside_links, .force = a->force,
         };
         r = apply_chosen(a, &view, &options, err);
     }
-    for (int i = 0; paths != NULL && i < a->n_paths; i++)
+    for (size_t i = 0; paths != NULL && i < a->n_paths; i++)
         free(paths[i]);
     free(paths);
     cow_view_close(&view);
     return r;
 }
 
+static int
+apply(void *options, const struct verb_words *w, struct err *err)
+{
+    struct apply_args *a = options;
+    bool selected = w->n_before > 0 && names_a_state(w->v[0]);
+
+    a->which = selected ? w->v[0] : NULL;
+    a->paths = w->v + selected;
+    a->n_paths = w->n - selected;
+    return apply_those(a, err);
+}
+
 int
 cmd_apply(int argc, char **argv)
 {
-    struct apply_args a = { false };
-    const struct cow_flag flags[] = {
-        { "--dry-run", &a.dry_run, "only say what would be done" },
-        { "--json", &a.json, "one JSON object" },
-        { "--keep", &a.keep, "keep the state when everything was applied" },
-        { "--force", &a.force, "where the project changed too, take the sandbox's version" },
-        { "--include-protected", &a.include_protected, "also the protected files among PATH..." },
-        { "--allow-outside-links", &a.allow_outside_links, "also symlinks that may lead out of the project" },
+    static const struct verb_form forms[] = { { NULL, "[flags] [ID|DIR] [--] [PATH...]", 0, VERB_ANY, .run = apply } };
+    static const struct verb_flag flags[] = {
+        { "--dry-run", 0, NULL, "only say what would be done", FLAG_ON(struct apply_args, dry_run) },
+        { "--json", 0, NULL, "one JSON object", FLAG_ON(struct apply_args, json) },
+        { "--keep", 0, NULL, "keep the state when everything was applied", FLAG_ON(struct apply_args, keep) },
+        { "--force", 0, NULL, "where the project changed too, take the sandbox's version",
+          FLAG_ON(struct apply_args, force) },
+        { "--include-protected", 0, NULL, "also the protected files among PATH...",
+          FLAG_ON(struct apply_args, include_protected) },
+        { "--allow-outside-links", 0, NULL, "also symlinks that may lead out of the project",
+          FLAG_ON(struct apply_args, allow_outside_links) },
     };
-    const size_t n_flags = ARRAY_LEN(flags);
-    struct err err = ERR_INIT;
-    int n, after, r = cow_args(argc, argv, flags, n_flags, &n, &after, &err);
+    static const struct verb verb = {
+        .name = "apply", VERB_FORMS(forms), VERB_FLAGS(flags),
+        .about = "Take over what a copy-on-write run changed: all of it, or what lies at PATH...\n"
+                 "Everything that was chosen is applied, or nothing.\n"
+                 "exit: 0 done; 1 conflicts, nothing applied; 2 done, but some changes were withheld; 125 failed",
+    };
+    struct apply_args a = { false };
 
-    if (r > 0) {
-        cow_usage("apply", "[ID|DIR] [--] [PATH...]",
-                  "Take over what a copy-on-write run changed: all of it, or what lies at PATH...\n"
-                  "Everything that was chosen is applied, or nothing.\n"
-                  "exit: 0 done; 1 conflicts, nothing applied; 2 done, but some changes were withheld; 125 failed",
-                  flags, n_flags);
-        return 0;
-    }
-    if (r == 0) {
-        bool selected = after > 0 && names_a_state(argv[1]);
-        a.which = selected ? argv[1] : NULL;
-        a.paths = argv + 1 + selected;
-        a.n_paths = n - selected;
-        r = apply(&a, &err);
-    }
-    return r < 0 ? cli_fail(&err, a.json || cli_asks_json(argc, argv, false)) : r;
+    return verb_main(&verb, &a, argc, argv);
 }

@@ -9,48 +9,25 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/approvals_daemon.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "run/net_state.h"
 
 #define LISTED_MAX 1024
 #define SHORT_ID   8            /* of a run's id, in a question's */
-#define WORDS_MAX  2
 #define SEEN_MAX   4096         /* questions that watch remembers */
 
 struct options {
     struct api_verb v;
-    bool watch;
-    const char *scope, *expires, *reason;
+    bool watch, once, sandbox, caller, always;
+    const char *scope;          /* which of these four is said; NULL: none */
+    const char *expires, *reason;
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche approvals [ls] [--watch] [--json]\n"
-           "       cloche approvals show ID [--json]\n"
-           "       cloche approvals approve ID [--once | --sandbox | --always]\n"
-           "       cloche approvals approve ID [--once | --sandbox | --caller] [--expires TIME] [--reason TEXT]\n"
-           "       cloche approvals deny ID [--once | --sandbox] [--reason TEXT]\n"
-           "       cloche approvals watch [--json]\n\n"
-           "What waits for a decision: connections of runs that ask about hosts (an ID with a point), and what agents\n"
-           "ask of cloche serve (docs/gate.md). ID is what ls prints.\n\n");
-    printf("  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n"
-           "  %-32s %s\n  %-32s %s\n", "--once", "what waits now (default)", "--sandbox",
-           "and all further ones of this run, or sandbox", "--always",
-           "and those of later runs: into the settings file that the run was started with", "--caller",
-           "and in all sandboxes of this caller", "--expires TIME",
-           "ends a wider approval in the daemon: 90s, 30m, 12h",
-           "--reason TEXT", "what the caller is told", "--watch", "with ls: as watch", "--socket PATH", API_FLAG_HELP,
-           "--json",
-           "one JSON object; with watch, one a line", "--help", "print the flags");
-    return 0;
-}
 
 static void
 print_question(const char *run, const json_t *q, bool json)
@@ -251,16 +228,16 @@ show_one(void *ctx, const char *run, const json_t *q)
 }
 
 static int
-show(int dir, struct options *o, struct err *err)
+show(int dir, struct options *o, const char *id, struct err *err)
 {
     struct wanted w = { .json = o->v.json };
     struct net_run run;
     json_t *one;
 
-    if (gate_is_id(o->v.words[1])) {
+    if (gate_is_id(id)) {
         if (!o->v.api.named)
-            gate_seek(&o->v.api, o->v.words[1]);
-        one = gate_find(&o->v.api, o->v.words[1], err);
+            gate_seek(&o->v.api, id);
+        one = gate_find(&o->v.api, id, err);
         if (one != NULL && o->v.json)
             api_verb_line(one);
         else if (one != NULL)
@@ -268,18 +245,18 @@ show(int dir, struct options *o, struct err *err)
         json_decref(one);
         return one != NULL ? 0 : -1;
     }
-    if (find(dir, o->v.words[1], &run, &w.number, err) < 0)
+    if (find(dir, id, &run, &w.number, err) < 0)
         return -1;
     w.run = run.id;
     if (for_each(dir, show_one, &w, err) < 0)
         return -1;
     if (!w.found)
-        return err_set(err, ERR_NOT_FOUND, "cli.approvals.gone", "nobody waits for %s any more", o->v.words[1]);
+        return err_set(err, ERR_NOT_FOUND, "cli.approvals.gone", "nobody waits for %s any more", id);
     return 0;
 }
 
 static int
-decide(int dir, struct options *o, bool allow, struct err *err)
+decide(int dir, struct options *o, const char *id, bool allow, struct err *err)
 {
     struct gate_decision d = { .approve = allow, .scope = o->scope != NULL ? o->scope + 2 : "once",
                                .expires = o->expires, .reason = o->reason };
@@ -287,13 +264,13 @@ decide(int dir, struct options *o, bool allow, struct err *err)
     uint64_t number;
     json_t *request, *answer = NULL;
 
-    if (gate_is_id(o->v.words[1])) {
+    if (gate_is_id(id)) {
         if (strcmp(d.scope, "always") == 0 || (!allow && strcmp(d.scope, "once") != 0))
             return err_set(err, ERR_USAGE, "cli.approvals.scope", "--%s is not for what agents ask of cloche serve",
                            d.scope);
         if (!o->v.api.named)
-            gate_seek(&o->v.api, o->v.words[1]);
-        if (gate_decide(&o->v.api, o->v.words[1], &d, &answer, err) < 0)
+            gate_seek(&o->v.api, id);
+        if (gate_decide(&o->v.api, id, &d, &answer, err) < 0)
             return -1;
         if (o->v.json)
             api_verb_line(answer);
@@ -303,7 +280,7 @@ decide(int dir, struct options *o, bool allow, struct err *err)
     if (o->expires != NULL || o->reason != NULL || strcmp(d.scope, "caller") == 0)
         return err_set(err, ERR_USAGE, "cli.approvals.scope",
                        "--caller, --expires and --reason are for what agents ask of cloche serve");
-    if (find(dir, o->v.words[1], &run, &number, err) < 0)
+    if (find(dir, id, &run, &number, err) < 0)
         return -1;
     request = json_pack("{s:s, s:I, s:b, s:s}", "do", "answer", "id", (json_int_t)number, "allow", allow, "scope",
                         o->scope != NULL ? o->scope + 2 : "once");
@@ -317,51 +294,115 @@ decide(int dir, struct options *o, bool allow, struct err *err)
     return 0;
 }
 
+/* --- the verb ----------------------------------------------------------------------------------------------------- */
+
+/* Which scope is said, if any: one at most. */
 static int
-take_words(struct options *o, int argc, char **argv, struct err *err)
+take_scope(struct options *o, struct err *err)
 {
-    bool scopes[4] = { false };
-    const struct api_verb_flag flags[] = {
-        { "--once", .on = &scopes[0] }, { "--sandbox", .on = &scopes[1] }, { "--caller", .on = &scopes[2] },
-        { "--always", .on = &scopes[3] }, { "--watch", .on = &o->watch }, { "--expires", .value = &o->expires },
-        { "--reason", .value = &o->reason }, { .name = NULL },
+    const struct { bool said; const char *flag; } scopes[] = {
+        { o->once, "--once" }, { o->sandbox, "--sandbox" }, { o->caller, "--caller" }, { o->always, "--always" },
     };
 
-    if (api_verb_words(&o->v, WORDS_MAX, flags, argc, argv, err) < 0)
-        return -1;
-    for (size_t i = 0; i < 4; i++) {
-        if (scopes[i] && o->scope != NULL)
-            return err_set(err, ERR_USAGE, "cli.approvals.scope", "%s and %s: one of them", o->scope, flags[i].name);
-        if (scopes[i])
-            o->scope = flags[i].name;
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
+        if (scopes[i].said && o->scope != NULL)
+            return err_set(err, ERR_USAGE, "cli.approvals.scope", "%s and %s: one of them", o->scope, scopes[i].flag);
+        if (scopes[i].said)
+            o->scope = scopes[i].flag;
     }
     return 0;
+}
+
+/* The runs' folder for a form that decides nothing; -1 with @err. */
+static int
+open_to_look(struct options *o, bool watch, const char *form, struct err *err)
+{
+    if (take_scope(o, err) < 0)
+        return -1;
+    if (o->scope == NULL && (watch || !o->watch))
+        return net_state_open(err);
+    err_set(err, ERR_USAGE, "cli.approvals.verb", "%s is not for `cloche approvals %s`",
+            o->scope != NULL ? o->scope : "--watch", form);
+    return err_hint(err, "`cloche approvals --help` shows how it is called");
+}
+
+static int
+run_ls(void *options, const struct verb_words *w, struct err *err)
+{
+    struct options *o = options;
+    cleanup_close int dir = open_to_look(o, true, "ls", err);
+
+    (void)w;
+    return dir < 0 ? -1 : o->watch ? watch(dir, o, err) : list(dir, o, err);
+}
+
+static int
+run_watch(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = open_to_look(options, false, "watch", err);
+
+    (void)w;
+    return dir < 0 ? -1 : watch(dir, options, err);
+}
+
+static int
+run_show(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = open_to_look(options, false, "show", err);
+
+    return dir < 0 ? -1 : show(dir, options, w->v[0], err);
+}
+
+static int
+answer_with(struct options *o, const struct verb_words *w, bool allow, struct err *err)
+{
+    cleanup_close int dir = take_scope(o, err) < 0 ? -1 : net_state_open(err);
+
+    return dir < 0 ? -1 : decide(dir, o, w->v[0], allow, err);
+}
+
+static int
+run_approve(void *options, const struct verb_words *w, struct err *err)
+{
+    return answer_with(options, w, true, err);
+}
+
+static int
+run_deny(void *options, const struct verb_words *w, struct err *err)
+{
+    return answer_with(options, w, false, err);
 }
 
 int
 cmd_approvals(int argc, char **argv)
 {
-    static const char *const words[] = { "ls", "show", "approve", "deny", "watch", NULL };
+    static const struct verb_form forms[] = {
+        { "ls", "[ls] [--watch] [--json]", 0, 0, .run = run_ls },
+        { "show", "show ID [--json]", 1, 1, .run = run_show },
+        { "approve", "approve ID [--once | --sandbox | --always]", 1, 1, .run = run_approve },
+        { "", "approve ID [--once | --sandbox | --caller] [--expires TIME] [--reason TEXT]", .run = NULL },
+        { "deny", "deny ID [--once | --sandbox] [--reason TEXT]", 1, 1, .run = run_deny },
+        { "watch", "watch [--json]", 0, 0, .run = run_watch },
+    };
+    static const struct verb_flag flags[] = {
+        { "--once", 0, NULL, "what waits now (default)", FLAG_ON(struct options, once) },
+        { "--sandbox", 0, NULL, "and all further ones of this run, or sandbox", FLAG_ON(struct options, sandbox) },
+        { "--always", 0, NULL, "and those of later runs: into the settings file that the run was started with",
+          FLAG_ON(struct options, always) },
+        { "--caller", 0, NULL, "and in all sandboxes of this caller", FLAG_ON(struct options, caller) },
+        { "--expires", 0, "TIME", "ends a wider approval in the daemon: 90s, 30m, 12h",
+          FLAG_TEXT(struct options, expires) },
+        { "--reason", 0, "TEXT", "what the caller is told", FLAG_TEXT(struct options, reason) },
+        { "--watch", 0, NULL, "with ls: as watch", FLAG_ON(struct options, watch) },
+        API_ROW_SOCKET, API_ROW_JSON("one JSON object; with watch, one a line"),
+    };
+    static const struct verb verb = {
+        .name = "approvals", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
+        .misused = "cli.approvals.verb", .surplus = "cli.operand",
+        .about = "What waits for a decision: connections of runs that ask about hosts (an ID with a point), and what "
+                 "agents\nask of cloche serve (docs/gate.md). ID is what ls prints.",
+    };
     struct options o = { .scope = NULL };
-    cleanup_close int dir = -1;
-    struct err err = ERR_INIT;
-    const char *verb;
-    int r;
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (take_words(&o, argc, argv, &err) < 0 || (dir = net_state_open(&err)) < 0)
-        return cli_fail(&err, o.v.json);
-    verb = o.v.n_words > 0 ? o.v.words[0] : "ls";
-    if (strcmp(verb, "ls") == 0 && o.v.n_words <= 1 && o.scope == NULL && !o.watch)
-        r = list(dir, &o, &err);
-    else if (o.v.n_words <= 1 && o.scope == NULL && strcmp(verb, o.watch ? "ls" : "watch") == 0)
-        r = watch(dir, &o, &err);
-    else if (strcmp(verb, "show") == 0 && o.v.n_words == 2 && o.scope == NULL)
-        r = show(dir, &o, &err);
-    else if ((strcmp(verb, "approve") == 0 || strcmp(verb, "deny") == 0) && o.v.n_words == 2)
-        r = decide(dir, &o, verb[0] == 'a', &err);
-    else
-        r = cli_misused("cli.approvals.verb", "approvals", verb, words, &err);
-    return r < 0 ? cli_fail(&err, o.v.json) : 0;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -9,6 +9,7 @@
 #include "cli/audit_show.h"
 #include "cli/cli.h"
 #include "program/say.h"
+#include "program/verb.h"
 #include "program/words.h"
 #include "run/session_audit.h"
 
@@ -18,52 +19,36 @@
 /* What was found broken is no failure of ours. */
 enum { VERIFY_HOLDS = 0, VERIFY_BROKEN = 1 };
 
-struct words {
-    struct show_options show;
-    const char *expect, *dir;
-    char since[AUDIT_TIME_TEXT + 1], until[AUDIT_TIME_TEXT + 1];
-    struct buf escaped[3];              /* sandbox, host, text */
-    const char *operands[SCAN_FILES_MAX];
-    size_t n_operands;
-    bool json, help, follow;
+/* A text as the record has it, and where the filter looks for it. */
+struct text {
+    struct buf escaped;
+    struct str *field;
 };
 
-static int
-usage(void)
-{
-    printf("usage: cloche audit tail [-f] [-n N] [--json] [filters]\n"
-           "       cloche audit query [--limit N] [--json] [filters]\n"
-           "       cloche audit verify [--expect HASH] [--json] [FILE...]\n"
-           "       cloche audit export [--format jsonl|ocsf] [filters] [FILE...]\n\n"
-           "tail: the newest entries, and with -f those that come. query: all that the filters let through, oldest\n"
-           "first. verify: is every entry as it was written, and none missing? export: for other programs.\n\n");
-    printf("  %-32s %s\n", "-f, --follow", "wait for more");
-    printf("  %-32s %s\n", "-n, --limit N", "at most so many entries, the newest");
-    printf("  %-32s %s\n", "--type TYPE", "of that type; may be repeated");
-    printf("  %-32s %s\n", "--severity LEVEL", "info, warn, error or critical; may be repeated");
-    printf("  %-32s %s\n", "--sandbox ID", "of the sandbox whose id begins so");
-    printf("  %-32s %s\n", "--host HOST", "about that host, or any below .HOST");
-    printf("  %-32s %s\n", "--since TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d");
-    printf("  %-32s %s\n", "--until TIME", "the same; that time is still in");
-    printf("  %-32s %s\n", "--text WORDS", "with that in its summary or details, in any case");
-    printf("  %-32s %s\n", "--expect HASH", "an entry with that hash must be there");
-    printf("  %-32s %s\n", "--format jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION);
-    printf("  %-32s %s\n", "--dir DIR", "the record in that folder instead of your own");
-    printf("  %-32s %s\n", "--json", "one JSON object to a line");
-    printf("\nexit: 0; 1 when verify found something wrong; 125 when it could not be done\n");
-    return 0;
-}
+struct moment {
+    char text[AUDIT_TIME_TEXT + 1];
+    struct str *bound;
+};
 
-/* --- words of the command line ------------------------------------------------------------------------------------ */
+struct options {
+    struct show_options show;
+    const char *expect, *dir;
+    struct moment since, until;
+    struct text sandbox, host, text;
+    bool json, follow;
+};
+
+/* --- flags -------------------------------------------------------------------------------------------------------- */
 
 static int
-add_type(struct words *w, const char *value, struct err *err)
+add_type(void *at, const char *value, struct err *err)
 {
+    struct show_options *show = at;
     const char *known[AUDIT_TYPES], *nearest;
     enum audit_type type;
 
     if (audit_type_parse(str_of(value), &type)) {
-        w->show.filter.types |= 1U << type;
+        show->filter.types |= 1U << type;
         return 0;
     }
     for (size_t i = 0; i < AUDIT_TYPES; i++)
@@ -75,174 +60,98 @@ add_type(struct words *w, const char *value, struct err *err)
 }
 
 static int
-add_severity(struct words *w, const char *value, struct err *err)
+add_severity(void *at, const char *value, struct err *err)
 {
+    struct show_options *show = at;
     enum audit_severity severity;
 
     if (!audit_severity_parse(str_of(value), &severity))
         return err_set(err, ERR_USAGE, "cli.audit.severity", "\"%s\" is none of info, warn, error, critical", value);
-    w->show.filter.severities |= 1U << severity;
+    show->filter.severities |= 1U << severity;
     return 0;
 }
 
 static int
-set_time(char out[AUDIT_TIME_TEXT + 1], struct str *bound, const char *value, struct err *err)
+set_moment(void *at, const char *value, struct err *err)
 {
-    if (!audit_filter_time(str_of(value), out)) {
+    struct moment *m = at;
+
+    if (!audit_filter_time(str_of(value), m->text)) {
         err_set(err, ERR_USAGE, "cli.audit.time", "\"%s\" is no time", value);
         return err_hint(err, "2026-11-21, 2026-11-21T17:00 (UTC), or how long ago: 10m, 2h, 3d");
     }
-    *bound = str_of(out);
+    *m->bound = str_of(m->text);
     return 0;
 }
 
-/* Texts are looked for as the record has them. */
 static int
-set_text(struct words *w, size_t i, struct str *field, const char *value, struct err *err)
+set_text(void *at, const char *value, struct err *err)
 {
-    w->escaped[i].max = TEXT_ROOM;
-    buf_reset(&w->escaped[i]);
-    if (value[0] == '\0' || audit_escape(str_of(value), AUDIT_TEXT_MAX, &w->escaped[i]) < 0)
+    struct text *t = at;
+
+    t->escaped.max = TEXT_ROOM;
+    buf_reset(&t->escaped);
+    if (value[0] == '\0' || audit_escape(str_of(value), AUDIT_TEXT_MAX, &t->escaped) < 0)
         return err_set(err, ERR_USAGE, "cli.audit.filter", "an empty or much too long filter");
-    *field = (struct str){ (const char *)w->escaped[i].p, w->escaped[i].n };
+    *t->field = (struct str){ (const char *)t->escaped.p, t->escaped.n };
     return 0;
 }
 
 static int
-set_limit(struct words *w, const char *value, struct err *err)
+set_limit(void *at, const char *value, struct err *err)
 {
+    struct show_options *show = at;
     uint64_t n;
 
     if (!str_parse_u64(str_of(value), UINT32_MAX, &n))
         return err_set(err, ERR_USAGE, "cli.audit.limit", "\"%s\" is no number of entries", value);
-    w->show.limit = (size_t)n;
-    w->show.limited = true;
+    show->limit = (size_t)n;
+    show->limited = true;
     return 0;
 }
 
 static int
-set_format(struct words *w, const char *value, struct err *err)
+set_format(void *at, const char *value, struct err *err)
 {
+    struct show_options *show = at;
+
     if (strcmp(value, "jsonl") != 0 && strcmp(value, "ocsf") != 0)
         return err_set(err, ERR_USAGE, "cli.audit.format", "--format \"%s\" is none of jsonl, ocsf", value);
-    w->show.form = value[0] == 'o' ? SHOW_OCSF : SHOW_JSON;
+    show->form = value[0] == 'o' ? SHOW_OCSF : SHOW_JSON;
     return 0;
 }
 
-/* A flag with a value: 0 taken, 1 unknown, -1 with @err. */
-static int
-with_value(struct words *w, const char *flag, const char *value, struct err *err)
-{
-    struct audit_filter *f = &w->show.filter;
-
-    if (strcmp(flag, "--type") == 0)
-        return add_type(w, value, err);
-    if (strcmp(flag, "--severity") == 0)
-        return add_severity(w, value, err);
-    if (strcmp(flag, "--since") == 0)
-        return set_time(w->since, &f->since, value, err);
-    if (strcmp(flag, "--until") == 0)
-        return set_time(w->until, &f->until, value, err);
-    if (strcmp(flag, "--sandbox") == 0)
-        return set_text(w, 0, &f->sandbox, value, err);
-    if (strcmp(flag, "--host") == 0)
-        return set_text(w, 1, &f->host, value, err);
-    if (strcmp(flag, "--text") == 0)
-        return set_text(w, 2, &f->text, value, err);
-    if (strcmp(flag, "-n") == 0 || strcmp(flag, "--limit") == 0)
-        return set_limit(w, value, err);
-    if (strcmp(flag, "--format") == 0)
-        return set_format(w, value, err);
-    if (strcmp(flag, "--expect") == 0)
-        w->expect = value;
-    else if (strcmp(flag, "--dir") == 0)
-        w->dir = value;
-    return 0;
-}
-
-static const char *const value_flags[] = { "--type", "--severity", "--since", "--until", "--sandbox", "--host",
-                                           "--text", "-n", "--limit", "--format", "--expect", "--dir" };
-#define N_FLAGS ARRAY_LEN(value_flags)
-
-static bool
-takes_value(const char *flag)
-{
-    for (size_t i = 0; i < N_FLAGS; i++)
-        if (strcmp(value_flags[i], flag) == 0)
-            return true;
-    return false;
-}
-
-static int
-operand(struct words *w, const char *word, struct err *err)
-{
-    if (w->n_operands == SCAN_FILES_MAX)
-        return err_set(err, ERR_USAGE, "cli.operands", "more than %d operands", SCAN_FILES_MAX);
-    w->operands[w->n_operands++] = word;
-    return 1;
-}
-
-static int
-unknown(const char *name, struct err *err)
-{
-    const char *known[N_FLAGS + 3] = { "--json", "--follow", "--help" }, *nearest;
-
-    memcpy(known + 3, value_flags, sizeof(value_flags));
-    nearest = cli_nearest(name, known, N_FLAGS + 3);
-    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest)
-                           : err_hint(err, "`cloche audit --help` lists the flags");
-}
-
-/* How many words, -1 with @err. */
-static int
-flag(struct words *w, int argc, char **argv, int i, struct err *err)
-{
-    struct cli_flag f;
-    int n;
-
-    if (cli_flag_at(&f, argc, argv, i, err) < 0)
-        return -1;
-    if (!takes_value(f.name))
-        return unknown(f.name, err);
-    n = cli_flag_words(&f, err);
-    return n > 0 && with_value(w, f.name, f.value, err) < 0 ? -1 : n;
-}
-
-static int
-read_words(struct words *w, int argc, char **argv, struct err *err)
-{
-    int n;
-
-    for (int i = 1; i < argc; i += n) {
-        const char *word = argv[i];
-        n = 1;
-        if (strcmp(word, "--json") == 0)
-            w->json = true;
-        else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-            w->help = true;
-        else if (strcmp(word, "-f") == 0 || strcmp(word, "--follow") == 0)
-            w->follow = true;
-        else
-            n = word[0] == '-' ? flag(w, argc, argv, i, err) : operand(w, word, err);
-        if (n < 0)
-            return -1;
-    }
-    return 0;
-}
+#define FLAG_SET(member, fn) offsetof(struct options, member), fn
+static const struct verb_flag audit_flags[] = {
+    { "--follow", 'f', NULL, "wait for more", FLAG_ON(struct options, follow) },
+    { "--limit", 'n', "N", "at most so many entries, the newest", FLAG_SET(show, set_limit) },
+    { "--type", 0, "TYPE", "of that type; may be repeated", FLAG_SET(show, add_type) },
+    { "--severity", 0, "LEVEL", "info, warn, error or critical; may be repeated", FLAG_SET(show, add_severity) },
+    { "--sandbox", 0, "ID", "of the sandbox whose id begins so", FLAG_SET(sandbox, set_text) },
+    { "--host", 0, "HOST", "about that host, or any below .HOST", FLAG_SET(host, set_text) },
+    { "--since", 0, "TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d", FLAG_SET(since, set_moment) },
+    { "--until", 0, "TIME", "the same; that time is still in", FLAG_SET(until, set_moment) },
+    { "--text", 0, "WORDS", "with that in its summary or details, in any case", FLAG_SET(text, set_text) },
+    { "--expect", 0, "HASH", "an entry with that hash must be there", FLAG_TEXT(struct options, expect) },
+    { "--format", 0, "jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION, FLAG_SET(show, set_format) },
+    { "--dir", 0, "DIR", "the record in that folder instead of your own", FLAG_TEXT(struct options, dir) },
+    { "--json", 0, NULL, "one JSON object to a line", FLAG_ON(struct options, json) },
+};
 
 /* --- the verbs ---------------------------------------------------------------------------------------------------- */
 
 static int
-open_scan(const struct words *w, char folder[PATH_MAX], struct scan *s, struct err *err)
+open_scan(const struct options *o, const struct verb_words *w, char folder[PATH_MAX], struct scan *s, struct err *err)
 {
-    for (size_t i = 1; i < w->n_operands; i++)
-        if (scan_add_file(s, w->operands[i], err) < 0)
+    if (w->n >= SCAN_FILES_MAX)
+        return err_set(err, ERR_USAGE, "cli.operands", "more than %d files", SCAN_FILES_MAX - 1);
+    for (size_t i = 0; i < w->n; i++)
+        if (scan_add_file(s, w->v[i], err) < 0)
             return -1;
-    if (w->n_operands > 1)
+    if (w->n > 0)
         return 0;
-    if (w->dir != NULL)
-        snprintf(folder, PATH_MAX, "%s", w->dir);
+    if (o->dir != NULL)
+        snprintf(folder, PATH_MAX, "%s", o->dir);
     else if (audit_folder(folder, err) < 0)
         return -1;
     return scan_open_dir(folder, s, err);
@@ -256,12 +165,12 @@ verdict(const struct verify_result *r)
 }
 
 static int
-print_verdict(const struct words *w, const struct scan *s, const struct verify_result *r)
+print_verdict(bool json, const struct scan *s, const struct verify_result *r)
 {
     char head[SHA256_TEXT + 1];
 
     sha256_text(r->head.hash, head);
-    if (w->json) {
+    if (json) {
         json_t *o = json_pack("{s:i, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:b}", "version", 1, "holds",
                               r->bad == NULL, "entries", (json_int_t)r->entries, "first", (json_int_t)r->first, "last",
                               (json_int_t)r->head.seq, "head", head, "files", (json_int_t)s->n, "recoveries",
@@ -298,88 +207,115 @@ print_verdict(const struct words *w, const struct scan *s, const struct verify_r
     return verdict(r);
 }
 
+/* What is for another form. */
 static int
-verify(const struct words *w, struct err *err)
+refuse_stray(const struct options *o, bool verify, bool tail, struct err *err)
 {
+    if (o->follow && !tail)
+        return err_set(err, ERR_USAGE, "cli.audit.follow", "only `cloche audit tail` follows");
+    if (o->expect != NULL && !verify)
+        return err_set(err, ERR_USAGE, "cli.audit.expect", "--expect is for `cloche audit verify`");
+    return 0;
+}
+
+static int
+run_verify(void *options, const struct verb_words *w, struct err *err)
+{
+    const struct options *o = options;
     cleanup_scan struct scan s = SCAN_INIT;
     static struct verify_result r;
     uint8_t expect[AUDIT_HASH];
     char folder[PATH_MAX];
 
-    if (w->expect != NULL && !audit_hash_parse(str_of(w->expect), expect)) {
-        err_set(err, ERR_USAGE, "cli.audit.expect", "--expect \"%s\" is no hash of an entry", w->expect);
+    if (refuse_stray(o, true, false, err) < 0)
+        return -1;
+    if (o->expect != NULL && !audit_hash_parse(str_of(o->expect), expect)) {
+        err_set(err, ERR_USAGE, "cli.audit.expect", "--expect \"%s\" is no hash of an entry", o->expect);
         return err_hint(err, "64 digits of 0-9 and a-f, as `cloche audit verify` says them for the head");
     }
-    if (open_scan(w, folder, &s, err) < 0 ||
-        audit_verify(&s, w->n_operands == 1, w->expect != NULL ? expect : NULL, &r, err) < 0)
+    if (open_scan(o, w, folder, &s, err) < 0 ||
+        audit_verify(&s, w->n == 0, o->expect != NULL ? expect : NULL, &r, err) < 0)
         return -1;
-    return print_verdict(w, &s, &r);
+    return print_verdict(o->json, &s, &r);
 }
 
 static int
-show(struct words *w, bool newest, struct err *err)
+run_tail(void *options, const struct verb_words *w, struct err *err)
+{
+    struct options *o = options;
+    cleanup_scan struct scan s = SCAN_INIT;
+    char folder[PATH_MAX] = "";
+
+    if (refuse_stray(o, false, true, err) < 0 || open_scan(o, w, folder, &s, err) < 0)
+        return -1;
+    if (o->json)
+        o->show.form = SHOW_JSON;
+    if (!o->show.limited)
+        o->show.limit = TAIL_DEFAULT;
+    if (o->show.limit > AUDIT_FEED_MAX / 2)
+        return err_set(err, ERR_USAGE, "cli.audit.limit", "tail shows at most %d entries; query any number",
+                       AUDIT_FEED_MAX / 2);
+    return show_tail(&s, o->follow ? folder : NULL, &o->show, err);
+}
+
+static int
+show_those(struct options *o, const struct verb_words *w, struct err *err)
 {
     cleanup_scan struct scan s = SCAN_INIT;
     char folder[PATH_MAX] = "";
 
-    if (open_scan(w, folder, &s, err) < 0)
+    if (refuse_stray(o, false, false, err) < 0 || open_scan(o, w, folder, &s, err) < 0)
         return -1;
-    if (w->json)
-        w->show.form = SHOW_JSON;
-    if (!newest)
-        return show_all(&s, &w->show, err);
-    if (!w->show.limited)
-        w->show.limit = TAIL_DEFAULT;
-    if (w->show.limit > AUDIT_FEED_MAX / 2)
-        return err_set(err, ERR_USAGE, "cli.audit.limit", "tail shows at most %d entries; query any number",
-                       AUDIT_FEED_MAX / 2);
-    return show_tail(&s, w->follow ? folder : NULL, &w->show, err);
+    return show_all(&s, &o->show, err);
 }
 
 static int
-refuse_stray(const struct words *w, const char *verb, struct err *err)
+run_query(void *options, const struct verb_words *w, struct err *err)
 {
-    bool check = strcmp(verb, "verify") == 0, tail = strcmp(verb, "tail") == 0;
+    struct options *o = options;
 
-    if (w->follow && !tail)
-        return err_set(err, ERR_USAGE, "cli.audit.follow", "only `cloche audit tail` follows");
-    if (w->expect != NULL && !check)
-        return err_set(err, ERR_USAGE, "cli.audit.expect", "--expect is for `cloche audit verify`");
-    if (w->n_operands > 1 && !check && strcmp(verb, "export") != 0)
-        return err_set(err, ERR_USAGE, "cli.operands", "too many operands: %s", w->operands[1]);
-    return 0;
+    if (o->json)
+        o->show.form = SHOW_JSON;
+    return show_those(o, w, err);
+}
+
+static int
+run_export(void *options, const struct verb_words *w, struct err *err)
+{
+    struct options *o = options;
+
+    o->show.form = o->show.form == SHOW_TEXT ? SHOW_JSON : o->show.form;
+    return show_those(o, w, err);
 }
 
 int
 cmd_audit(int argc, char **argv)
 {
-    static const char *const words[] = { "tail", "query", "verify", "export", NULL };
-    static struct words w;
-    struct err err = ERR_INIT;
-    const char *verb;
-    int r = -1;
+    static const struct verb_form forms[] = {
+        { "tail", "tail [-f] [-n N] [--json] [filters]", 0, 0, .run = run_tail },
+        { "query", "query [--limit N] [--json] [filters]", 0, 0, .run = run_query },
+        { "verify", "verify [--expect HASH] [--json] [FILE...]", 0, VERB_ANY, .run = run_verify },
+        { "export", "export [--format jsonl|ocsf] [filters] [FILE...]", 0, VERB_ANY, .run = run_export },
+    };
+    static const struct verb audit = {
+        .name = "audit", VERB_FORMS(forms), VERB_FLAGS(audit_flags), .needs_word = true, .misused = "cli.audit.verb",
+        .surplus = "cli.operands",
+        .about = "tail: the newest entries, and with -f those that come. query: all that the filters let through, "
+                 "oldest\nfirst. verify: is every entry as it was written, and none missing? export: for other "
+                 "programs.",
+        .after = "exit: 0; 1 when verify found something wrong; 125 when it could not be done",
+    };
+    static struct options o;
+    int code;
 
-    for (int i = 1; i < argc; i++)      /* so that a refusal is JSON as well */
-        w.json |= strcmp(argv[i], "--json") == 0;
-    if (read_words(&w, argc, argv, &err) < 0)
-        return cli_fail(&err, w.json);
-    if (w.help)
-        return usage();
-    verb = w.n_operands > 0 ? w.operands[0] : "";
-    if (refuse_stray(&w, verb, &err) < 0)
-        r = -1;
-    else if (strcmp(verb, "verify") == 0)
-        r = verify(&w, &err);
-    else if (strcmp(verb, "tail") == 0 || strcmp(verb, "query") == 0)
-        r = show(&w, verb[0] == 't', &err);
-    else if (strcmp(verb, "export") == 0) {
-        w.show.form = w.show.form == SHOW_TEXT ? SHOW_JSON : w.show.form;
-        w.json = false;
-        r = show(&w, false, &err);
-    } else {
-        cli_misused("cli.audit.verb", "audit", verb, words, &err);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(w.escaped); i++)
-        buf_free(&w.escaped[i]);
-    return r < 0 ? cli_fail(&err, w.json) : r;
+    o.since.bound = &o.show.filter.since;
+    o.until.bound = &o.show.filter.until;
+    o.sandbox.field = &o.show.filter.sandbox;
+    o.host.field = &o.show.filter.host;
+    o.text.field = &o.show.filter.text;
+    code = verb_main(&audit, &o, argc, argv);
+    buf_free(&o.sandbox.escaped);
+    buf_free(&o.host.escaped);
+    buf_free(&o.text.escaped);
+    return code;
 }

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "workspace/quote.h"
 
 #define LINE_MAX_BYTES (64UL * 1024)   /* two paths, quoted */
@@ -18,17 +18,6 @@ struct changes {
     bool recursive;
     struct err *err;
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche watch [--recursive] [--json] SANDBOX [PATH]\n\n"
-           "What changes in a sandbox's workspace, or in a folder of it, as it happens, by the sandbox's id or name.\n"
-           "Ends with the sandbox, the folder or the daemon (exit code 125), or by Ctrl-C.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--recursive", "in all folders below it too", "--json",
-           "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
-    return 0;
-}
 
 /* Both names are the sandbox's. */
 static void
@@ -87,12 +76,14 @@ on_event(void *ctx, const char *name, const char *id, const char *bytes, size_t 
 }
 
 static int
-watch(struct changes *c, struct err *err)
+watch(void *options, const struct verb_words *w, struct err *err)
 {
+    struct changes *c = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
-    const char *box = c->v.words[0], *below = c->v.n_words > 1 ? c->v.words[1] : ".";
+    const char *box = w->v[0], *below = w->n > 1 ? w->v[1] : ".";
     int r;
 
+    c->err = err;
     if (buf_puts(&path, "/v1/sandboxes/") < 0 || box[0] == '\0' || api_escape(&path, box) < 0)
         return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
     if (buf_printf(&path, "/watch?recursive=%s&path=", c->recursive ? "true" : "false") < 0 ||
@@ -109,18 +100,20 @@ watch(struct changes *c, struct err *err)
 int
 cmd_watch(int argc, char **argv)
 {
-    struct err err = ERR_INIT;
-    struct changes c = { .err = &err };
-    const struct api_verb_flag flags[] = { { "--recursive", .on = &c.recursive }, { .name = NULL } };
+    static const struct verb_form forms[] = {
+        { NULL, "[--recursive] [--json] SANDBOX [PATH]", 1, 2, "which sandbox?",
+          "cloche watch NAME; `cloche ps` lists them", watch },
+    };
+    static const struct verb_flag flags[] = {
+        { "--recursive", 0, NULL, "in all folders below it too", FLAG_ON(struct changes, recursive) },
+        API_ROW_JSON("one JSON object a line"), API_ROW_SOCKET,
+    };
+    static const struct verb changes = {
+        .name = "watch", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .lacking = "cli.sandbox",
+        .about = "What changes in a sandbox's workspace, or in a folder of it, as it happens, by the sandbox's id or "
+                 "name.\nEnds with the sandbox, the folder or the daemon (exit code 125), or by Ctrl-C.",
+    };
+    struct changes c = { .recursive = false };
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (api_verb_words(&c.v, 2, flags, argc, argv, &err) < 0)
-        return cli_fail(&err, c.v.json);
-    if (c.v.n_words == 0) {
-        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
-        err_hint(&err, "cloche watch NAME; `cloche ps` lists them");
-        return cli_fail(&err, c.v.json);
-    }
-    return watch(&c, &err) < 0 ? cli_fail(&err, c.v.json) : 0;
+    return verb_main(&changes, &c, argc, argv);
 }

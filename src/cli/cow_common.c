@@ -186,61 +186,6 @@ cow_view_close(struct cow_view *view)
     cow_close(&view->state);
 }
 
-/* --- arguments -------------------------------------------------------------------------------------------------- */
-
-static int
-take_flag(const char *arg, const struct cow_flag *flags, size_t n_flags, struct err *err)
-{
-    const char *known[16], *nearest;
-    size_t n = n_flags < ARRAY_LEN(known) ? n_flags : ARRAY_LEN(known);
-
-    for (size_t k = 0; k < n_flags; k++) {
-        if (strcmp(arg, flags[k].name) == 0) {
-            *flags[k].value = true;
-            return 0;
-        }
-    }
-    for (size_t k = 0; k < n; k++)
-        known[k] = flags[k].name;
-    nearest = cli_nearest(arg, known, n);
-    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", arg);
-    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest) : err_hint(err, "--help lists the flags");
-}
-
-int
-cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err)
-{
-    bool operands_only = false;
-
-    *n = 0;
-    *after = -1;
-    for (int i = 1; i < argc; i++) {
-        char *arg = argv[i];
-        if (!operands_only && strcmp(arg, "--") == 0) {
-            operands_only = true;
-            *after = *n;
-        } else if (!operands_only && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
-            return 1;
-        } else if (!operands_only && arg[0] == '-' && arg[1] != '\0') {
-            if (take_flag(arg, flags, n_flags, err) < 0)
-                return -1;
-        } else {
-            argv[++*n] = arg;
-        }
-    }
-    if (*after < 0)
-        *after = *n;
-    return 0;
-}
-
-void
-cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags)
-{
-    printf("usage: cloche %s [flags] %s\n\n%s\n\n", verb, operands, what);
-    for (size_t i = 0; i < n_flags; i++)
-        printf("  %-24s %s\n", flags[i].name, flags[i].help);
-}
-
 /* --- text ------------------------------------------------------------------------------------------------------- */
 
 char

@@ -39,17 +39,6 @@ struct cow_view {
 int cow_view_open(struct cow_view *view, const char *which, struct err *err);
 void cow_view_close(struct cow_view *view);
 
-/* A flag of one of these verbs. */
-struct cow_flag {
-    const char *name;
-    bool *value;
-    const char *help;
-};
-/* Set the flags among argv[1..] and move the operands to argv[1..*n]; what follows "--" is no flag, and *after is how
- * many operands came before it (or *n). 1 when --help was asked for, -1 with @err. */
-int cow_args(int argc, char **argv, const struct cow_flag *flags, size_t n_flags, int *n, int *after, struct err *err);
-void cow_usage(const char *verb, const char *operands, const char *what, const struct cow_flag *flags, size_t n_flags);
-
 /* {"path", "change", "type", ...} of change @i; "path_encoded" (%XX) beside a path that is not UTF-8. */
 json_t *cow_json_change(const struct changes *c, size_t i);
 /* "id", "project" and "created" into @object. */

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/cow_common.h"
 #include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 #include "workspace/patch.h"
 #include "workspace/quote.h"
 
@@ -231,33 +231,38 @@ show(const struct diff_options *o, const char *which, struct err *err)
     return r;
 }
 
+static int
+diff(void *options, const struct verb_words *w, struct err *err)
+{
+    const struct diff_options *o = options;
+
+    if (o->list && w->n > 0) {
+        err_set(err, ERR_USAGE, "cli.operands", "one operand too many: %s", w->v[0]);
+        return err_hint(err, "cloche diff --list shows the states of all projects");
+    }
+    if (o->stat && o->name_only)
+        return err_set(err, ERR_USAGE, "cli.flags", "--stat and --name-only exclude each other");
+    return (o->list ? list_states(o->json, err) : show(o, w->v[0], err)) < 0 ? -1 : COW_DONE;
+}
+
 int
 cmd_diff(int argc, char **argv)
 {
-    struct diff_options o = { false };
-    const struct cow_flag flags[] = {
-        { "--json", &o.json, "one JSON object (with --stat: also counted lines)" },
-        { "--stat", &o.stat, "files and numbers of lines" },
-        { "--name-only", &o.name_only, "names only, with a letter: A added, M modified, D deleted, T type, R renamed" },
-        { "--list", &o.list, "the states that there are, newest first" },
+    static const struct verb_form forms[] = { { NULL, "[flags] [ID|DIR]", 0, 1, .run = diff } };
+    static const struct verb_flag flags[] = {
+        { "--json", 0, NULL, "one JSON object (with --stat: also counted lines)", FLAG_ON(struct diff_options, json) },
+        { "--stat", 0, NULL, "files and numbers of lines", FLAG_ON(struct diff_options, stat) },
+        { "--name-only", 0, NULL,
+          "names only, with a letter: A added, M modified, D deleted, T type, R renamed",
+          FLAG_ON(struct diff_options, name_only) },
+        { "--list", 0, NULL, "the states that there are, newest first", FLAG_ON(struct diff_options, list) },
     };
-    const size_t n_flags = ARRAY_LEN(flags);
-    struct err err = ERR_INIT;
-    int n, after, r = cow_args(argc, argv, flags, n_flags, &n, &after, &err);
+    static const struct verb verb = {
+        .name = "diff", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.operands",
+        .about = "What a copy-on-write run (cloche run --workspace DIR:cow) changed, as a patch.\n"
+                 "Without ID or DIR: the newest run on the current directory.",
+    };
+    struct diff_options o = { false };
 
-    if (r > 0) {
-        cow_usage("diff", "[ID|DIR]",
-                  "What a copy-on-write run (cloche run --workspace DIR:cow) changed, as a patch.\n"
-                  "Without ID or DIR: the newest run on the current directory.", flags, n_flags);
-        return 0;
-    }
-    if (r == 0 && (n > 1 || (o.list && n > 0))) {
-        r = err_set(&err, ERR_USAGE, "cli.operands", "too many operands: %s", argv[o.list ? 1 : 2]);
-        err_hint(&err, "cloche diff [flags] [ID|DIR]");
-    }
-    if (r == 0 && o.stat && o.name_only)
-        r = err_set(&err, ERR_USAGE, "cli.flags", "--stat and --name-only exclude each other");
-    if (r == 0)
-        r = o.list ? list_states(o.json, &err) : show(&o, n > 0 ? argv[1] : NULL, &err);
-    return r < 0 ? cli_fail(&err, o.json || cli_asks_json(argc, argv, false)) : COW_DONE;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -5,13 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/cow_common.h"
 #include "program/caller.h"
 #include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 #include "run/session_audit.h"
 #include "workspace/apply.h"
 
@@ -46,14 +47,19 @@ note(const char *id, const char *project)
     audit_note(&e);
 }
 
+struct options {
+    bool json;
+};
+
 static int
-discard(const char *which, bool json, struct err *err)
+discard(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct options *o = options;
     cleanup_cow struct cow_state state = COW_STATE_INIT;
     char id[COW_ID_MAX + 1];
     struct policy_host host;
 
-    if (cli_host(&host, err) < 0 || cow_find(which, host.cwd, id, err) < 0 ||
+    if (cli_host(&host, err) < 0 || cow_find(w->v[0], host.cwd, id, err) < 0 ||
         cow_open(id, COW_LOCK_DISCARD, &state, err) < 0 || give_back(&state, err) < 0)
         return -1;
     json_t *out = json_pack("{s:i, s:b}", "version", 1, "discarded", true);
@@ -64,32 +70,24 @@ discard(const char *which, bool json, struct err *err)
         return -1;
     }
     note(id, project);
-    if (json)
-        return cli_json_print(out, err);
+    if (o->json)
+        return cli_json_print(out, err) < 0 ? -1 : COW_DONE;
     json_decref(out);
     fprintf(stderr, "cloche: discarded %.12s\n", id);
-    return 0;
+    return COW_DONE;
 }
 
 int
 cmd_discard(int argc, char **argv)
 {
-    bool json = false;
-    const struct cow_flag flags[] = { { "--json", &json, "one JSON object" } };
-    struct err err = ERR_INIT;
-    int n, after, r = cow_args(argc, argv, flags, 1, &n, &after, &err);
+    static const struct verb_form forms[] = { { NULL, "[flags] [ID|DIR]", 0, 1, .run = discard } };
+    static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
+    static const struct verb verb = {
+        .name = "discard", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.operands",
+        .about = "Throw away what a copy-on-write run changed. The project is not touched.\n"
+                 "Without ID or DIR: the newest run on the current directory.",
+    };
+    struct options o = { .json = false };
 
-    if (r > 0) {
-        cow_usage("discard", "[ID|DIR]",
-                  "Throw away what a copy-on-write run changed. The project is not touched.\n"
-                  "Without ID or DIR: the newest run on the current directory.", flags, 1);
-        return 0;
-    }
-    if (r == 0 && n > 1) {
-        r = err_set(&err, ERR_USAGE, "cli.operands", "too many operands: %s", argv[2]);
-        err_hint(&err, "cloche discard [--json] [ID|DIR]");
-    }
-    if (r == 0)
-        r = discard(n > 0 ? argv[1] : NULL, json, &err);
-    return r < 0 ? cli_fail(&err, json || cli_asks_json(argc, argv, false)) : COW_DONE;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/cli.h"
-#include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 
@@ -17,16 +17,6 @@ const char *const doctor_not_here[] = {
     "freezing on cgroup v1 (processes are stopped instead), snapshots and forks of a running sandbox",
     NULL,
 };
-
-static void
-usage(void)
-{
-    printf("usage: cloche doctor [--json]\n\n"
-           "Tries every feature of this host that a sandbox is built from, as this user, and says what is enforced,\n"
-           "what not, why, and what to do about it. Changes nothing.\n\n"
-           "  --json   one JSON object\n\n"
-           "Exit status: 0 mode standard can be built, 1 only mode light, 2 neither, 125 doctor itself failed.\n");
-}
 
 static int
 examine(struct doctor *d, struct err *err)
@@ -46,30 +36,36 @@ examine(struct doctor *d, struct err *err)
     return 0;
 }
 
+struct options {
+    bool json;
+};
+
+static int
+report(void *options, const struct verb_words *w, struct err *err)
+{
+    const struct options *o = options;
+    static struct doctor d;     /* large, and one is enough */
+
+    (void)w;
+    if (examine(&d, err) < 0)
+        return -1;
+    if ((o->json ? doctor_print_json(&d) : doctor_print_text(&d)) < 0)
+        return err_set(err, ERR_SYSTEM, "cli.output", "doctor: the report cannot be written");
+    return d.engine.usable ? EXIT_STANDARD : d.engine.usable_light ? EXIT_ONLY_LIGHT : EXIT_NOTHING;
+}
+
 int
 cmd_doctor(int argc, char **argv)
 {
-    static struct doctor d;     /* large, and one is enough */
-    struct err err = ERR_INIT;
-    bool json = cli_asks_json(argc, argv, false);
+    static const struct verb_form forms[] = { { NULL, "[--json]", 0, 0, .run = report } };
+    static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
+    static const struct verb verb = {
+        .name = "doctor", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.unknown-flag",
+        .about = "Tries every feature of this host that a sandbox is built from, as this user, and says what is "
+                 "enforced,\nwhat not, why, and what to do about it. Changes nothing.",
+        .after = "Exit status: 0 mode standard can be built, 1 only mode light, 2 neither, 125 doctor itself failed.",
+    };
+    struct options o = { .json = false };
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            continue;
-        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            usage();
-            return 0;
-        } else {
-            err_set(&err, ERR_USAGE, "cli.unknown-flag", "doctor: unknown argument \"%s\"", argv[i]);
-            err_hint(&err, "usage: cloche doctor [--json]");
-            return cli_fail(&err, json);
-        }
-    }
-    if (examine(&d, &err) < 0)
-        return cli_fail(&err, json);
-    if ((json ? doctor_print_json(&d) : doctor_print_text(&d)) < 0) {
-        err_set(&err, ERR_SYSTEM, "cli.output", "doctor: the report cannot be written");
-        return cli_fail(&err, false);
-    }
-    return d.engine.usable ? EXIT_STANDARD : d.engine.usable_light ? EXIT_ONLY_LIGHT : EXIT_NOTHING;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -3,29 +3,17 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/watch.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "run/session.h"
 #include "proto/edge.h"
 #include "workspace/quote.h"
 
 #define NEWEST 100
-
-static int
-events_usage(void)
-{
-    printf("usage: cloche events [--sandbox ID] [--limit N] [-f] [--json]\n\n"
-           "What happened to the sandboxes of a running cloche serve: the newest events, oldest first.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--sandbox ID",
-           "of one, by id or name", "--limit N", "how many of those that were, 0 to 1000 (100)", "-f, --follow",
-           "go on with those that come", "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help",
-           "print the flags");
-    return 0;
-}
 
 static void
 print_text(const json_t *event)
@@ -101,16 +89,18 @@ list(struct watch_options *o, const char *path, struct err *err)
 }
 
 static int
-events(struct watch_options *o, const char *which, struct err *err)
+events(void *options, const struct verb_words *w, struct err *err)
 {
+    struct watch_options *o = options;
     char path[256], id[EDGE_ID + 1] = "";
     uint64_t limit = NEWEST;
 
+    (void)w;
     if (o->limit != NULL && !str_parse_u64(str_of(o->limit), 1000, &limit)) {
         err_set(err, ERR_USAGE, "cli.flag-value", "--limit %s is no number from 0 to 1000", o->limit);
         return -1;
     }
-    if (which != NULL && watch_resolve(o, which, id, err) < 0)
+    if (o->sandbox != NULL && watch_resolve(o, o->sandbox, id, err) < 0)
         return -1;
     snprintf(path, sizeof(path), "/v1/events%s?limit=%llu%s%s", o->follow ? "/stream" : "", (unsigned long long)limit,
              id[0] != '\0' ? "&sandbox=" : "", id);
@@ -122,13 +112,20 @@ events(struct watch_options *o, const char *which, struct err *err)
 int
 cmd_events(int argc, char **argv)
 {
+    static const struct verb_form forms[] = {
+        { NULL, "[--sandbox ID] [--limit N] [-f] [--json]", 0, 0, .run = events },
+    };
+    static const struct verb_flag flags[] = {
+        { "--sandbox", 0, "ID", "of one, by id or name", FLAG_TEXT(struct watch_options, sandbox) },
+        { "--limit", 0, "N", "how many of those that were, 0 to 1000 (100)", FLAG_TEXT(struct watch_options, limit) },
+        { "--follow", 'f', NULL, "go on with those that come", FLAG_ON(struct watch_options, follow) },
+        API_ROW_JSON("one JSON object a line"), API_ROW_SOCKET,
+    };
+    static const struct verb verb = {
+        .name = "events", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
+        .about = "What happened to the sandboxes of a running cloche serve: the newest events, oldest first.",
+    };
     struct watch_options o = { .all = false };
-    struct err err = ERR_INIT;
 
-    if (cli_wants_help(argc, argv))
-        return events_usage();
-    if (watch_options(&o, WATCH_FOLLOW | WATCH_SANDBOX | WATCH_LIMIT, argc, argv, &err) < 0 ||
-        events(&o, o.sandbox, &err) < 0)
-        return cli_fail(&err, o.v.json);
-    return 0;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/watch.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "workspace/quote.h"
 
 #define PAUSE_MS 300        /* between two looks at a transcript that has no more yet */
@@ -27,18 +27,6 @@ struct logs {
     bool within;                /* a line of output that has no end yet */
     bool ended;                 /* the one that @exec names */
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche logs [--exec ID] [-f] [--json] SANDBOX\n\n"
-           "What was run in a sandbox of a cloche serve, by whom, and what it wrote, by the sandbox's id or name.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n\n"
-           "What else happened to it: cloche events --sandbox SANDBOX.\n", "--exec ID",
-           "what this command wrote, and nothing else", "-f, --follow", "go on with what comes, until it ends",
-           "--json", "one JSON object a line", "--socket PATH", API_FLAG_HELP, "--help", "print the flags");
-    return 0;
-}
 
 /* --- for people --------------------------------------------------------------------------------------------------- */
 
@@ -308,28 +296,41 @@ follow_one(struct logs *l, struct err *err)
     return r < 0 ? -1 : 0;
 }
 
+static int
+logs(void *options, const struct verb_words *w, struct err *err)
+{
+    struct logs *l = options;
+    char id[EDGE_ID + 1];
+
+    l->exec = l->o.exec;
+    l->id = id;
+    if (l->exec != NULL && (l->exec[0] == '\0' || strlen(l->exec) > 19 ||
+                            l->exec[strspn(l->exec, "0123456789")] != '\0'))
+        return err_set(err, ERR_USAGE, "cli.flag-value", "--exec %s is no exec_id", l->exec);
+    if (watch_resolve(&l->o, w->v[0], id, err) < 0)
+        return -1;
+    return l->exec != NULL && l->o.follow ? follow_one(l, err) : transcript(l, err);
+}
+
 int
 cmd_logs(int argc, char **argv)
 {
+    static const struct verb_form forms[] = {
+        { NULL, "[--exec ID] [-f] [--json] SANDBOX", 1, 1, "which sandbox?",
+          "cloche logs NAME; `cloche ps` lists them", logs },
+    };
+    static const struct verb_flag flags[] = {
+        { "--exec", 0, "ID", "what this command wrote, and nothing else", FLAG_TEXT(struct logs, o.exec) },
+        { "--follow", 'f', NULL, "go on with what comes, until it ends", FLAG_ON(struct logs, o.follow) },
+        API_ROW_JSON("one JSON object a line"), API_ROW_SOCKET,
+    };
+    static const struct verb verb = {
+        .name = "logs", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .lacking = "cli.sandbox",
+        .about = "What was run in a sandbox of a cloche serve, by whom, and what it wrote, by the sandbox's id or "
+                 "name.",
+        .after = "What else happened to it: cloche events --sandbox SANDBOX.",
+    };
     struct logs l = { .o = { .all = false } };
-    char id[EDGE_ID + 1];
-    struct err err = ERR_INIT;
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (watch_options(&l.o, WATCH_FOLLOW | WATCH_EXEC | WATCH_OPERAND, argc, argv, &err) < 0)
-        return cli_fail(&err, l.o.v.json);
-    l.exec = l.o.exec;
-    l.id = id;
-    if (l.o.v.n_words == 0) {
-        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
-        err_hint(&err, "cloche logs NAME; `cloche ps` lists them");
-    } else if (l.exec != NULL && (l.exec[0] == '\0' || strlen(l.exec) > 19 ||
-                                  l.exec[strspn(l.exec, "0123456789")] != '\0')) {
-        err_set(&err, ERR_USAGE, "cli.flag-value", "--exec %s is no exec_id", l.exec);
-    } else if (watch_resolve(&l.o, l.o.v.words[0], id, &err) == 0) {
-        if ((l.exec != NULL && l.o.follow ? follow_one(&l, &err) : transcript(&l, &err)) == 0)
-            return 0;
-    }
-    return cli_fail(&err, l.o.v.json);
+    return verb_main(&verb, &l, argc, argv);
 }

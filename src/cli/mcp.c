@@ -7,12 +7,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/mcp.h"
+#include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 
 #define LIVES_S (30L * 24 * 3600)       /* of our token, should nobody be there to end it */
 
@@ -20,52 +21,7 @@ struct options {
     struct api api;
     const char *token_file;
     struct mcp_flags own;       /* of a daemon of our own */
-    bool named;                 /* the socket was said */
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche mcp [flags]\n\n"
-           "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that run\n"
-           "code in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. Ends with\n"
-           "stdin.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n\ndocs/mcp.md\n",
-           "--socket PATH", API_FLAG_HELP,
-           "--token-file FILE", "a token to use (default: one of role agent, made for this session)",
-           "--gate FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)",
-           "--settings FILE", "what its sandboxes may have, for a daemon of its own");
-    return 0;
-}
-
-static int
-read_flags(struct options *o, int argc, char **argv, struct err *err)
-{
-    struct cli_flag f;
-    int n, r;
-
-    for (int i = 1; i < argc; i += n) {
-        const char **own = NULL;
-        if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&o->api, f.name, f.value, err)) < 0)
-            return -1;
-        if (strcmp(f.name, "--token-file") == 0)
-            own = &o->token_file;
-        else if (strcmp(f.name, "--gate") == 0)
-            own = &o->own.gate;
-        else if (strcmp(f.name, "--settings") == 0)
-            own = &o->own.settings;
-        if (r == 0 && own == NULL) {
-            err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", f.name);
-            return err_hint(err, "`cloche mcp --help` lists the flags");
-        }
-        if ((n = cli_flag_words(&f, err)) < 0)
-            return -1;
-        if (own != NULL)
-            *own = f.value;
-        o->named = o->named || own == NULL;
-    }
-    return 0;
-}
 
 static int
 read_token(struct options *o, struct err *err)
@@ -172,7 +128,7 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
     if (signals < 0)
         return -1;
     if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
-        if (o->named || o->token_file != NULL || !err_is(&why, "api.down"))
+        if (o->api.named || o->api.token[0] != '\0' || o->token_file != NULL || !err_is(&why, "api.down"))
             return *err = why, -1;
         if (mcp_daemon_start(d, &o->own, &o->api, err) < 0)
             return -1;
@@ -187,22 +143,49 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
     return r;
 }
 
+static int
+begin(void *options, struct err *err)
+{
+    return api_init(&((struct options *)options)->api, err);
+}
+
+static int
+serve(void *options, const struct verb_words *w, struct err *err)
+{
+    struct options *o = options;
+    struct mcp_daemon d = MCP_DAEMON_INIT;
+    int r;
+
+    (void)w;
+    if (o->token_file != NULL && read_token(o, err) < 0)
+        return -1;
+    r = run(o, &d, err);
+    mcp_daemon_stop(&d);
+    explicit_bzero(o->api.token, sizeof(o->api.token));
+    return r < 0 ? -1 : 0;
+}
+
 int
 cmd_mcp(int argc, char **argv)
 {
-    struct options o = { .named = false };
-    struct mcp_daemon d = MCP_DAEMON_INIT;
-    struct err err = ERR_INIT;
-    int r;
+    static const struct verb_form forms[] = { { NULL, "[flags]", 0, 0, .run = serve } };
+    static const struct verb_flag flags[] = {
+        API_ROW_SOCKET,
+        { "--token-file", 0, "FILE", "a token to use (default: one of role agent, made for this session)",
+          FLAG_TEXT(struct options, token_file) },
+        { "--gate", 0, "FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)",
+          FLAG_TEXT(struct options, own.gate) },
+        { "--settings", 0, "FILE", "what its sandboxes may have, for a daemon of its own",
+          FLAG_TEXT(struct options, own.settings) },
+    };
+    static const struct verb verb = {
+        .name = "mcp", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = begin,
+        .about = "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that "
+                 "run\ncode in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. "
+                 "Ends with\nstdin.",
+        .after = "docs/mcp.md",
+    };
+    struct options o = { .token_file = NULL };
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (api_init(&o.api, &err) < 0 || read_flags(&o, argc, argv, &err) < 0 ||
-        (o.token_file != NULL && read_token(&o, &err) < 0))
-        return cli_fail(&err, false);
-    o.named = o.named || o.api.token[0] != '\0' || getenv("CLOCHE_SOCKET") != NULL;
-    r = run(&o, &d, &err);
-    mcp_daemon_stop(&d);
-    explicit_bzero(o.api.token, sizeof(o.api.token));
-    return r < 0 ? cli_fail(&err, false) : 0;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -6,28 +6,20 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 #include "run/net_state.h"
 
 #define LOG_FILE_MAX (8UL * 1024 * 1024)
 #define LISTED_MAX   1024
 
-static int
-usage(void)
-{
-    printf("usage: cloche net log [--json] [RUN]\n"
-           "       cloche net ls [--json]\n"
-           "       cloche net allow|deny [--json] RUN HOST[:PORT]\n\n"
-           "log: what was decided about the connections of a run, with counts; RUN is an id or its beginning, or the\n"
-           "newest run. ls: the runs that had a network by name. allow, deny: one more rule for a run that goes on;\n"
-           "deny closes the connections that it concerns.\n\n"
-           "  %-32s %s\n  %-32s %s\n", "--json", "one JSON object", "--help", "print the flags");
-    return 0;
-}
+struct options {
+    bool json;
+};
 
 /* A string of the sandbox's, for a terminal. */
 static const char *
@@ -166,40 +158,58 @@ rule_verb(int dir, bool deny, const char *which, const char *rule, bool json, st
     return r;
 }
 
+/* --- the verb ----------------------------------------------------------------------------------------------------- */
+
+static int
+run_log(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = net_state_open(err);
+
+    return dir < 0 ? -1 : log_verb(dir, w->v[0], ((struct options *)options)->json, err);
+}
+
+static int
+run_ls(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = net_state_open(err);
+
+    (void)w;
+    return dir < 0 ? -1 : list_verb(dir, ((struct options *)options)->json, err);
+}
+
+static int
+run_allow(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = net_state_open(err);
+
+    return dir < 0 ? -1 : rule_verb(dir, false, w->v[0], w->v[1], ((struct options *)options)->json, err);
+}
+
+static int
+run_deny(void *options, const struct verb_words *w, struct err *err)
+{
+    cleanup_close int dir = net_state_open(err);
+
+    return dir < 0 ? -1 : rule_verb(dir, true, w->v[0], w->v[1], ((struct options *)options)->json, err);
+}
+
 int
 cmd_net(int argc, char **argv)
 {
-    static const char *const verbs[] = { "log", "ls", "allow", "deny", NULL };
-    const char *words[4] = { NULL };
-    cleanup_close int dir = -1;
-    struct err err = ERR_INIT;
-    bool json = cli_asks_json(argc, argv, false);
-    size_t n = 0;
-    int r;
+    static const struct verb_form forms[] = {
+        { "log", "log [--json] [RUN]", 0, 1, .run = run_log },
+        { "ls", "ls [--json]", 0, 0, .run = run_ls },
+        { "allow", "allow [--json] RUN HOST[:PORT]", 2, 2, .run = run_allow },
+        { "deny", "deny [--json] RUN HOST[:PORT]", 2, 2, .run = run_deny },
+    };
+    static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
+    static const struct verb verb = {
+        .name = "net", VERB_FORMS(forms), VERB_FLAGS(flags), .needs_word = true, .misused = "cli.net.verb",
+        .about = "log: what was decided about the connections of a run, with counts; RUN is an id or its beginning, or "
+                 "the\nnewest run. ls: the runs that had a network by name. allow, deny: one more rule for a run that "
+                 "goes on;\ndeny closes the connections that it concerns.",
+    };
+    struct options o = { .json = false };
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            continue;
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return usage();
-        if (argv[i][0] != '-' && n < 4)
-            words[n++] = argv[i];
-        else {
-            err_set(&err, ERR_USAGE, "cli.unknown-flag", "unknown flag or operand %s", argv[i]);
-            err_hint(&err, "`cloche net --help` shows how it is called");
-            return cli_fail(&err, json);
-        }
-    }
-    dir = net_state_open(&err);
-    if (dir < 0)
-        return cli_fail(&err, json);
-    if (n >= 1 && n <= 2 && strcmp(words[0], "log") == 0)
-        r = log_verb(dir, words[1], json, &err);
-    else if (n == 1 && strcmp(words[0], "ls") == 0)
-        r = list_verb(dir, json, &err);
-    else if (n == 3 && (strcmp(words[0], "allow") == 0 || strcmp(words[0], "deny") == 0))
-        r = rule_verb(dir, words[0][0] == 'd', words[1], words[2], json, &err);
-    else
-        r = cli_misused("cli.net.verb", "net", n > 0 ? words[0] : "", verbs, &err);
-    return r < 0 ? cli_fail(&err, json) : 0;
+    return verb_main(&verb, &o, argc, argv);
 }

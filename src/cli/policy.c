@@ -16,22 +16,43 @@
 #include "program/caller.h"
 #include "program/policy_json.h"
 #include "program/say.h"
-#include "program/words.h"
+#include "program/verb.h"
 #include "run/args.h"
 #include "run/policy_here.h"
 
-static int
-usage(FILE *to, int code)
+struct options {
+    bool json, all, help;
+    const char *verb;
+};
+
+static void
+policy_help(FILE *to)
 {
-    fprintf(to, "usage: cloche policy check [--json] FILE\n"
-            "       cloche policy show [--json] [--all] [--for run|code|shell|srt] [policy flags]\n\n"
-            "  check      exit 0 when a run would accept FILE, 125 with the line and the fix when not\n"
-            "  show       the effective policy, each value with its origin\n"
-            "  --json     one JSON object\n"
-            "  --all      also print the entries of the built-in lists\n"
-            "  --for      whose defaults to start from (run)\n\n"
-            "policy flags:\n");
+    fprintf(to, "\npolicy flags:\n");
     cli_policy_flags(to);
+}
+
+static const struct verb_form policy_forms[] = {
+    { NULL, "check [--json] FILE", .run = NULL },
+    { NULL, "show [--json] [--all] [--for run|code|shell|srt] [policy flags]", .run = NULL },
+};
+static const struct verb_flag policy_flags[] = {
+    { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
+    { "--all", 0, NULL, "also print the entries of the built-in lists", FLAG_ON(struct options, all) },
+    { "--for", 0, "WHICH", "whose defaults to start from: run, code, shell or srt (run)",
+      FLAG_TEXT(struct options, verb) },
+    { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
+};
+static const struct verb policy_verb = {
+    .name = "policy", VERB_FORMS(policy_forms), VERB_FLAGS(policy_flags), .more = policy_help,
+    .about = "check: exit 0 when a run would accept FILE, 125 with the line and the fix when not.\n"
+             "show: the effective policy, each value with its origin.",
+};
+
+static int
+help(FILE *to, int code)
+{
+    verb_help(&policy_verb, to);
     return code;
 }
 
@@ -89,32 +110,16 @@ print_row(void *ctx, const struct policy_row *row)
 }
 
 static int
-check(int argc, char **argv)
+check(void *options, const struct verb_words *w, struct err *why)
 {
-    const char *file = NULL;
+    bool json = ((struct options *)options)->json, refused;
+    const char *file = w->v[0];
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    bool json = cli_asks_json(argc, argv, false), refused;
     int r;
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            continue;
-        } else if (strcmp(argv[i], "--help") == 0) {
-            return usage(stdout, 0);
-        } else if (file != NULL || (argv[i][0] == '-' && argv[i][1] != '\0')) {
-            err_set(&err, ERR_USAGE, "cli.usage", "policy check takes one FILE and --json, not \"%s\"", argv[i]);
-            return cli_fail(&err, json);
-        } else {
-            file = argv[i];
-        }
-    }
-    if (file == NULL) {
-        err_set(&err, ERR_USAGE, "cli.usage", "policy check needs a FILE");
-        err_hint(&err, "cloche policy check settings.yaml");
-        return cli_fail(&err, json);
-    }
+    (void)why;
     if (cli_host(&host, &err) < 0 || policy_init(&p, MODE_STANDARD, VERB_RUN, &host, &err) < 0)
         return cli_fail(&err, json);
     r = policy_load_file(&p, file, POLICY_AUTO, &host, &err);
@@ -135,26 +140,19 @@ check(int argc, char **argv)
     return 0;
 }
 
-struct show_options {
-    bool json, all, help;
-};
-
 static int
-show_flag(void *ctx, const char *name, const char *value, struct err *err)
+check_main(int argc, char **argv)
 {
-    struct show_options *o = ctx;
+    static const struct verb_form forms[] = {
+        { NULL, "[--json] FILE", 1, 1, "policy check needs a FILE", "cloche policy check settings.yaml", check },
+    };
+    const struct verb verb = {
+        .name = "policy check", VERB_FORMS(forms), .flags = policy_flags, .n_flags = 1, .misused = "cli.usage",
+        .about = "Is FILE one that a run would take? Exit 0 when it is, 125 with the line and the fix when not.",
+    };
+    struct options o = { .json = false };
 
-    (void)value;
-    (void)err;
-    if (strcmp(name, "--json") == 0)
-        o->json = true;
-    else if (strcmp(name, "--all") == 0)
-        o->all = true;
-    else if (strcmp(name, "--help") == 0)
-        o->help = true;
-    else
-        return strcmp(name, "--for") == 0 ? 2 : 0;
-    return 1;
+    return verb_main(&verb, &o, argc, argv);
 }
 
 /* The value of --for decides which preset everything else is laid on, so it is looked up first. */
@@ -186,7 +184,7 @@ verb_of(int argc, char **argv, enum policy_verb *verb, struct err *err)
 static int
 show(int argc, char **argv)
 {
-    struct show_options o = { false, false, false };
+    struct options o = { .json = false };
     struct printer printer = { 0 };
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
@@ -198,9 +196,9 @@ show(int argc, char **argv)
         o.json |= strcmp(argv[i], "--json") == 0;
     if (cli_host(&host, &err) < 0 || verb_of(argc, argv, &verb, &err) < 0)
         return cli_fail(&err, o.json);
-    end = cli_policy_args(&p, verb, argc, argv, &host, show_flag, &o, &err);
+    end = cli_policy_args(&p, verb, argc, argv, &host, &policy_verb, &o, &err);
     if (o.help)
-        return usage(stdout, 0);
+        return help(stdout, 0);
     if (end >= 0 && end < argc)
         end = err_set(&err, ERR_USAGE, "cli.usage", "policy show takes flags only, not \"%s\"", argv[end]);
     if (end < 0)
@@ -225,11 +223,11 @@ cmd_policy(int argc, char **argv)
     struct err err = ERR_INIT;
 
     if (argc < 2)
-        return usage(stderr, EXIT_REFUSED);
+        return help(stderr, EXIT_REFUSED);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return usage(stdout, 0);
+        return help(stdout, 0);
     if (strcmp(argv[1], "check") == 0)
-        return check(argc - 1, argv + 1);
+        return check_main(argc - 1, argv + 1);
     if (strcmp(argv[1], "show") == 0)
         return show(argc - 1, argv + 1);
     err_set(&err, ERR_USAGE, "cli.usage", "\"%s\" is neither check nor show", argv[1]);

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 
 #define TTL_MAX_MS (365UL * 86400 * 1000)
 
@@ -14,20 +14,6 @@ struct options {
     struct api_verb v;
     const char *name, *ttl;
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche ports SANDBOX [ls] [--json]\n"
-           "       cloche ports SANDBOX add PORT [--name NAME] [--ttl TIME] [--json]\n"
-           "       cloche ports SANDBOX rm ID [--json]\n\n"
-           "Ports of a sandbox of cloche serve at which it is reached from outside. Whoever knows the address of one\n"
-           "that was added gets in; it is printed once.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n", "--name NAME", "for your own list",
-           "--ttl TIME", "ends it after 90s, 30m, 12h (with the sandbox)", "--socket PATH", API_FLAG_HELP, "--json",
-           "one JSON object", "--help", "print the flags");
-    return 0;
-}
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
@@ -70,10 +56,10 @@ print_added(const json_t *said)
 /* --- verbs -------------------------------------------------------------------------------------------------------- */
 
 static int
-path_of(const struct options *o, const char *more, struct buf *path, struct err *err)
+path_of(const char *box, const char *more, struct buf *path, struct err *err)
 {
     buf_puts(path, "/v1/sandboxes/");
-    if (api_escape(path, o->v.words[0]) < 0)
+    if (api_escape(path, box) < 0)
         return err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is no sandbox's name or id");
     buf_puts(path, "/ports");
     if (more != NULL)
@@ -83,21 +69,32 @@ path_of(const struct options *o, const char *more, struct buf *path, struct err 
     return buf_nul(path) < 0 ? err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is too long") : 0;
 }
 
+/* What only a new one has. */
 static int
-add(struct options *o, struct err *err)
+refuse_making(const struct options *o, const char *verb, struct err *err)
 {
+    if (o->name == NULL && o->ttl == NULL)
+        return 0;
+    err_set(err, ERR_USAGE, "cli.ports.verb", "--name and --ttl are not for `cloche ports SANDBOX %s`", verb);
+    return err_hint(err, "`cloche ports --help` shows how it is called");
+}
+
+static int
+add(void *options, const struct verb_words *w, struct err *err)
+{
+    const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
     uint64_t port, ms = 0;
     json_t *body;
     int r;
 
-    if (!str_parse_u64(str_of(o->v.words[2]), 65535, &port) || port == 0)
-        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is no port: 1 to 65535", o->v.words[2]);
+    if (!str_parse_u64(str_of(w->v[1]), 65535, &port) || port == 0)
+        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is no port: 1 to 65535", w->v[1]);
     if (o->ttl != NULL && (!str_parse_duration_ms(str_of(o->ttl), TTL_MAX_MS, &ms) || ms < 1000 || ms % 1000 != 0)) {
         err_set(err, ERR_USAGE, "cli.ports.ttl", "--ttl %s is no whole number of seconds", o->ttl);
         return err_hint(err, "90s, 30m, 12h; at most a year");
     }
-    if (path_of(o, NULL, &path, err) < 0)
+    if (path_of(w->v[0], NULL, &path, err) < 0)
         return -1;
     body = json_pack("{s:I, s:I}", "port", (json_int_t)port, "ttl", (json_int_t)(ms / 1000));
     if (o->name != NULL)
@@ -108,21 +105,23 @@ add(struct options *o, struct err *err)
 }
 
 static int
-list(struct options *o, struct err *err)
+list(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
-    if (path_of(o, NULL, &path, err) < 0)
+    if (refuse_making(o, "ls", err) < 0 || path_of(w->v[0], NULL, &path, err) < 0)
         return -1;
     return api_verb_ask(&o->v, "GET", (const char *)path.p, NULL, print_list, err);
 }
 
 static int
-end_it(struct options *o, struct err *err)
+delete(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
-    if (path_of(o, o->v.words[2], &path, err) < 0)
+    if (refuse_making(o, "rm", err) < 0 || path_of(w->v[0], w->v[1], &path, err) < 0)
         return -1;
     return api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err);
 }
@@ -130,33 +129,23 @@ end_it(struct options *o, struct err *err)
 int
 cmd_ports(int argc, char **argv)
 {
-    struct options o = { .name = NULL };
-    const struct api_verb_flag flags[] = {
-        { "--name", .value = &o.name }, { "--ttl", .value = &o.ttl }, { .name = NULL },
+    static const struct verb_form forms[] = {
+        { "ls", "SANDBOX [ls] [--json]", 1, 1, "which sandbox?", "cloche ports NAME; `cloche ps` lists them", list },
+        { "add", "SANDBOX add PORT [--name NAME] [--ttl TIME] [--json]", 2, 2, .run = add },
+        { "rm", "SANDBOX rm ID [--json]", 2, 2, .run = delete },
     };
-    static const char *const words[] = { "ls", "add", "rm", NULL };
-    struct err err = ERR_INIT;
-    const char *verb;
-    bool making;
-    int r;
+    static const struct verb_flag flags[] = {
+        { "--name", 0, "NAME", "for your own list", FLAG_TEXT(struct options, name) },
+        { "--ttl", 0, "TIME", "ends it after 90s, 30m, 12h (with the sandbox)", FLAG_TEXT(struct options, ttl) },
+        API_ROW_SOCKET, API_ROW_JSON("one JSON object"),
+    };
+    static const struct verb ports = {
+        .name = "ports", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .before = "SANDBOX",
+        .misused = "cli.ports.verb", .lacking = "cli.sandbox",
+        .about = "Ports of a sandbox of cloche serve at which it is reached from outside. Whoever knows the address of "
+                 "one\nthat was added gets in; it is printed once.",
+    };
+    struct options o = { .name = NULL };
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (api_verb_words(&o.v, 4, flags, argc, argv, &err) < 0)
-        return cli_fail(&err, o.v.json);
-    verb = o.v.n_words > 1 ? o.v.words[1] : "ls";
-    making = o.name != NULL || o.ttl != NULL;
-    if (strcmp(verb, "add") == 0 && o.v.n_words == 3)
-        r = add(&o, &err);
-    else if (strcmp(verb, "ls") == 0 && o.v.n_words >= 1 && o.v.n_words <= 2 && !making)
-        r = list(&o, &err);
-    else if (strcmp(verb, "rm") == 0 && o.v.n_words == 3 && !making)
-        r = end_it(&o, &err);
-    else if (o.v.n_words > 0)
-        r = cli_misused("cli.ports.verb", "ports SANDBOX", verb, words, &err);
-    else {
-        err_set(&err, ERR_USAGE, "cli.sandbox", "which sandbox?");
-        r = err_hint(&err, "cloche ports NAME; `cloche ps` lists them");
-    }
-    return r < 0 ? cli_fail(&err, o.v.json) : 0;
+    return verb_main(&ports, &o, argc, argv);
 }

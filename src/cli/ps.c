@@ -9,6 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -16,7 +17,6 @@
 #include "cli/cli.h"
 #include "cli/watch.h"
 #include "program/say.h"
-#include "program/words.h"
 
 #define TABLE_MAX   (4UL * 1024 * 1024)
 #define ONCE_MS     500
@@ -30,23 +30,14 @@ print_json(json_t *boxes, struct err *err)
 }
 
 static int
-ps_usage(void)
+ps(void *options, const struct verb_words *w, struct err *err)
 {
-    printf("usage: cloche ps [--all] [--label NAME=VALUE] [--json]\n\n"
-           "The sandboxes of a running cloche serve: how old they are, what they use, what runs in them.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--all", "those too that have stopped",
-           "--label NAME=VALUE", "those with that label only", "--json", "one JSON object", "--socket PATH",
-           API_FLAG_HELP, "--help", "print the flags");
-    return 0;
-}
-
-static int
-ps(int argc, char **argv, struct watch_options *o, struct err *err)
-{
+    const struct watch_options *o = options;
     cleanup_buf struct buf table = BUF_INIT(TABLE_MAX);
-    json_t *boxes;
+    json_t *boxes = watch_sandboxes(o, err);
 
-    if (watch_options(o, WATCH_ALL | WATCH_LABEL, argc, argv, err) < 0 || (boxes = watch_sandboxes(o, err)) == NULL)
+    (void)w;
+    if (boxes == NULL)
         return -1;
     if (o->v.json)
         return print_json(boxes, err);
@@ -59,27 +50,22 @@ ps(int argc, char **argv, struct watch_options *o, struct err *err)
 int
 cmd_ps(int argc, char **argv)
 {
+    static const struct verb_form forms[] = { { NULL, "[--all] [--label NAME=VALUE] [--json]", 0, 0, .run = ps } };
+    static const struct verb_flag flags[] = {
+        { "--all", 0, NULL, "those too that have stopped", FLAG_ON(struct watch_options, all) },
+        { "--label", 0, "NAME=VALUE", "those with that label only", FLAG_TEXT(struct watch_options, label) },
+        API_ROW_JSON("one JSON object"), API_ROW_SOCKET,
+    };
+    static const struct verb verb = {
+        .name = "ps", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
+        .about = "The sandboxes of a running cloche serve: how old they are, what they use, what runs in them.",
+    };
     struct watch_options o = { .all = false };
-    struct err err = ERR_INIT;
 
-    if (cli_wants_help(argc, argv))
-        return ps_usage();
-    return ps(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.v.json) : 0;
+    return verb_main(&verb, &o, argc, argv);
 }
 
 /* --- top ---------------------------------------------------------------------------------------------------------- */
-
-static int
-top_usage(void)
-{
-    printf("usage: cloche top [--label NAME=VALUE] [--interval TIME] [--once] [--json]\n\n"
-           "The same as cloche ps, again and again, with processor time in percent of one core. q ends it.\n\n"
-           "  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n  %-24s %s\n", "--label NAME=VALUE",
-           "those with that label only", "--interval TIME", "between two looks (2s)", "--once",
-           "one table, as where stdout is no terminal", "--json", "one JSON object", "--socket PATH", API_FLAG_HELP,
-           "--help", "print the flags");
-    return 0;
-}
 
 /* The terminal as it was when the scope ends. */
 struct screen {
@@ -219,12 +205,12 @@ once(const struct watch_options *o, struct err *err)
 }
 
 static int
-top(int argc, char **argv, struct watch_options *o, struct err *err)
+top(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct watch_options *o = options;
     uint64_t ms = INTERVAL_MS;
 
-    if (watch_options(o, WATCH_LABEL | WATCH_ONCE, argc, argv, err) < 0)
-        return -1;
+    (void)w;
     if (o->interval != NULL && (!str_parse_duration_ms(str_of(o->interval), 3600000, &ms) || ms < 100)) {
         err_set(err, ERR_USAGE, "cli.flag-value", "--interval %s is no time from 100ms to 1h", o->interval);
         return err_hint(err, "2s, 500ms");
@@ -237,10 +223,20 @@ top(int argc, char **argv, struct watch_options *o, struct err *err)
 int
 cmd_top(int argc, char **argv)
 {
+    static const struct verb_form forms[] = {
+        { NULL, "[--label NAME=VALUE] [--interval TIME] [--once] [--json]", 0, 0, .run = top },
+    };
+    static const struct verb_flag flags[] = {
+        { "--label", 0, "NAME=VALUE", "those with that label only", FLAG_TEXT(struct watch_options, label) },
+        { "--interval", 0, "TIME", "between two looks (2s)", FLAG_TEXT(struct watch_options, interval) },
+        { "--once", 0, NULL, "one table, as where stdout is no terminal", FLAG_ON(struct watch_options, once) },
+        API_ROW_JSON("one JSON object"), API_ROW_SOCKET,
+    };
+    static const struct verb verb = {
+        .name = "top", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
+        .about = "The same as cloche ps, again and again, with processor time in percent of one core. q ends it.",
+    };
     struct watch_options o = { .all = false };
-    struct err err = ERR_INIT;
 
-    if (cli_wants_help(argc, argv))
-        return top_usage();
-    return top(argc, argv, &o, &err) < 0 ? cli_fail(&err, o.v.json) : 0;
+    return verb_main(&verb, &o, argc, argv);
 }

@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "match/language.h"
 #include "program/caller.h"
 #include "program/say.h"
+#include "program/verb.h"
 #include "program/words.h"
 #include "run/args.h"
 #include "run/planted.h"
@@ -29,48 +31,65 @@ struct options {
 };
 
 static int
-run_flag(void *ctx, const char *name, const char *value, struct err *err)
+set_pty(void *at, const char *value, struct err *err)
 {
-    struct options *o = ctx;
-
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        o->help = true;
-    else if (strcmp(name, "--json") == 0)
-        o->json = true;
-    else if (strcmp(name, "--quiet") == 0 || strcmp(name, "-q") == 0)
-        o->quiet = true;
-    else if (strcmp(name, "--pty") == 0)
-        o->pty = 1;
-    else if (strcmp(name, "--no-pty") == 0)
-        o->pty = 0;
-    else if (strcmp(name, "--report") == 0 || strcmp(name, "--language") == 0) {
-        if (value == NULL)
-            return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-        if (name[2] == 'r')
-            o->report = value;
-        else
-            o->language = value;
-        return 2;
-    } else {
-        return 0;
-    }
-    return 1;
+    (void)value;
+    (void)err;
+    *(int *)at = 1;
+    return 0;
 }
 
 static int
-usage(const char *verb, const char *operands, const char *what)
+set_no_pty(void *at, const char *value, struct err *err)
 {
-    printf("usage: cloche %s [flags] %s\n\n%s\n\n", verb, operands, what);
-    printf("  %-32s %s\n", "--json", "capture output; print one JSON object with it and the exit report");
-    printf("  %-32s %s\n", "--report FILE", "write the exit report (JSON) to FILE");
-    printf("  %-32s %s\n", "--pty, --no-pty", "a terminal inside, or not (default: when stdin and stdout are one)");
-    printf("  %-32s %s\n", "--quiet", "no notices about cut output");
-    if (strcmp(verb, "code") == 0)
-        printf("  %-32s %s\n", "--language " LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in");
-    printf("\npolicy (man cloche-policy):\n");
-    cli_policy_flags(stdout);
-    printf("\nexit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, 127 as "
-           "shells\n");
+    (void)value;
+    (void)err;
+    *(int *)at = 0;
+    return 0;
+}
+
+static const struct verb_flag own_flags[] = {
+    { "--json", 0, NULL, "capture output; print one JSON object with it and the exit report",
+      FLAG_ON(struct options, json) },
+    { "--report", 0, "FILE", "write the exit report (JSON) to FILE", FLAG_TEXT(struct options, report) },
+    { "--pty", 0, NULL, "a terminal inside (default: when stdin and stdout are one)", offsetof(struct options, pty),
+      set_pty },
+    { "--no-pty", 0, NULL, "no terminal inside", offsetof(struct options, pty), set_no_pty },
+    { "--quiet", 'q', NULL, "no notices about cut output", FLAG_ON(struct options, quiet) },
+    { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
+    /* of `cloche code` alone, and the last one for that */
+    { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in",
+      FLAG_TEXT(struct options, language) },
+};
+#define N_SHARED (ARRAY_LEN(own_flags) - 1)
+
+static void
+policy_help(FILE *to)
+{
+    fprintf(to, "\npolicy (man cloche-policy):\n");
+    cli_policy_flags(to);
+}
+
+#define EXIT_HELP "exit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, " \
+                  "127 as shells"
+static const struct verb_form run_form[] = { { NULL, "[flags] [--] COMMAND [ARG...]", .run = NULL } },
+    shell_form[] = { { NULL, "[flags]", .run = NULL } },
+    code_form[] = { { NULL, "[flags] --language LANG FILE|-", .run = NULL } };
+static const struct verb run_verb = {
+    .name = "run", VERB_FORMS(run_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
+    .about = "Run COMMAND in a sandbox of its own.", .after = EXIT_HELP,
+}, shell_verb = {
+    .name = "shell", VERB_FORMS(shell_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
+    .about = "An interactive shell in a sandbox of its own.", .after = EXIT_HELP,
+}, code_verb = {
+    .name = "code", VERB_FORMS(code_form), VERB_FLAGS(own_flags), .more = policy_help,
+    .about = "Run FILE (or standard input) in a sandbox of its own.", .after = EXIT_HELP,
+};
+
+static int
+help(const struct verb *v)
+{
+    verb_help(v, stdout);
     return 0;
 }
 
@@ -150,6 +169,7 @@ default_capture(struct policy *p, const struct options *o)
 
 /* What a policy was made of, to make it again. */
 struct arguments {
+    const struct verb *own;
     enum policy_verb verb;
     int argc;
     char **argv;
@@ -162,7 +182,7 @@ weaker(void *ctx, enum policy_mode mode, struct policy *out, struct err *err)
 {
     struct arguments *a = ctx;
 
-    if (cli_policy_args_in(policy_mode_name(mode), out, a->verb, a->argc, a->argv, a->host, run_flag, &a->o, err) < 0)
+    if (cli_policy_args_in(policy_mode_name(mode), out, a->verb, a->argc, a->argv, a->host, a->own, &a->o, err) < 0)
         return -1;
     default_capture(out, &a->o);
     return 0;
@@ -181,15 +201,15 @@ cmd_run(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct arguments again = { VERB_RUN, argc, argv, &host, { .pty = -1 } };
+    struct arguments again = { &run_verb, VERB_RUN, argc, argv, &host, { .pty = -1 } };
     struct session s = { .policy = &p, .weaker = weaker, .weaker_ctx = &again };
     int first;
 
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, cli_asks_json(argc, argv, true));
-    first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, run_flag, &o, &err);
+    first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, &run_verb, &o, &err);
     if (o.help)
-        return usage("run", "[--] COMMAND [ARG...]", "Run COMMAND in a sandbox of its own.");
+        return help(&run_verb);
     if (first < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, true));
     if (first >= argc) {
@@ -210,15 +230,15 @@ cmd_shell(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct arguments again = { VERB_SHELL, argc, argv, &host, { .pty = -1 } };
+    struct arguments again = { &shell_verb, VERB_SHELL, argc, argv, &host, { .pty = -1 } };
     struct session s = { .policy = &p, .argv = bash, .weaker = weaker, .weaker_ctx = &again };
     int first;
 
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, cli_asks_json(argc, argv, false));
-    first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, run_flag, &o, &err);
+    first = cli_policy_args(&p, VERB_SHELL, argc, argv, &host, &shell_verb, &o, &err);
     if (o.help)
-        return usage("shell", "", "An interactive shell in a sandbox of its own.");
+        return help(&shell_verb);
     if (first >= 0 && first < argc)
         first =
             err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
@@ -285,9 +305,9 @@ cmd_code(int argc, char **argv)
 
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, cli_asks_json(argc, argv, false));
-    first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, run_flag, &o, &err);
+    first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, &code_verb, &o, &err);
     if (o.help)
-        return usage("code", "--language LANG FILE|-", "Run FILE (or standard input) in a sandbox of its own.");
+        return help(&code_verb);
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
     language = language_find(o.language);

@@ -2,31 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "proto/edge.h"
 
 struct options {
     struct api_verb v;
     const char *role, *name, *expires;
 };
-
-static int
-usage(void)
-{
-    printf("usage: cloche token create --role agent|operator|approver|auditor [--name NAME] [--expires TIME] [--json]\n"
-           "       cloche token ls [--json]\n"
-           "       cloche token revoke ID [--json]\n\n"
-           "Credentials for callers of a running cloche serve. A token is printed once, and only its hash is kept.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n", "--role ROLE",
-           "what its holder may: agent, operator, approver or auditor", "--name NAME",
-           "for your own list", "--expires TIME", "ends it after 90s, 30m, 12h (never)", "--socket PATH", API_FLAG_HELP,
-           "--json", "one JSON object", "--help", "print the flags");
-    return 0;
-}
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
@@ -54,14 +40,26 @@ print_made(const json_t *said)
 
 /* --- verbs -------------------------------------------------------------------------------------------------------- */
 
+/* What only a new one has. */
 static int
-create(struct options *o, struct err *err)
+refuse_making(const struct options *o, const char *verb, struct err *err)
 {
+    if (o->role == NULL && o->name == NULL && o->expires == NULL)
+        return 0;
+    err_set(err, ERR_USAGE, "cli.token.verb", "--role, --name and --expires are not for `cloche token %s`", verb);
+    return err_hint(err, "`cloche token --help` shows how it is called");
+}
+
+static int
+create(void *options, const struct verb_words *w, struct err *err)
+{
+    const struct options *o = options;
     enum edge_role role;
     uint64_t ms = 0;
     json_t *body;
     int r;
 
+    (void)w;
     if (o->role == NULL || !edge_role_parse(o->role, &role) || role == EDGE_KEY) {
         err_set(err, ERR_USAGE, "cli.token.role", o->role == NULL ? "which role?%s" : "\"%s\" is no role of a token",
                 o->role == NULL ? "" : o->role);
@@ -81,18 +79,26 @@ create(struct options *o, struct err *err)
 }
 
 static int
-list(struct options *o, struct err *err)
+list(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct options *o = options;
+
+    (void)w;
+    if (refuse_making(o, "ls", err) < 0)
+        return -1;
     return api_verb_ask(&o->v, "GET", "/v1/tokens", NULL, print_list, err);
 }
 
 static int
-end_it(struct options *o, struct err *err)
+revoke(void *options, const struct verb_words *w, struct err *err)
 {
+    const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
+    if (refuse_making(o, "revoke", err) < 0)
+        return -1;
     buf_puts(&path, "/v1/tokens/");
-    if (api_escape(&path, o->v.words[1]) < 0)
+    if (api_escape(&path, w->v[0]) < 0)
         return err_set(err, ERR_USAGE, "cli.token.id", "that is no token's id");
     if (api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err) == 0)
         return 0;
@@ -102,30 +108,26 @@ end_it(struct options *o, struct err *err)
 int
 cmd_token(int argc, char **argv)
 {
-    struct options o = { .role = NULL };
-    const struct api_verb_flag flags[] = {
-        { "--role", .value = &o.role }, { "--name", .value = &o.name }, { "--expires", .value = &o.expires },
-        { .name = NULL },
+    static const struct verb_form forms[] = {
+        { "create", "create --role agent|operator|approver|auditor [--name NAME] [--expires TIME] [--json]", 0, 0,
+          .run = create },
+        { "ls", "ls [--json]", 0, 0, .run = list },
+        { "revoke", "revoke ID [--json]", 1, 1, .run = revoke },
     };
-    static const char *const words[] = { "create", "ls", "revoke", NULL };
-    struct err err = ERR_INIT;
-    const char *verb;
-    bool making;
-    int r;
+    static const struct verb_flag flags[] = {
+        { "--role", 0, "ROLE", "what its holder may: agent, operator, approver or auditor",
+          FLAG_TEXT(struct options, role) },
+        { "--name", 0, "NAME", "for your own list", FLAG_TEXT(struct options, name) },
+        { "--expires", 0, "TIME", "ends it after 90s, 30m, 12h (never)", FLAG_TEXT(struct options, expires) },
+        API_ROW_SOCKET, API_ROW_JSON("one JSON object"),
+    };
+    static const struct verb token = {
+        .name = "token", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .needs_word = true,
+        .misused = "cli.token.verb",
+        .about = "Credentials for callers of a running cloche serve. A token is printed once, and only its hash is "
+                 "kept.",
+    };
+    struct options o = { .role = NULL };
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (api_verb_words(&o.v, 3, flags, argc, argv, &err) < 0)
-        return cli_fail(&err, o.v.json);
-    verb = o.v.n_words > 0 ? o.v.words[0] : "";
-    making = o.role != NULL || o.name != NULL || o.expires != NULL;
-    if (strcmp(verb, "create") == 0 && o.v.n_words == 1)
-        r = create(&o, &err);
-    else if (strcmp(verb, "ls") == 0 && o.v.n_words == 1 && !making)
-        r = list(&o, &err);
-    else if (strcmp(verb, "revoke") == 0 && o.v.n_words == 2 && !making)
-        r = end_it(&o, &err);
-    else
-        r = cli_misused("cli.token.verb", "token", verb, words, &err);
-    return r < 0 ? cli_fail(&err, o.v.json) : 0;
+    return verb_main(&token, &o, argc, argv);
 }

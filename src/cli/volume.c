@@ -2,26 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
 #include "program/say.h"
-#include "program/words.h"
 #include "proto/edge.h"
 #include "workspace/quote.h"
-
-static int
-usage(void)
-{
-    printf("usage: cloche volume ls [--json]\n"
-           "       cloche volume rm [--json] ID...\n\n"
-           "Durable workspaces of a running cloche serve: folders that stay when their sandbox goes.\n\n"
-           "  %-32s %s\n  %-32s %s\n  %-32s %s\n", "--socket PATH", API_FLAG_HELP, "--json", "one JSON object",
-           "--help", "print the flags");
-    return 0;
-}
 
 /* A name is its caller's text, and this is a terminal. */
 static void
@@ -52,51 +41,41 @@ print_list(const json_t *said)
 }
 
 static int
-ls(const struct api_verb *v, struct err *err)
+list(void *options, const struct verb_words *w, struct err *err)
 {
-    if (v->n_words > 1)
-        return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", v->words[1]);
-    return api_verb_ask(v, "GET", "/v1/volumes", NULL, print_list, err);
+    (void)w;
+    return api_verb_ask(options, "GET", "/v1/volumes", NULL, print_list, err);
 }
 
 static int
-rm(const struct api_verb *v, struct err *err)
+delete(void *options, const struct verb_words *w, struct err *err)
 {
-    json_t *failed;
-    json_int_t n;
-    int r;
+    const struct api_verb *v = options;
+    json_t *failed = json_array();
+    json_int_t n = api_verb_delete(v, w, "/v1/volumes/", failed);
+    int code = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
 
-    if (v->n_words < 2) {
-        err_set(err, ERR_USAGE, "cli.volume", "which volume?");
-        return err_hint(err, "`cloche volume ls` shows their ids");
-    }
-    failed = json_array();
-    n = api_verb_delete(v, 1, "/v1/volumes/", failed);
-    r = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
+    (void)err;
     if (v->json)
         (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "removed", n, "failed", failed), JSON_COMPACT);
     json_decref(failed);
-    return r;
+    return code;
 }
 
 int
 cmd_volume(int argc, char **argv)
 {
-    static const char *const words[] = { "ls", "rm", NULL };
-    struct api_verb v;
-    struct err err = ERR_INIT;
-    int r;
+    static const struct verb_form forms[] = {
+        { "ls", "ls [--json]", 0, 0, .run = list },
+        { "rm", "rm [--json] ID...", 1, VERB_ANY, "which volume?", "`cloche volume ls` shows their ids", delete },
+    };
+    static const struct verb_flag flags[] = { API_ROW_SOCKET, API_ROW_JSON("one JSON object") };
+    static const struct verb volume = {
+        .name = "volume", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .needs_word = true,
+        .misused = "cli.volume", .surplus = "cli.operand",
+        .about = "Durable workspaces of a running cloche serve: folders that stay when their sandbox goes.",
+    };
+    struct api_verb v = { .json = false };
 
-    if (cli_wants_help(argc, argv))
-        return usage();
-    if (api_verb_words(&v, API_VERB_WORDS, NULL, argc, argv, &err) < 0)
-        return cli_fail(&err, v.json);
-    if (v.n_words > 0 && strcmp(v.words[0], "ls") == 0) {
-        r = ls(&v, &err);
-    } else if (v.n_words > 0 && strcmp(v.words[0], "rm") == 0) {
-        r = rm(&v, &err);
-    } else {
-        r = cli_misused("cli.volume", "volume", v.n_words > 0 ? v.words[0] : "", words, &err);
-    }
-    return r < 0 ? cli_fail(&err, v.json) : r;
+    return verb_main(&volume, &v, argc, argv);
 }

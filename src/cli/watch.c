@@ -1,34 +1,10 @@
-/* cli/watch.c: flags and questions of ps, top, events and logs (see watch.h) */
+/* cli/watch.c: questions of ps, top, events and logs (see watch.h) */
 #include "cli/watch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-
-int
-watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, struct err *err)
-{
-    const struct { unsigned when; struct api_verb_flag flag; } known[] = {
-        { WATCH_ALL, { "--all", .on = &o->all } },
-        { WATCH_FOLLOW, { "--follow", .on = &o->follow } },
-        { WATCH_FOLLOW, { "-f", .on = &o->follow } },
-        { WATCH_ONCE, { "--once", .on = &o->once } },
-        { WATCH_ONCE, { "--interval", .value = &o->interval } },
-        { WATCH_LABEL, { "--label", .value = &o->label } },
-        { WATCH_SANDBOX, { "--sandbox", .value = &o->sandbox } },
-        { WATCH_LIMIT, { "--limit", .value = &o->limit } },
-        { WATCH_EXEC, { "--exec", .value = &o->exec } },
-    };
-    struct api_verb_flag own[API_VERB_FLAGS] = { { .name = NULL } };
-    size_t n = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if ((flags & known[i].when) != 0)
-            own[n++] = known[i].flag;
-    return api_verb_words(&o->v, (flags & WATCH_OPERAND) != 0 ? 1 : 0, own, argc, argv, err);
-}
 
 int
 watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err)

@@ -8,24 +8,12 @@
 #include "client/api_verb.h"
 #include "proto/edge.h"
 
+/* The options of these verbs; each has rows for those that it knows. */
 struct watch_options {
     struct api_verb v;
     bool all, follow, once;
     const char *label, *sandbox, *limit, *interval, *exec;
 };
-
-/* Which flags a verb has, beside --json and --socket. */
-#define WATCH_ALL      0x01
-#define WATCH_LABEL    0x02
-#define WATCH_FOLLOW   0x04
-#define WATCH_SANDBOX  0x08
-#define WATCH_LIMIT    0x10
-#define WATCH_ONCE     0x20     /* and --interval */
-#define WATCH_OPERAND  0x40
-#define WATCH_EXEC     0x80
-
-/* argv[1..] into @o, which is all zero. 0 or -1 with @err. */
-int watch_options(struct watch_options *o, unsigned flags, int argc, char **argv, struct err *err);
 
 /* The id of the sandbox that @which is the id or name of: an id itself, which is not asked about. 0 or -1 with @err. */
 int watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID + 1], struct err *err);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "egress/why_host.h"
@@ -15,6 +16,7 @@
 #include "program/caller.h"
 #include "program/policy_json.h"
 #include "program/say.h"
+#include "program/verb.h"
 #include "run/args.h"
 #include "run/planted.h"
 #include "wall/addresses.h"
@@ -25,66 +27,40 @@ struct options {
     bool json, help, planted;
 };
 
-static int
-usage(FILE *to, int code)
+static void
+policy_help(FILE *to)
 {
-    fprintf(to, "usage: cloche why --path PATH [--op read|write|exec] [--json] [policy flags]\n"
-            "       cloche why --host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
-            "                  [policy flags]\n"
-            "       cloche why --planted [--json] [DIR]\n\n"
-            "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's name\n"
-            "of a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n"
-            "With --planted: what in the folder DIR (default: the current one) makes git, direnv, an editor or\n"
-            "another tool run something as soon as somebody works there. Exit 0 when there is nothing.\n\n"
-            "  --path PATH     a file or directory; -: each line of standard input is one\n"
-            "  --op OP         read (default), write or exec\n"
-            "  --host HOST     a host name or address; without a port 443 is asked about\n"
-            "  --method METHOD  of a request to that host, where rules look at it; GET with --url-path alone\n"
-            "  --url-path PATH  of that request; / with --method alone\n"
-            "  --tool NAME     of an MCP server, called by that request; POST without --method\n"
-            "  --planted       search a folder for files that other programs run\n"
-            "  --json          one JSON object\n\n"
-            "policy flags: cloche policy --help\n");
-    return code;
+    fprintf(to, "\npolicy flags: cloche policy --help\n");
 }
 
-static int
-why_flag(void *ctx, const char *name, const char *value, struct err *err)
-{
-    struct options *o = ctx;
-    const char **slot = NULL;
-
-    if (strcmp(name, "--json") == 0) {
-        o->json = true;
-        return 1;
-    }
-    if (strcmp(name, "--help") == 0) {
-        o->help = true;
-        return 1;
-    }
-    if (strcmp(name, "--planted") == 0) {
-        o->planted = true;
-        return 1;
-    }
-    if (strcmp(name, "--path") == 0)
-        slot = &o->path;
-    else if (strcmp(name, "--host") == 0)
-        slot = &o->host;
-    else if (strcmp(name, "--op") == 0)
-        slot = &o->op;
-    else if (strcmp(name, "--method") == 0)
-        slot = &o->request.method;
-    else if (strcmp(name, "--url-path") == 0)
-        slot = &o->request.path;
-    else if (strcmp(name, "--tool") == 0)
-        slot = &o->request.tool;
-    if (slot == NULL)
-        return 0;
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    *slot = value;
-    return 2;
-}
+static const struct verb_form why_forms[] = {
+    { NULL, "--path PATH [--op read|write|exec] [--json] [policy flags]", .run = NULL },
+    { NULL, "--host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
+            "                  [policy flags]", .run = NULL },
+    { NULL, "--planted [--json] [DIR]", .run = NULL },
+};
+static const struct verb_flag why_flags[] = {
+    { "--path", 0, "PATH", "a file or directory; -: each line of standard input is one",
+      FLAG_TEXT(struct options, path) },
+    { "--op", 0, "OP", "read (default), write or exec", FLAG_TEXT(struct options, op) },
+    { "--host", 0, "HOST", "a host name or address; without a port 443 is asked about",
+      FLAG_TEXT(struct options, host) },
+    { "--method", 0, "METHOD", "of a request to that host, where rules look at it; GET with --url-path alone",
+      FLAG_TEXT(struct options, request.method) },
+    { "--url-path", 0, "PATH", "of that request; / with --method alone", FLAG_TEXT(struct options, request.path) },
+    { "--tool", 0, "NAME", "of an MCP server, called by that request; POST without --method",
+      FLAG_TEXT(struct options, request.tool) },
+    { "--planted", 0, NULL, "search a folder for files that other programs run", FLAG_ON(struct options, planted) },
+    { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
+    { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
+};
+static const struct verb why_verb = {
+    .name = "why", VERB_FORMS(why_forms), VERB_FLAGS(why_flags), .more = policy_help,
+    .about = "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's "
+             "name\nof a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n"
+             "With --planted: what in the folder DIR (default: the current one) makes git, direnv, an editor or\n"
+             "another tool run something as soon as somebody works there. Exit 0 when there is nothing.",
+};
 
 static void
 print_json(const struct options *o, const char *op, const struct why *why)
@@ -274,9 +250,11 @@ cmd_why(int argc, char **argv)
         o.json |= strcmp(argv[i], "--json") == 0;
     r = cli_host(&host, &err);
     if (r == 0)
-        r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, why_flag, &o, &err);
-    if (o.help)
-        return usage(stdout, 0);
+        r = cli_policy_args(&p, VERB_RUN, argc, argv, &host, &why_verb, &o, &err);
+    if (o.help) {
+        verb_help(&why_verb, stdout);
+        return 0;
+    }
     if (r >= 0 && o.planted) {
         r = why_planted(&o, argc, argv, r, &err);
         return r < 0 ? cli_fail(&err, o.json) : r;

@@ -70,14 +70,12 @@ api_init(struct api *api, struct err *err)
 }
 
 int
-api_flag(struct api *api, const char *name, const char *value, struct err *err)
+api_flag_socket(void *at, const char *value, struct err *err)
 {
-    if (strcmp(name, "--socket") != 0)
-        return 0;
-    if (value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "--socket needs a value");
+    struct api *api = at;
+
     api->named = true;
-    return put_socket(api, value, err) < 0 ? -1 : 2;
+    return put_socket(api, value, err);
 }
 
 int

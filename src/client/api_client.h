@@ -29,9 +29,8 @@ struct api {
 
 /* Where it usually is: $CLOCHE_SOCKET, else api.sock in the state folder; and $CLOCHE_TOKEN. 0 or -1 with @err. */
 int api_init(struct api *api, struct err *err);
-/* The flag that every verb of the daemon has: "--socket" (PATH or unix:PATH). 2 when it was that (@value was taken), 0
- * when it is another one, -1 with @err. */
-int api_flag(struct api *api, const char *name, const char *value, struct err *err);
+/* The value of "--socket", PATH or unix:PATH, into the struct api at @at. 0, or -1 with @err. */
+int api_flag_socket(void *at, const char *value, struct err *err);
 
 /* Append @text to the path or query in @path, percent-encoded but for letters, digits and "-._~". 0 or -1. */
 int api_escape(struct buf *path, const char *text);

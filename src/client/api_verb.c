@@ -7,87 +7,11 @@
 
 #include "base/cleanup.h"
 #include "program/say.h"
-#include "program/words.h"
-
-/* A flag that nobody knows: maybe one was meant that there is. */
-static int
-unknown(const struct api_verb_flag *own, const char *verb, const char *name, struct err *err)
-{
-    const char *known[API_VERB_FLAGS + 3] = { "--json", "--socket", "--help" }, *nearest;
-    size_t n = 3;
-
-    for (; own->name != NULL; own++)
-        known[n++] = own->name;
-    nearest = cli_nearest(name, known, n);
-    err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
-    return nearest != NULL ? err_hint(err, "did you mean %s?", nearest)
-                           : err_hint(err, "`cloche %s --help` lists the flags", verb);
-}
-
-/* How many words, -1 with @err. */
-static int
-flag(struct api_verb *v, const struct api_verb_flag *own, int argc, char **argv, int i, struct err *err)
-{
-    const struct api_verb_flag json[] = { { "--json", .on = &v->json }, { .name = NULL } }, *known = own;
-    struct cli_flag f;
-    int r;
-
-    if (cli_flag_at(&f, argc, argv, i, err) < 0 || (r = api_flag(&v->api, f.name, f.value, err)) < 0)
-        return -1;
-    if (r > 0)
-        return cli_flag_words(&f, err);
-    if (strcmp(f.name, json[0].name) == 0)
-        known = json;
-    while (known->name != NULL && strcmp(known->name, f.name) != 0)
-        known++;
-    if (known->name == NULL)
-        return unknown(own, argv[0], f.name, err);
-    if (known->value != NULL) {
-        *known->value = f.value;
-        return cli_flag_words(&f, err);
-    }
-    if (f.attached)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", f.name);
-    *known->on = true;
-    return 1;
-}
-
-static int
-operand(struct api_verb *v, size_t most, const char *word, struct err *err)
-{
-    if (v->n_words == API_VERB_WORDS)
-        return err_set(err, ERR_USAGE, "cli.operand", "more than %d operands", API_VERB_WORDS);
-    if (v->n_words == most)
-        return err_set(err, ERR_USAGE, "cli.operand", "one operand too many: %s", word);
-    v->words[v->n_words++] = word;
-    return 1;
-}
 
 int
-api_verb_words(struct api_verb *v, size_t most, const struct api_verb_flag *own, int argc, char **argv,
-               struct err *err)
+api_verb_begin(void *options, struct err *err)
 {
-    static const struct api_verb_flag none[] = { { .name = NULL } };
-    bool flags = true;
-    int n = 1;
-
-    *v = (struct api_verb){ .json = false };
-    if (api_init(&v->api, err) < 0)
-        n = -1;
-    for (int i = 1; i < argc && n > 0; i += n) {
-        if (!flags || argv[i][0] != '-') {
-            n = operand(v, most, argv[i], err);
-        } else if (strcmp(argv[i], "--") == 0) {
-            flags = false;
-            n = 1;
-        } else {
-            n = flag(v, own != NULL ? own : none, argc, argv, i, err);
-        }
-    }
-    if (n > 0)
-        return 0;
-    v->json = cli_has(argc, argv, "--json");    /* a refusal is JSON as well */
-    return -1;
+    return api_init(&((struct api_verb *)options)->api, err);
 }
 
 void
@@ -133,18 +57,18 @@ delete_one(const struct api_verb *v, const char *folder, const char *name, struc
 }
 
 json_int_t
-api_verb_delete(const struct api_verb *v, size_t from, const char *folder, json_t *failed)
+api_verb_delete(const struct api_verb *v, const struct verb_words *w, const char *folder, json_t *failed)
 {
     json_int_t n = 0;
 
-    for (size_t i = from; i < v->n_words; i++) {
+    for (size_t i = 0; i < w->n; i++) {
         struct err err = ERR_INIT;
-        if (delete_one(v, folder, v->words[i], &err) == 0) {
+        if (delete_one(v, folder, w->v[i], &err) == 0) {
             n++;
             continue;
         }
         cli_fail(&err, false);
-        json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "name", v->words[i], "code", err.code, "message",
+        json_array_append_new(failed, json_pack("{s:s, s:s, s:s}", "name", w->v[i], "code", err.code, "message",
                                                 err.msg));
         if (err_is(&err, "api.down"))
             break;

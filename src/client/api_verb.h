@@ -1,7 +1,7 @@
 /* client/api_verb.h: what the verbs share that ask something of cloche serve and print it
  *
- * Flags and operands in any order, --json and --socket among them; a request; its answer as JSON or as a table. The
- * daemon is another process: what is printed of its words holds nothing that moves a cursor.
+ * Their options, --json and --socket among them (program/verb.h reads the words); a request; its answer as JSON or as a
+ * table. The daemon is another process: what is printed of its words holds nothing that moves a cursor.
  */
 #ifndef CLOCHE_CLIENT_API_VERB_H
 #define CLOCHE_CLIENT_API_VERB_H
@@ -13,29 +13,18 @@
 #include "base/err.h"
 #include "client/api_client.h"
 #include "program/say.h"
+#include "program/verb.h"
 
-#define API_VERB_WORDS 64       /* operands at the most, of any verb */
-
+/* The first member of such a verb's options. */
 struct api_verb {
     struct api api;
     bool json;
-    const char *words[API_VERB_WORDS];  /* the operands, in order; of argv */
-    size_t n_words;
 };
 
-/* A flag of the verb's own: one with a value, which goes to @value (of argv; the last one counts), or one without, that
- * sets @on. A row without a name is the last. */
-struct api_verb_flag {
-    const char *name;
-    const char **value;
-    bool *on;
-};
-#define API_VERB_FLAGS 16       /* at the most, with the last row */
-
-/* Fill @v from the words behind argv[0], the verb's name: flags that every verb has and those of @own (NULL: none), and
- * at most @most operands; behind "--" all are operands. 0, or -1 with @err, @v->json then set wherever --json was. */
-int api_verb_words(struct api_verb *v, size_t most, const struct api_verb_flag *own, int argc, char **argv,
-                   struct err *err);
+/* The rows of --socket and --json, and what fills @options before any flag is read (struct verb's begin). */
+#define API_ROW_SOCKET     { "--socket", .value = "PATH", .help = API_FLAG_HELP, .set = api_flag_socket }
+#define API_ROW_JSON(help) { "--json", 0, NULL, help, FLAG_ON(struct api_verb, json) }
+int api_verb_begin(void *options, struct err *err);
 
 /* Ask it (api_ask), and print the answer: one JSON object with --json, else by @show (NULL: nothing). 0, or -1 with
  * @err. */
@@ -43,9 +32,9 @@ typedef void api_verb_show(const json_t *said);
 int api_verb_ask(const struct api_verb *v, const char *method, const char *path, const json_t *body,
                  api_verb_show *show, struct err *err);
 
-/* Delete what each operand from number @from on names below @folder ("/v1/volumes/"). One that is not keeps no other:
- * it is said on standard error, and put to the array @failed. How many were deleted. */
-json_int_t api_verb_delete(const struct api_verb *v, size_t from, const char *folder, json_t *failed);
+/* Delete what each operand names below @folder ("/v1/volumes/"). One that cannot be deleted keeps no other: it is said
+ * on standard error, and put to the array @failed. How many were deleted. */
+json_int_t api_verb_delete(const struct api_verb *v, const struct verb_words *w, const char *folder, json_t *failed);
 
 /* Print @o on a line; the data of an event (api_events) with its name in it. */
 void api_verb_line(const json_t *o);

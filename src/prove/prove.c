@@ -24,6 +24,7 @@
 #include "engine/engine.h"
 #include "program/caller.h"
 #include "program/say.h"
+#include "program/verb.h"
 #include "program/words.h"
 #include "run/args.h"
 
@@ -60,39 +61,30 @@ proof_count(const struct proof *p, enum check_state state)
     return n;
 }
 
-static int
-prove_flag(void *ctx, const char *name, const char *value, struct err *err)
-{
-    struct options *o = ctx;
-
-    (void)value;
-    (void)err;
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        o->help = true;
-    else if (strcmp(name, "--json") == 0)
-        o->json = true;
-    else if (strcmp(name, "--quick") == 0)
-        o->quick = true;
-    else if (strcmp(name, "--bare") == 0)
-        o->bare = true;
-    else
-        return 0;
-    return 1;
-}
+static const struct verb_form prove_forms[] = {
+    { NULL, "[--mode MODE] [policy flags] [--json] [--quick]", .run = NULL },
+    { NULL, "--bare [--json]", .run = NULL },
+};
+static const struct verb_flag prove_flags[] = {
+    { "--quick", 0, NULL, "posture once, then the attacks", FLAG_ON(struct options, quick) },
+    { "--bare", 0, NULL, "the attacks without any wall, in their harmless shape: which are real on this host",
+      FLAG_ON(struct options, bare) },
+    { "--json", 0, NULL, "one JSON object (docs/prove.md)", FLAG_ON(struct options, json) },
+    { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
+};
+static const struct verb prove_verb = {
+    .name = "prove", VERB_FORMS(prove_forms), VERB_FLAGS(prove_flags),
+    .about = "Starts a sandbox by the policy and attacks it from inside: its posture is compared with what the policy\n"
+             "promises, before and after activity, then every attack is tried. Without --mode, each mode that this "
+             "host\ncan build.",
+    .after = "Policy flags are those of `cloche run --help`. --mode off shows what is open without a wall.\n\n"
+             "Exit status: 0 as promised, 1 surprises, 125 a sandbox could not be started.",
+};
 
 static int
 usage(void)
 {
-    printf("usage: cloche prove [--mode MODE] [policy flags] [--json] [--quick]\n"
-           "       cloche prove --bare [--json]\n\n"
-           "Starts a sandbox by the policy and attacks it from inside: its posture is compared with what the policy\n"
-           "promises, before and after activity, then every attack is tried. Without --mode, each mode that this host\n"
-           "can build.\n\n"
-           "  --quick   posture once, then the attacks\n"
-           "  --bare    the attacks without any wall, in their harmless shape: which are real on this host\n"
-           "  --json    one JSON object (docs/prove.md)\n"
-           "  Policy flags are those of `cloche run --help`. --mode off shows what is open without a wall.\n\n"
-           "Exit status: 0 as promised, 1 surprises, 125 a sandbox could not be started.\n");
+    verb_help(&prove_verb, stdout);
     return 0;
 }
 
@@ -225,7 +217,7 @@ read_policy(struct policy *policy, const char *mode, int argc, char **argv, cons
     }
     for (int i = 1; i < argc; i++)
         words[n++] = argv[i];
-    first = cli_policy_args(policy, VERB_RUN, n, words, host, prove_flag, o, err);
+    first = cli_policy_args(policy, VERB_RUN, n, words, host, &prove_verb, o, err);
     if (first >= 0 && first < n) {
         err_set(err, ERR_USAGE, "cli.unknown-flag", "prove runs no command: \"%s\"", words[first]);
         first = err_hint(err, "cloche prove [--mode MODE] [policy flags] [--json] [--quick]");

@@ -23,16 +23,14 @@ cli_policy_flags(FILE *to)
 }
 
 static int
-unknown_flag(const char *name, struct err *err)
+unknown_flag(const struct verb *own, const char *name, struct err *err)
 {
-    static const char *const verbs_own[] = { "--json", "--report",   "--pty",      "--no-pty", "--quiet",
-                                             "--help", "--language", "--settings", "--mode" };
     const struct policy_flag *flag = NULL;
-    const char *known[160], *nearest;
-    size_t n = 0;
+    const char *known[160] = { "--help", "--settings", "--mode" }, *nearest;
+    size_t n = 3;
 
-    for (size_t i = 0; i < ARRAY_LEN(verbs_own); i++)
-        known[n++] = verbs_own[i];
+    for (size_t i = 0; i < own->n_flags; i++)
+        known[n++] = own->flags[i].name;
     while ((flag = policy_flag_next(flag)) != NULL && n < ARRAY_LEN(known))
         known[n++] = flag->name;
     nearest = cli_nearest(name, known, n);
@@ -44,7 +42,7 @@ unknown_flag(const char *name, struct err *err)
 
 /* Words that the flag at argv[i] takes; 0 for the end of the flags, -1 with @err. */
 static int
-flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, cli_other_flag *other, void *ctx,
+flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, const struct verb *own, void *options,
            struct err *err)
 {
     const struct policy_flag *flag;
@@ -59,9 +57,9 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
     builtin = strcmp(w->name, "--mode") == 0 || strcmp(w->name, "--settings") == 0;
     *policy_flag = flag != NULL || builtin;
     if (flag == NULL && !builtin) {
-        n = other != NULL ? other(ctx, w->name, w->value, err) : 0;
+        n = verb_take(own, options, w->name, w->value, err);
         if (n == 0)
-            return unknown_flag(w->name, err);
+            return unknown_flag(own, w->name, err);
         if (n == 1 && w->attached)
             return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
         return n == 2 && w->attached ? 1 : n;
@@ -76,7 +74,7 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
 
 int
 cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
-                   const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err)
+                   const struct policy_host *host, const struct verb *own, void *options, struct err *err)
 {
     enum policy_mode mode = MODE_STANDARD;
     const char *settings = NULL, *mode_name = NULL;
@@ -85,7 +83,7 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
     int i, n, end;
 
     for (i = 1; i < argc; i += n) {
-        n = flag_words(argc, argv, i, &w, &is_policy, other, ctx, err);
+        n = flag_words(argc, argv, i, &w, &is_policy, own, options, err);
         if (n < 0)
             return -1;
         if (n == 0)
@@ -111,16 +109,12 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
     if (settings != NULL && mode_name != NULL && policy_apply_flag(p, "--mode", mode_name, host, err) < 0)
         return -1;
     for (i = 1; i < argc; i += n) {
-        n = flag_words(argc, argv, i, &w, &is_policy, NULL, NULL, NULL);
+        n = flag_words(argc, argv, i, &w, &is_policy, own, options, err);
         if (n == 0)
             break;
-        if (n < 0) {
-            /* not the policy's: accepted in the first pass */
-            n = other(ctx, w.name, w.value, NULL);
-            n = n == 2 && w.attached ? 1 : n;
-            continue;
-        }
-        if (strcmp(w.name, "--mode") != 0 && strcmp(w.name, "--settings") != 0 &&
+        if (n < 0)
+            return -1;
+        if (is_policy && strcmp(w.name, "--mode") != 0 && strcmp(w.name, "--settings") != 0 &&
             policy_apply_flag(p, w.name, w.value, host, err) < 0)
             return -1;
     }
@@ -131,7 +125,7 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
 
 int
 cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
-                cli_other_flag *other, void *ctx, struct err *err)
+                const struct verb *own, void *options, struct err *err)
 {
-    return cli_policy_args_in(NULL, p, verb, argc, argv, host, other, ctx, err);
+    return cli_policy_args_in(NULL, p, verb, argc, argv, host, own, options, err);
 }

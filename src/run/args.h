@@ -7,19 +7,19 @@
 
 #include "base/err.h"
 #include "policy/policy.h"
+#include "program/verb.h"
 
 /* The flags of a policy, a line each, for --help. */
 void cli_policy_flags(FILE *to);
 
 /* Fill @p from the policy flags among argv[1..]: mode and settings first, whatever their place, then the rest in
- * order. Stops at the first operand or after "--". A flag that is not the policy's is offered to @other, which
- * returns how many words it took (1 or 2), 0 when it does not know it (refused: "unknown flag", with the nearest
- * known one), or -1 with @err. Returns the index of the first operand, or -1 with @err. */
-typedef int cli_other_flag(void *ctx, const char *name, const char *value, struct err *err);
+ * order. Stops at the first operand or after "--". A flag that is not the policy's is @own's and goes to its @options
+ * (verb_take), or is refused: "unknown flag", with the nearest known one. Returns the index of the first operand, or -1
+ * with @err. */
 int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **argv, const struct policy_host *host,
-                    cli_other_flag *other, void *ctx, struct err *err);
+                    const struct verb *own, void *options, struct err *err);
 /* The same in mode @mode, whatever they say of the mode. */
 int cli_policy_args_in(const char *mode, struct policy *p, enum policy_verb verb, int argc, char **argv,
-                       const struct policy_host *host, cli_other_flag *other, void *ctx, struct err *err);
+                       const struct policy_host *host, const struct verb *own, void *options, struct err *err);
 
 #endif

@@ -80,7 +80,7 @@ def test_what_is_no_socket(cloche):
     (["net"], "cli.net.verb", ["wants one of log, ls, allow, deny", "`cloche net --help`"]),
     (["net", "lgo"], "cli.net.verb", ["did you mean `cloche net log`?"]),
     (["net", "allow", "example.org"], "cli.net.verb", ["not how `cloche net allow` is called"]),
-    (["net", "log", "--all"], "cli.unknown-flag", ["unknown flag or operand --all"]),
+    (["net", "log", "--all"], "cli.unknown-flag", ["unknown flag --all"]),
     (["why", "a/path"], "cli.usage", ['not "a/path"', "--path PATH"]),
     (["approvals", "approve", "xyz"], "cli.approvals.id", ['"xyz" is no question\'s id', "`cloche approvals` lists what waits"]),
     (["gate"], "cli.gate.verb", ["wants one of check, why"]),
