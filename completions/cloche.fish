@@ -97,7 +97,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from code' -l pty -d 'a terminal
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l no-pty -d 'no terminal inside'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -s q -d 'no notices about cut output'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l quiet -d 'no notices about cut output'
-complete -c cloche -n '__cloche_seen_subcommand_from code' -l language -x -a 'python javascript shell' -d 'what FILE is written in'
+complete -c cloche -n '__cloche_seen_subcommand_from code' -l language -x -a 'python javascript shell' -d 'what FILE is written in, or a name of runtimes.d'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l help -d 'print this text'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l mode -x -a 'off light standard max' -d 'how strong the wall is; standard by default'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l settings -r -F -d 'YAML, JSON or SRT settings; flags override it'

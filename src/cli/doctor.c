@@ -27,7 +27,7 @@ examine(struct doctor *d, struct err *err)
     if (engine_probe(NULL, &d->engine, err) < 0)
         return -1;
     host_facts_read(&d->host);
-    doctor_find_programs(d->programs);
+    doctor_find_programs(d);
     doctor_find_helpers(d->helpers);
     for (size_t i = 0; i < DOCTOR_MODES; i++) {
         d->modes[i].mode = modes[i];

@@ -33,7 +33,9 @@ struct doctor_helper {
 struct doctor {
     struct host_facts host;
     struct engine_report engine;
-    struct doctor_program programs[LANGUAGES];
+    struct doctor_program programs[LANGUAGES + LANGUAGES_MORE];
+    size_t n_programs;
+    struct err runtimes;        /* why those of runtimes.d are not among them; code[0] "": they are */
     struct doctor_helper helpers[DOCTOR_HELPERS];
     struct {
         enum policy_mode mode;
@@ -46,7 +48,7 @@ struct doctor {
 extern const char *const doctor_not_here[];
 
 /* doctor_programs.c: start all at once, ask their versions, wait at most two seconds. */
-void doctor_find_programs(struct doctor_program programs[LANGUAGES]);
+void doctor_find_programs(struct doctor *d);
 /* doctor_programs.c: where those that cloche starts are. */
 void doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS]);
 /* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */

@@ -99,14 +99,14 @@ programs_json(const struct doctor *d)
     json_t *out = json_object();
     char want[32];
 
-    for (size_t i = 0; i < LANGUAGES; i++) {
+    for (size_t i = 0; i < d->n_programs; i++) {
         const struct doctor_program *p = &d->programs[i];
         const struct language *l = p->language;
 
         snprintf(want, sizeof(want), "%u.%u", l->major, l->minor);
-        json_object_set_new(out, l->name, json_pack("{s:s, s:s, s:o, s:o, s:b}", "program", l->program, "wanted", want,
-                                                    "path", text(p->path), "found", text(p->version), "ok",
-                                                    (int)p->enough));
+        json_object_set_new(out, l->name, json_pack("{s:s, s:s, s:o, s:o, s:b}", "program", l->program, "wanted",
+                                                    i < LANGUAGES ? want : "any", "path", text(p->path), "found",
+                                                    text(p->version), "ok", (int)p->enough));
     }
     return out;
 }
@@ -147,5 +147,8 @@ doctor_print_json(const struct doctor *d)
                     "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d), "features",
                     features_json(&d->engine), "promises", promises_json(&d->engine), "programs", programs_json(d),
                     "own_programs", helpers_json(d), "not_in_this_release", missing);
+    if (out != NULL && d->runtimes.code[0] != '\0')
+        json_object_set_new(out, "runtimes_error", json_pack("{s:s, s:s}", "code", d->runtimes.code, "message",
+                                                             d->runtimes.msg));
     return cli_json(out, JSON_INDENT(2)) == 0 && fflush(stdout) == 0 ? 0 : -1;
 }

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "cli/doctor.h"
 #include "program/helper.h"
+#include "program/runtimes.h"
 
 #define ASK_MS 2000
 
@@ -34,7 +35,12 @@ look_up(struct doctor_program *p)
         "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+    if (p->language->program[0] == '/') {       /* one of the user's own may say where it is */
+        snprintf(p->path, sizeof(p->path), "%s", p->language->program);
+        if (access(p->path, X_OK) == 0)
+            return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(folders) && p->language->program[0] != '/'; i++) {
         snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->language->program);
         if (access(p->path, X_OK) == 0)
             return;
@@ -116,19 +122,27 @@ doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, uns
 }
 
 void
-doctor_find_programs(struct doctor_program programs[LANGUAGES])
+doctor_find_programs(struct doctor *d)
 {
+    static struct runtimes own;
     struct question q[LANGUAGES];
     uint64_t deadline = clock_ms() + ASK_MS;
+    const struct language *l;
 
-    for (size_t i = 0; i < LANGUAGES; i++) {
-        programs[i] = (struct doctor_program){ .language = &languages[i] };
-        q[i] = (struct question){ -1, -1, "", 0 };
-        look_up(&programs[i]);
-        ask(&programs[i], &q[i]);
+    if (runtimes_load(&own, &d->runtimes) == 0)
+        language_more(own.rows, own.n);
+    for (size_t i = 0; (l = language_at(i)) != NULL; i++) {
+        d->programs[d->n_programs++] = (struct doctor_program){ .language = l };
+        look_up(&d->programs[i]);
+        if (i < LANGUAGES) {
+            q[i] = (struct question){ -1, -1, "", 0 };
+            ask(&d->programs[i], &q[i]);
+        } else {        /* what a file of the user's names is run inside only */
+            d->programs[i].enough = d->programs[i].path[0] != '\0';
+        }
     }
     for (size_t i = 0; i < LANGUAGES; i++) {
-        struct doctor_program *p = &programs[i];
+        struct doctor_program *p = &d->programs[i];
         unsigned major = 0, minor = 0;
 
         listen_to(&q[i], deadline);

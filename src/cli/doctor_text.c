@@ -132,18 +132,24 @@ static void
 print_programs(const struct look *look, const struct doctor *d)
 {
     heading(look, "Languages of `cloche code`");
-    for (size_t i = 0; i < LANGUAGES; i++) {
+    for (size_t i = 0; i < d->n_programs; i++) {
         const struct doctor_program *p = &d->programs[i];
         const struct language *l = p->language;
 
         put_mark(look, p->enough ? MARK_YES : MARK_PARTIAL);
-        if (p->path[0] == '\0')
+        if (i >= LANGUAGES)
+            printf("%-10s %s (runtimes.d)\n", l->name, p->path[0] != '\0' ? p->path : "not found on this host");
+        else if (p->path[0] == '\0')
             printf("%-10s not found in /usr or /bin; install %s %u.%u or newer\n", l->name, l->program, l->major,
                    l->minor);
         else
             printf("%-10s %s %s%s\n", l->name, p->path,
                    p->version[0] != '\0' ? p->version : "does not say its version",
                    p->enough ? "" : " (older than what is promised)");
+    }
+    if (d->runtimes.code[0] != '\0') {
+        put_mark(look, MARK_NO);
+        printf("%s [%s]\n", d->runtimes.msg, d->runtimes.code);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "match/language.h"
+#include "program/runtimes.h"
 #include "program/caller.h"
 #include "program/say.h"
 #include "program/verb.h"
@@ -58,7 +59,7 @@ static const struct verb_flag own_flags[] = {
     { "--quiet", 'q', NULL, "no notices about cut output", FLAG_ON(struct options, quiet) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
     /* of `cloche code` alone, and the last one for that */
-    { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in",
+    { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in, or a name of runtimes.d",
       FLAG_TEXT(struct options, language) },
 };
 #define N_SHARED (ARRAY_LEN(own_flags) - 1)
@@ -269,13 +270,9 @@ read_code(const char *path, struct buf *code, struct err *err)
 static int
 code_check(const struct options *o, const struct policy *p, int argc, int first, struct err *err)
 {
-    if (language_find(o->language) == NULL) {
-        if (o->language == NULL)
-            err_set(err, ERR_USAGE, "cli.language", "which language? --language is one of " LANGUAGES_LISTED);
-        else
-            err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of " LANGUAGES_LISTED, o->language);
-        return err_hint(err, "cloche code --language python FILE (or - for standard input)");
-    }
+    if (runtimes_find(o->language, err) == NULL)
+        return err->hint[0] != '\0' ? -1
+                                     : err_hint(err, "cloche code --language python FILE (or - for standard input)");
     if (first != argc - 1) {
         err_set(err, ERR_USAGE, "cli.no-file", "one FILE is needed, or - for standard input");
         return err_hint(err, "cloche code --language %s FILE", o->language);
@@ -300,7 +297,7 @@ cmd_code(int argc, char **argv)
     cleanup_buf struct buf code = BUF_INIT(CODE_MAX);
     const struct language *language;
     char path[64];
-    const char *words[] = { NULL, path, NULL };
+    const char *words[LANGUAGE_ARGV_MAX + 1];
     int first;
 
     if (cli_host(&host, &err) < 0)
@@ -315,7 +312,7 @@ cmd_code(int argc, char **argv)
     file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",
                                   .name = language->file, .data = code.p, .n = code.n };
     snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);
-    words[0] = language->program;
+    language_words(language, path, words);
     s.argv = words;
     s.file = &file;
     s.no_stdin = strcmp(argv[first], "-") == 0;

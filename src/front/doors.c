@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/front.h"
+#include "front/mcp/mcp.h"
 #include "front/preview_rules.h"
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
@@ -75,6 +76,8 @@ doors_settings(struct front *f, const struct frame *message, int pem)
         return -1;
     if (f->tls && tls_take(pem, cert, key, &err) < 0)
         return doors_say(f, EDGE_UNSETTLED, &err);
+    if (mcp_tools_open() < 0)       /* languages may have come with it */
+        return -1;
     f->doors = new;
     return doors_say(f, EDGE_SETTLED, NULL);
 }

@@ -44,6 +44,10 @@ on_door(struct watch *w, uint32_t events)
             r = doors_connection(f, &message, take_fd(&fd)) < 0 ? -1 : 1;
         } else if (r > 0 && message.type == EDGE_SETTINGS) {
             r = doors_settings(f, &message, fd) < 0 ? -1 : 1;
+        } else if (r > 0 && message.type == EDGE_NO_LANGUAGE) {
+            mcp_no_language();
+        } else if (r > 0 && message.type == EDGE_LANGUAGE) {
+            r = mcp_language(&message) < 0 ? -1 : 1;
         } else if (r > 0) {
             r = message.type == EDGE_PING && message.length == 0 ? doors_say(f, EDGE_PONG, NULL) + 1 : -1;
         }

@@ -20,6 +20,7 @@ static const unsigned allowed[] = {
     /* files: configuration, certificates, /proc, sockets' names */
     SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_lseek, SYS_fcntl, SYS_ioctl, SYS_fstat,
     SYS_newfstatat, SYS_readlinkat, SYS_getcwd, SYS_memfd_create, SYS_unlinkat, SYS_umask,
+    SYS_getdents64,     /* runtimes.d */
 #if defined(SYS_open)
     SYS_open, SYS_stat, SYS_readlink,
 #endif

@@ -20,6 +20,7 @@
 #include "base/memfile.h"
 #include "launcher/launcher.h"
 #include "program/say.h"
+#include "proto/edge_language.h"
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
@@ -83,6 +84,34 @@ put_base(struct buf *frame, const struct launcher *l)
     wire_put_cstr(frame, text, EDGE_BASE_MAX);
 }
 
+/* The languages of the user's own. 0 or -1. */
+static int
+say_languages(struct launcher *l, struct front_end *front)
+{
+    const struct runtimes *own = &l->plan->runtimes;
+    cleanup_buf struct buf none = BUF_INIT(64);
+
+    if (proto_frame(&none, EDGE_NO_LANGUAGE, &nothing_shape, &(struct nothing){ 0 }) < 0 ||
+        packet_queue_send(&front->out, front->door.fd, &none, -1) < 0)
+        return -1;
+    for (size_t i = 0; i < own->n; i++) {
+        const struct language *row = &own->rows[i];
+        struct edge_language said = { .name = row->name, .alias = row->alias, .file = row->file,
+                                      .registry = row->registry, .packages = row->packages };
+        uint8_t room[PROTO_ROOM];
+        cleanup_buf struct buf frame = PROTO_BUF(room, &edge_language_shape);
+
+        while (row->argv[said.n_argv] != NULL) {
+            said.argv[said.n_argv] = row->argv[said.n_argv];
+            said.n_argv++;
+        }
+        if (proto_frame(&frame, EDGE_LANGUAGE, &edge_language_shape, &said) < 0 ||
+            packet_queue_send(&front->out, front->door.fd, &frame, -1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int
 settings_say(struct launcher *l, enum which_front which)
 {
@@ -93,7 +122,7 @@ settings_say(struct launcher *l, enum which_front which)
     size_t begin = frame_begin(&frame, EDGE_SETTINGS, 0, 0), flags = frame.n;
     cleanup_close int pem = tls ? sealed(plan) : -1;
 
-    if (front->door.fd < 0 || (tls && pem < 0))
+    if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, front) < 0)
         return -1;
     buf_put_u8(&frame, 0);
     buf_put_be32(&frame, (uint32_t)plan->rate);

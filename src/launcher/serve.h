@@ -24,6 +24,7 @@
 #include "match/hook_url.h"
 #include "match/host.h"
 #include "policy/policy.h"
+#include "program/runtimes.h"
 
 #define SERVE_LISTEN_MAX   16
 #define SERVE_NAMES_MAX    64               /* allowed hosts; and origins */
@@ -77,6 +78,7 @@ struct serve_plan {
     char webhook_secret[PATH_MAX], webhook_ca[PATH_MAX];
     uint64_t webhook_s;         /* for one try */
     struct buf hook_secret;     /* what @webhook_secret holds, without a newline at its end */
+    struct runtimes runtimes;   /* languages of the user's own */
     struct buf rules;           /* what @gate holds; empty: the built-in ones */
 };
 

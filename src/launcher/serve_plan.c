@@ -33,6 +33,7 @@ serve_plan_free(struct serve_plan *plan)
         explicit_bzero(plan->hook_secret.p, plan->hook_secret.n);
     buf_free(&plan->hook_secret);
     buf_free(&plan->rules);
+    runtimes_free(&plan->runtimes);
     free(plan);
 }
 
@@ -264,7 +265,8 @@ serve_check(struct serve_plan *plan, struct err *err)
     for (size_t i = 0; i < plan->n_listen; i++)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;
-    return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || serve_gate_read(plan, err) < 0
+    return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || serve_gate_read(plan, err) < 0 ||
+           runtimes_load(&plan->runtimes, err) < 0
                ? -1 : check_policy(plan, err);
 }
 

@@ -2,26 +2,30 @@
  *
  * `cloche code`, `cloche doctor`, MCP's code_execute, its schema and the completions are all made from these rows: a
  * language is added here, and in no other place but the pages that people read (tests/e2e/test_docs.py holds those to
- * it).
+ * it). A user adds rows without code: files in runtimes.d (policy/runtime.h), which come behind these.
  */
 #ifndef CLOCHE_MATCH_LANGUAGE_H
 #define CLOCHE_MATCH_LANGUAGE_H
 
 #include <stddef.h>
-#include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 
-#define LANGUAGE_ARGV_MAX 4
+#define LANGUAGE_ARGV_MAX 16
+#define LANGUAGE_TEXT_MAX 255       /* bytes of any one text */
+#define LANGUAGE_FILE     "{file}"  /* stands for the file's path among the words that run one */
+#define LANGUAGES_MORE    64        /* of the user's own */
 
 struct language {
-    const char *name, *alias;
+    const char *name, *alias;       /* alias "": none */
     const char *program;            /* found on the sandbox's PATH */
     unsigned major, minor;          /* the oldest version that is held to work (R64) */
     const char *file;               /* what code is called in a sandbox */
     const char *registry;           /* of packages (hosts/registry.c); NULL: it has none */
     const char *packages;           /* the variable that names folders of packages; NULL: it needs none */
-    const char *argv[LANGUAGE_ARGV_MAX];    /* runs what standard input holds; NULL-terminated */
+    const char *argv[LANGUAGE_ARGV_MAX + 1];        /* runs what standard input holds; NULL-terminated */
+    const char *file_argv[LANGUAGE_ARGV_MAX + 1];   /* runs LANGUAGE_FILE; empty: the program, and it */
 };
 
 /* Code as standard input: its size is no question, and no file has to be picked and removed. The shell reads all of it
@@ -31,28 +35,27 @@ struct language {
     row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "node", "-") between \
     row("shell", "sh", "bash", 5, 2, "script.sh", NULL, NULL, "bash", "-c", "eval \"$(cat)\"")
 
-/* Texts of all names, as string literals. */
+/* All names, as a string literal. */
 #define LANGUAGE_NAME(name, ...)   name
-#define LANGUAGE_QUOTED(name, ...) "\"" name "\""
-#define LANGUAGES_LISTED LANGUAGE_ROWS(LANGUAGE_NAME, ", ")     /* python, javascript, shell */
-#define LANGUAGES_JSON   "[" LANGUAGE_ROWS(LANGUAGE_QUOTED, ", ") "]"
 
 #define LANGUAGE_ROW(name_, alias_, program_, major_, minor_, file_, registry_, packages_, ...) \
     { .name = name_, .alias = alias_, .program = program_, .major = major_, .minor = minor_, .file = file_, \
       .registry = registry_, .packages = packages_, .argv = { __VA_ARGS__, NULL } }
 #define LANGUAGE_COMMA ,
 
-static const struct language languages[] = { LANGUAGE_ROWS(LANGUAGE_ROW, LANGUAGE_COMMA) };
-#define LANGUAGES ARRAY_LEN(languages)
+extern const struct language languages[];
+#define LANGUAGES (0 LANGUAGE_ROWS(LANGUAGE_ONE, ))
+#define LANGUAGE_ONE(...) + 1
 
+/* Those of the user's own, instead of the ones that were there; borrowed for as long as they stay. */
+void language_more(const struct language *rows, size_t n);
+/* The rows above, then those; NULL behind the last one. */
+const struct language *language_at(size_t i);
 /* The one of that name or alias; NULL: none. @name may be NULL. */
-static inline const struct language *
-language_find(const char *name)
-{
-    for (size_t i = 0; name != NULL && i < LANGUAGES; i++)
-        if (strcmp(languages[i].name, name) == 0 || strcmp(languages[i].alias, name) == 0)
-            return &languages[i];
-    return NULL;
-}
+const struct language *language_find(const char *name);
+/* All names, with @between between them. */
+void language_names(struct buf *out, const char *between);
+/* The words that run the file @path, NULL-terminated. They borrow both. */
+void language_words(const struct language *l, const char *path, const char *out[LANGUAGE_ARGV_MAX + 1]);
 
 #endif

@@ -20,7 +20,7 @@ static const char *const credential_places[] = {
     ".config/lab", ".config/glab-cli", ".config/tea", ".config/berg-cli", ".config/hut", ".local/share/forgejo-cli",
     ".gist", ".arcrc", ".rbtools-cookies", ".subversion/auth", ".cvspass", ".bazaar/authentication.conf",
     ".config/breezy/authentication.conf", ".password-store", ".local/share/gopass", ".config/gopass",
-    ".local/share/cloche", ".local/share/keyrings", ".gnome2/keyrings", ".local/share/kwalletd",
+    ".local/share/cloche", ".config/cloche", ".local/share/keyrings", ".gnome2/keyrings", ".local/share/kwalletd",
     ".kde/share/apps/kwallet", ".kde4/share/apps/kwallet", ".config/goa-1.0", ".pki", ".config/op", ".op",
     ".config/1Password", ".1password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/rbw", ".cache/rbw",
     ".local/share/rbw", ".config/keepassxc", ".cache/keepassxc", ".lpass", ".config/lpass", ".local/share/lpass",

@@ -85,6 +85,9 @@ int check_secret_files(const struct policy *p, struct err *err);
 
 int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
              const struct where *w, struct err *err);
+/* set_list.c: whether a registry of packages has that name; -1 with the refusal of one that has not. */
+bool policy_knows_registry(struct str text);
+int policy_no_registry(struct str text, const struct where *w, struct err *err);
 /* A list that is written replaces the one of the layer below. */
 void list_begin(struct policy_list *list, const struct where *w);
 /* Room for @n more entries, which the caller may put behind the last one itself. */

@@ -199,20 +199,33 @@ bad_env_name(struct str name, const struct where *w, struct err *err)
     return err_hint(err, "up to 255 letters, digits and \"_\", not beginning with a digit");
 }
 
+static const char *const registries[] = { "npm", "pypi", "go", "debian", "cargo", "maven" };
+
+bool
+policy_knows_registry(struct str text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(registries); i++)
+        if (str_eq_c(text, registries[i]))
+            return true;
+    return false;
+}
+
+int
+policy_no_registry(struct str text, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+
+    where_fail(w, err, "policy.registry.unknown", "%s is no registry that is known here", show(text, shown));
+    return err_hint(err, "one of npm, pypi, go, debian, cargo, maven; others by host: --allow-domain HOST");
+}
+
 static int
 entry_registry(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
 {
-    static const char *const known[] = { "npm", "pypi", "go", "debian", "cargo", "maven" };
-    char shown[SHOW_MAX];
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (!str_eq_c(text, known[i]))
-            continue;
-        entry->value = arena_copy(p->arena, text);
-        return entry->value != NULL ? 0 : policy_no_memory(err);
-    }
-    where_fail(w, err, "policy.registry.unknown", "%s is no registry that is known here", show(text, shown));
-    return err_hint(err, "one of npm, pypi, go, debian, cargo, maven; others by host: --allow-domain HOST");
+    if (!policy_knows_registry(text))
+        return policy_no_registry(text, w, err);
+    entry->value = arena_copy(p->arena, text);
+    return entry->value != NULL ? 0 : policy_no_memory(err);
 }
 
 int

@@ -134,7 +134,7 @@ flag(const struct verb *v, void *options, int argc, char **argv, int i, struct e
 
     if (letters(v, argv[i])) {
         for (const char *c = argv[i] + 1; *c != '\0'; c++)
-            if (put(find(v, (const char[]){ '-', *c, '\0' }), options, NULL, err) < 0)
+            if (verb_take(v, options, (const char[]){ '-', *c, '\0' }, NULL, err) < 0)
                 return -1;
         return 1;
     }

@@ -96,6 +96,8 @@ enum edge_message {
                                and so many texts, origins be16 and so many, where browsers find us ("" nowhere),
                                certificate be32 and key be32: lengths in the file that comes with it where there is
                                TLS */
+    EDGE_NO_LANGUAGE = 233, /* before SETTINGS: those of the user's own are none */
+    EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
     /* front to launcher, the answer to it; warden to launcher (EDGE_LIMITED) */
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */

@@ -32,9 +32,11 @@ network_of(struct request *r, const char *language, json_t *policy)
         const struct language *one = language_find(language);
 
         /* the shell has none of its own, and uses all */
-        for (size_t i = 0; i < LANGUAGES; i++)
-            if (languages[i].registry != NULL && (one == NULL || one->registry == NULL || one == &languages[i]))
+        for (size_t i = 0; i < LANGUAGES && (one == NULL || one->registry == NULL); i++)
+            if (languages[i].registry != NULL)
                 json_array_append_new(list, json_string(languages[i].registry));
+        if (one != NULL && one->registry != NULL)
+            json_array_append_new(list, json_string(one->registry));
         network = json_pack("{s:s, s:o}", "mode", "allowlist", "registries", list);
     }
     json_object_set_new(policy, "network", network);

@@ -102,8 +102,8 @@ execute(struct request *r)
     op.flags = OP_STDIN;
     r->has_stdin = true;
     op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
-    if (l == NULL) {            /* the schema lets no other name through */
-        mcp_fail(r, "UnsupportedLanguage", "language is none of " LANGUAGES_LISTED);
+    if (l == NULL) {            /* the schema let its name through: it was taken away since */
+        mcp_fail(r, "UnsupportedLanguage", "there is no such language any more: ask for the tools again");
         return;
     }
     while (l->argv[op.n_argv] != NULL) {

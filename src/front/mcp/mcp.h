@@ -115,9 +115,13 @@ void mcp_session_end(struct front *f, struct mcp_session *s);
 /* tools.c */
 extern struct mcp_tool mcp_tools[];
 extern const size_t mcp_n_tools;
-int mcp_tools_open(void);                   /* -1: no memory */
+int mcp_tools_open(void);                   /* anew when the languages changed; -1: no memory */
 struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_json(void);
+
+/* languages.c: before mcp_tools_open(), those of the user's own. -1: no language, or no memory for it. */
+void mcp_no_language(void);
+int mcp_language(const struct frame *message);
 
 /* call_gate.c: begin the tool, when it may */
 void mcp_gate(struct request *r);

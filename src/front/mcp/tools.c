@@ -20,7 +20,8 @@
 
 #define SANDBOX_ID JSON( \
     "sandbox_id": {"type": "string", "maxLength": 63, "description": "Sandbox to work in: its id or name"})
-#define LANGUAGE JSON({"type": "string", "enum":) LANGUAGES_JSON JSON(, "description":)
+/* "enum": open_one() lists them */
+#define LANGUAGE JSON({"type": "string", "enum": [], "description":)
 #define NETWORK JSON( \
     "network_enabled": {"type": "boolean", "default": false, \
         "description": "Enable network access (requires approval)"}, \
@@ -103,12 +104,25 @@ struct mcp_tool mcp_tools[] = {
 };
 const size_t mcp_n_tools = ARRAY_LEN(mcp_tools);
 
+/* The names of languages into a schema that asks for one. */
+static void
+list_languages(json_t *input)
+{
+    json_t *list = json_object_get(json_object_get(json_object_get(input, "properties"), "language"), "enum");
+    const struct language *l;
+
+    for (size_t i = 0; list != NULL && (l = language_at(i)) != NULL; i++)
+        json_array_append_new(list, json_string(l->name));
+}
+
 static int
 open_one(struct mcp_tool *t)
 {
     json_t *input = json_loads(t->input, JSON_REJECT_DUPLICATES, NULL);
     json_t *output = t->output != NULL ? json_loads(t->output, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
+    list_languages(input);
+    json_decref(t->listed);
     t->listed = json_pack("{s:s, s:s, s:o, s:o*, s:{s:b, s:b, s:b}}", "name", t->name, "description", t->description,
                           "inputSchema", input, "outputSchema", output, "annotations", "readOnlyHint", t->reads_only,
                           "destructiveHint", t->destroys, "openWorldHint", t->reaches_out);

@@ -1,0 +1,62 @@
+/* match/language.c: see language.h */
+#include "match/language.h"
+
+#include <string.h>
+
+const struct language languages[] = { LANGUAGE_ROWS(LANGUAGE_ROW, LANGUAGE_COMMA) };
+
+static struct {
+    const struct language *rows;
+    size_t n;
+} more;
+
+void
+language_more(const struct language *rows, size_t n)
+{
+    more.rows = rows;
+    more.n = n;
+}
+
+const struct language *
+language_at(size_t i)
+{
+    if (i < LANGUAGES)
+        return &languages[i];
+    return i - LANGUAGES < more.n ? &more.rows[i - LANGUAGES] : NULL;
+}
+
+const struct language *
+language_find(const char *name)
+{
+    const struct language *l;
+
+    if (name == NULL || name[0] == '\0')
+        return NULL;
+    for (size_t i = 0; (l = language_at(i)) != NULL; i++)
+        if (strcmp(l->name, name) == 0 || strcmp(l->alias, name) == 0)
+            return l;
+    return NULL;
+}
+
+void
+language_names(struct buf *out, const char *between)
+{
+    const struct language *l;
+
+    for (size_t i = 0; (l = language_at(i)) != NULL; i++)
+        buf_printf(out, "%s%s", i > 0 ? between : "", l->name);
+}
+
+void
+language_words(const struct language *l, const char *path, const char *out[LANGUAGE_ARGV_MAX + 1])
+{
+    size_t n = 0;
+
+    if (l->file_argv[0] == NULL) {
+        out[n++] = l->program;
+        out[n++] = path;
+    }
+    for (size_t i = 0; l->file_argv[i] != NULL; i++)
+        out[n++] = strcmp(l->file_argv[i], LANGUAGE_FILE) == 0 ? path : l->file_argv[i];
+    out[n] = NULL;
+}
