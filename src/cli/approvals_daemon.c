@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/mcp.h"
+#include "program/json.h"
 #include "workspace/quote.h"
 
 #define ID         32
@@ -15,14 +16,6 @@
 #define OTHERS_MAX 32       /* daemons of `cloche mcp` that are asked */
 #define CURSOR_MAX 64       /* of what a daemon says as "next" */
 #define PAGES_MAX  16       /* of a list; a daemon has two of what waits */
-
-static const char *
-text_of(const json_t *o, const char *name)
-{
-    const char *text = json_string_value(json_object_get(o, name));
-
-    return text != NULL ? text : "";
-}
 
 /* One page of them behind @next, which becomes where it goes on, or "". */
 static int
@@ -35,7 +28,7 @@ add_page(const struct api *api, char next[CURSOR_MAX + 1], json_t *out, struct e
     snprintf(path, sizeof(path), "/v1/approvals?state=pending&after=%s", next);
     if (api_ask(api, "GET", path, NULL, &answer, err) < 0)
         return -1;
-    snprintf(next, CURSOR_MAX + 1, "%s", text_of(answer, "next"));
+    snprintf(next, CURSOR_MAX + 1, "%s", json_text(answer, "next"));
     r = json_array_extend(out, json_object_get(answer, "approvals"));
     json_decref(answer);
     if (r == 0 && next[strspn(next, "0123456789abcdef-")] == '\0')
@@ -131,28 +124,28 @@ gate_print(const json_t *a, bool whole)
 {
     const json_t *params = json_object_get(a, "params");
     cleanup_buf struct buf caller = BUF_INIT(4096);
-    const char *name = text_of(a, "caller_name");
+    const char *name = json_text(a, "caller_name");
 
-    (void)quote_name(&caller, "", str_of(name[0] != '\0' ? name : text_of(a, "caller")));
-    printf("%.8s  %s  %s  %.*s", text_of(a, "id"), text_of(a, "risk"), text_of(a, "tool"), (int)caller.n,
+    (void)quote_name(&caller, "", str_of(name[0] != '\0' ? name : json_text(a, "caller")));
+    printf("%.8s  %s  %s  %.*s", json_text(a, "id"), json_text(a, "risk"), json_text(a, "tool"), (int)caller.n,
            caller.n > 0 ? (const char *)caller.p : "");
-    if (strcmp(text_of(a, "state"), "pending") == 0)
+    if (strcmp(json_text(a, "state"), "pending") == 0)
         printf("  %lld s left\n", (long long)json_integer_value(json_object_get(a, "remaining_ms")) / 1000);
     else
-        printf("  %s\n", text_of(a, "state"));
+        printf("  %s\n", json_text(a, "state"));
     if (json_is_object(params))
         print_params(params);
     else
-        printf("    (too long for a list: show %.8s)\n", text_of(a, "id"));
+        printf("    (too long for a list: show %.8s)\n", json_text(a, "id"));
     if (!whole)
         return;
-    print_word("id", text_of(a, "id"));
-    print_word("sandbox", text_of(a, "sandbox"));
-    print_word("rule", text_of(a, "rule"));
-    print_word("", text_of(a, "description"));
-    print_word("sha256", text_of(a, "digest"));
-    print_word("decided", text_of(a, "decided_by_name"));
-    print_word("reason", text_of(a, "reason"));
+    print_word("id", json_text(a, "id"));
+    print_word("sandbox", json_text(a, "sandbox"));
+    print_word("rule", json_text(a, "rule"));
+    print_word("", json_text(a, "description"));
+    print_word("sha256", json_text(a, "digest"));
+    print_word("decided", json_text(a, "decided_by_name"));
+    print_word("reason", json_text(a, "reason"));
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -179,13 +172,13 @@ gate_find(const struct api *api, const char *id, struct err *err)
     if (pending_of(api, true, &list, err) < 0)
         return NULL;
     json_array_foreach(list, i, one) {
-        if (strncmp(text_of(one, "id"), id, strlen(id)) == 0) {
+        if (strncmp(json_text(one, "id"), id, strlen(id)) == 0) {
             found = one;
             n++;
         }
     }
     if (n == 1) {           /* whole, as lists may leave something out */
-        snprintf(path, sizeof(path), "/v1/approvals/%.32s", text_of(found, "id"));
+        snprintf(path, sizeof(path), "/v1/approvals/%.32s", json_text(found, "id"));
         if (api_ask(api, "GET", path, NULL, &found, err) < 0)
             n = 0;
     } else {
@@ -231,7 +224,7 @@ gate_decide(const struct api *api, const char *id, const struct gate_decision *d
 
     if (one == NULL)
         return -1;
-    snprintf(path, sizeof(path), "/v1/approvals/%.32s/%s", text_of(one, "id"), d->approve ? "approve" : "deny");
+    snprintf(path, sizeof(path), "/v1/approvals/%.32s/%s", json_text(one, "id"), d->approve ? "approve" : "deny");
     json_decref(one);
     body = json_object();
     if (d->approve)

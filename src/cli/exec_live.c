@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "program/json.h"
 #include "program/say.h"
 #include "program/tty.h"
 #include "run/session.h"
@@ -124,18 +125,10 @@ hear_signals(struct exec *x)
 
 /* --- from the daemon ---------------------------------------------------------------------------------------------- */
 
-static const char *
-word(const json_t *message, const char *name)
-{
-    const char *text = json_string_value(json_object_get(message, name));
-
-    return text != NULL ? text : "";
-}
-
 static int
 said(struct exec *x, const json_t *message)
 {
-    const char *type = word(message, "type");
+    const char *type = json_text(message, "type");
     const json_t *sig = json_object_get(message, "signal");
 
     if (strcmp(type, "error") == 0)

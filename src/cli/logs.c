@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "cli/watch.h"
+#include "program/json.h"
 #include "program/say.h"
 #include "workspace/quote.h"
 
@@ -80,22 +81,14 @@ put_words(struct buf *out, const json_t *words)
     }
 }
 
-static const char *
-text_of(const json_t *entry, const char *name)
-{
-    const char *text = json_string_value(json_object_get(entry, name));
-
-    return text != NULL ? text : "";
-}
-
 static void
 put_result(struct buf *out, const json_t *entry)
 {
     const json_t *code = json_object_get(entry, "exit_code"), *sig = json_object_get(entry, "signal");
 
-    if (text_of(entry, "error")[0] != '\0') {
+    if (json_text(entry, "error")[0] != '\0') {
         buf_puts(out, " failed: ");
-        (void)quote_name(out, "", str_of(text_of(entry, "error")));
+        (void)quote_name(out, "", str_of(json_text(entry, "error")));
     } else if (json_is_integer(code)) {
         buf_printf(out, " exit code %" JSON_INTEGER_FORMAT, json_integer_value(code));
     } else if (json_is_integer(sig)) {
@@ -120,7 +113,7 @@ static void
 put_head(struct logs *l, struct buf *out, const json_t *entry, const char *event)
 {
     begin_line(l, out);
-    put_line(out, str_of(text_of(entry, "at")));
+    put_line(out, str_of(json_text(entry, "at")));
     buf_printf(out, "  %" JSON_INTEGER_FORMAT "  ", json_integer_value(json_object_get(entry, "operation")));
     put_line(out, str_of(event));
 }
@@ -129,24 +122,24 @@ static void
 put_entry(struct logs *l, struct buf *out, const json_t *entry)
 {
     uint64_t operation = (uint64_t)json_integer_value(json_object_get(entry, "operation"));
-    const char *event = text_of(entry, "event");
+    const char *event = json_text(entry, "event");
 
     if (strcmp(event, "output") == 0) {
         if (operation != l->operation && l->exec == NULL) {
             begin_line(l, out);
             buf_printf(out, "[%" PRIu64 "]\n", operation);
         }
-        put_output(l, out, text_of(entry, "text"));
+        put_output(l, out, json_text(entry, "text"));
     } else if (l->exec == NULL) {
         put_head(l, out, entry, event);
-        if (text_of(entry, "by")[0] != '\0') {
+        if (json_text(entry, "by")[0] != '\0') {
             buf_puts(out, " by ");
-            put_line(out, str_of(text_of(entry, "by")));
+            put_line(out, str_of(json_text(entry, "by")));
         }
         put_words(out, json_object_get(entry, "argv"));
-        if (text_of(entry, "path")[0] != '\0') {
+        if (json_text(entry, "path")[0] != '\0') {
             buf_put_u8(out, ' ');
-            (void)quote_name(out, "", str_of(text_of(entry, "path")));
+            (void)quote_name(out, "", str_of(json_text(entry, "path")));
         }
         if (strcmp(event, "result") == 0)
             put_result(out, entry);
@@ -173,7 +166,7 @@ print(struct logs *l, const json_t *entry)
 
     if (!is_meant(l, entry))
         return;
-    if (l->exec != NULL && strcmp(text_of(entry, "event"), "result") == 0)
+    if (l->exec != NULL && strcmp(json_text(entry, "event"), "result") == 0)
         l->ended = true;
     if (l->o.v.json) {
         api_verb_line(entry);
@@ -219,7 +212,7 @@ lives(const struct logs *l)
     snprintf(path, sizeof(path), "/v1/sandboxes/%s", l->id);
     if (api_ask(&l->o.v.api, "GET", path, NULL, &box, &err) < 0)
         return false;
-    is = strcmp(text_of(box, "state"), "stopped") != 0;
+    is = strcmp(json_text(box, "state"), "stopped") != 0;
     json_decref(box);
     return is;
 }
@@ -264,11 +257,11 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
     if (l->o.v.json) {
         api_verb_event(name, event);
     } else if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0) {
-        put_output(l, &out, text_of(event, "data"));
+        put_output(l, &out, json_text(event, "data"));
     } else if (strcmp(name, "gap") == 0) {
         begin_line(l, &out);
         buf_printf(&out, "[%" JSON_INTEGER_FORMAT " bytes of ", json_integer_value(json_object_get(event, "bytes")));
-        put_line(&out, str_of(text_of(event, "stream")));
+        put_line(&out, str_of(json_text(event, "stream")));
         buf_puts(&out, " are kept no more]\n");
     }
     json_decref(event);

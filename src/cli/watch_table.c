@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/watch.h"
+#include "program/json.h"
 #include "workspace/quote.h"
 
 #define ID_SHOWN 12
@@ -12,19 +13,11 @@
 #define NAMES_MAX EDGE_NAME_MAX
 #define OTHERS    80            /* the other columns, and a word of what runs */
 
-static const char *
-text_of(const json_t *o, const char *member)
-{
-    const char *text = json_string_value(json_object_get(o, member));
-
-    return text != NULL ? text : "";
-}
-
 /* One of our own words; the daemon is another process all the same. */
 static const char *
 word_of(const json_t *o, const char *member)
 {
-    const char *text = text_of(o, member);
+    const char *text = json_text(o, member);
 
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789")] == '\0' ? text : "?";
 }
@@ -80,7 +73,7 @@ of_id(const json_t *boxes, const char *id)
     size_t i;
 
     json_array_foreach(boxes, i, box)
-        if (strcmp(text_of(box, "id"), id) == 0)
+        if (strcmp(json_text(box, "id"), id) == 0)
             return box;
     return NULL;
 }
@@ -92,7 +85,7 @@ put_cpu(char out[16], const json_t *box, const json_t *before, uint64_t us)
     uint64_t now = number_of(usage, "cpu_us"), then;
 
     if (before != NULL)
-        was = json_object_get(of_id(before, text_of(box, "id")), "usage");
+        was = json_object_get(of_id(before, json_text(box, "id")), "usage");
     then = number_of(was, "cpu_us");
     if (usage == NULL || json_is_null(usage) || (before != NULL && (was == NULL || us == 0 || now < then)))
         snprintf(out, 16, "-");
@@ -161,7 +154,7 @@ width_of_names(const json_t *boxes, size_t width)
     json_array_foreach(boxes, i, box) {
         cleanup_buf struct buf name = BUF_INIT(1024);
         size_t seen;
-        (void)quote_name(&name, "", str_of(text_of(box, "name")));
+        (void)quote_name(&name, "", str_of(json_text(box, "name")));
         (void)first_of(name.p, name.n, most, &seen);
         widest = seen > widest ? seen : widest;
     }
@@ -182,7 +175,7 @@ put_row(struct buf *out, const json_t *box, const json_t *before, uint64_t us, s
     put_size(memory, number_of(usage, "memory_bytes"));
     put_cpu(cpu, box, before, us);
     snprintf(pids, sizeof(pids), "%llu", (unsigned long long)number_of(usage, "processes"));
-    (void)quote_name(&name, "", str_of(text_of(box, "name")));
+    (void)quote_name(&name, "", str_of(json_text(box, "name")));
     n = first_of(name.p, name.n, names, &seen);
     buf_printf(&line, "%-*.*s  %.*s%*s  %-13.13s  %5s  %5s  %8s  %8s  %5s  ", ID_SHOWN, ID_SHOWN, word_of(box, "id"),
                (int)n, n > 0 ? (const char *)name.p : "", (int)(names - seen), "",

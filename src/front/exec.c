@@ -8,13 +8,6 @@
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
-static bool
-refuse(struct request *r, const char *what)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "exec.request", "docs/daemon.md has the form", "%s", what);
-    return false;
-}
-
 /* A string without NUL, or NULL. */
 static const char *
 text_of(const json_t *v)
@@ -37,16 +30,16 @@ command_of(struct request *r, const json_t *command, struct edge_op *op)
         return true;
     }
     if (!json_is_array(command) || json_array_size(command) == 0)
-        return refuse(r, "command is a list of words, or one string for /bin/sh");
+        return reply_unfit(r, "exec.request", "command is a list of words, or one string for /bin/sh");
     if (json_array_size(command) > EDGE_WORDS_MAX)
-        return refuse(r, "command has more than 1024 words");
+        return reply_unfit(r, "exec.request", "command has more than 1024 words");
     for (size_t i = 0; i < json_array_size(command); i++) {
         op->argv[i] = text_of(json_array_get(command, i));
         if (op->argv[i] == NULL)
-            return refuse(r, "command holds something that is no string, or a NUL");
+            return reply_unfit(r, "exec.request", "command holds something that is no string, or a NUL");
     }
     op->n_argv = json_array_size(command);
-    return op->argv[0][0] != '\0' || refuse(r, "command begins with an empty word");
+    return op->argv[0][0] != '\0' || reply_unfit(r, "exec.request", "command begins with an empty word");
 }
 
 /* The pairs are kept in the request until it is over. */
@@ -59,15 +52,15 @@ env_of(struct request *r, json_t *env, struct edge_op *op)
     if (env == NULL)
         return true;
     if (!json_is_object(env) || json_object_size(env) > EDGE_WORDS_MAX)
-        return refuse(r, "env is an object of at most 1024 strings");
+        return reply_unfit(r, "exec.request", "env is an object of at most 1024 strings");
     r->list = json_array();
     json_object_foreach(env, name, value) {
         json_t *pair;
         if (text_of(value) == NULL || name[0] == '\0' || strchr(name, '=') != NULL)
-            return refuse(r, "env holds a name or value that a variable cannot have");
+            return reply_unfit(r, "exec.request", "env holds a name or value that a variable cannot have");
         pair = json_sprintf("%s=%s", name, text_of(value));
         if (pair == NULL || json_array_append_new(r->list, pair) < 0)
-            return refuse(r, "env holds a name or value that a variable cannot have");
+            return reply_unfit(r, "exec.request", "env holds a name or value that a variable cannot have");
         op->env[op->n_env++] = json_string_value(pair);
     }
     return true;
@@ -79,7 +72,8 @@ stdin_of(struct request *r, const json_t *input, struct edge_op *op)
 {
     if ((op->flags & OP_BACKGROUND) != 0) {
         if (input != NULL && !json_is_boolean(input))
-            return refuse(r, "stdin of a command in the background is true (it stays open, for .../stdin) or false");
+            return reply_unfit(r, "exec.request",
+                               "stdin of a command in the background is true (it stays open, for .../stdin) or false");
         if (json_is_true(input) || (op->flags & OP_PTY) != 0)
             op->flags |= OP_STDIN;
         return true;
@@ -87,7 +81,7 @@ stdin_of(struct request *r, const json_t *input, struct edge_op *op)
     if (input == NULL)
         return true;
     if (!json_is_string(input) || buf_append(&r->in, json_string_value(input), json_string_length(input)) < 0)
-        return refuse(r, "stdin is a string");
+        return reply_unfit(r, "exec.request", "stdin is a string");
     op->flags |= OP_STDIN;
     return true;
 }
@@ -130,7 +124,7 @@ pty_of(struct request *r, const json_t *pty, struct edge_op *op)
     if (pty == NULL || json_is_false(pty))
         return true;
     if (!json_is_object(pty) || json_object_size(pty) != 2 || !exec_size(pty, &op->rows, &op->cols))
-        return refuse(r, "pty is false, or an object of rows and cols from 1 to 4096");
+        return reply_unfit(r, "exec.request", "pty is false, or an object of rows and cols from 1 to 4096");
     op->flags |= OP_PTY;
     for (size_t i = 0; i < op->n_env; i++)
         named = named || strncmp(op->env[i], "TERM=", 5) == 0;
@@ -158,7 +152,7 @@ exec_request(struct request *r, struct edge_op *op)
     *op = (struct edge_op){ .kind = OP_EXEC, .path = "",
                             .flags = known == behind_members ? OP_BACKGROUND : 0 };
     if (!json_is_object(r->json))
-        return refuse(r, "the body is an object with a command");
+        return reply_unfit(r, "exec.request", "the body is an object with a command");
     json_object_foreach(r->json, name, value) {
         size_t i;
         for (i = 0; known[i] != NULL && strcmp(known[i], name) != 0; i++)
@@ -171,9 +165,9 @@ exec_request(struct request *r, struct edge_op *op)
                               : "known members: command, cwd, env, stdin, timeout_ms, encoding, background");
     }
     if (background != NULL && !json_is_boolean(background))
-        return refuse(r, "background is true or false");
+        return reply_unfit(r, "exec.request", "background is true or false");
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
-        return refuse(r, "cwd is a path");
+        return reply_unfit(r, "exec.request", "cwd is a path");
     if (cwd != NULL && strlen(op->path) > EDGE_PATH_MAX) {
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "a command can go on from a folder to another one",
                     "cwd has %zu bytes; at most %d are taken", strlen(op->path), EDGE_PATH_MAX);
@@ -181,10 +175,10 @@ exec_request(struct request *r, struct edge_op *op)
     }
     if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
                        json_integer_value(ms) > (json_int_t)TIMEOUT_MAX_MS))
-        return refuse(r, "timeout_ms is a whole number from 1 to 86400000");
+        return reply_unfit(r, "exec.request", "timeout_ms is a whole number from 1 to 86400000");
     op->timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
     if (form == NULL || (strcmp(form, "text") != 0 && strcmp(form, "base64") != 0))
-        return refuse(r, "encoding is text or base64");
+        return reply_unfit(r, "exec.request", "encoding is text or base64");
     r->base64 = strcmp(form, "base64") == 0;
     return command_of(r, json_object_get(r->json, "command"), op) &&
            env_of(r, json_object_get(r->json, "env"), op) && pty_of(r, json_object_get(r->json, "pty"), op) &&

@@ -10,13 +10,6 @@
 #include "front/front.h"
 #include "front/range.h"
 
-static bool
-refuse(struct request *r, const char *what)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "files.request", "docs/daemon.md has the form", "%s", what);
-    return false;
-}
-
 /* False: not as it has to be; said. @part: one of them is there. */
 static bool
 part_of(struct request *r, struct edge_op *op, bool *part)
@@ -29,7 +22,7 @@ part_of(struct request *r, struct edge_op *op, bool *part)
     *part = offset != NULL || length != NULL;
     if (bad || (offset != NULL && !str_parse_u64(str_of(offset), INT64_MAX, &op->offset)) ||
         (length != NULL && (!str_parse_u64(str_of(length), INT64_MAX, &op->length) || op->length == 0)))
-        return refuse(r, "offset and length are whole numbers, length at least 1");
+        return reply_unfit(r, "files.request", "offset and length are whole numbers, length at least 1");
     return true;
 }
 
@@ -43,11 +36,11 @@ mode_of(struct request *r, uint32_t *out)
 
     for (const char *p = text != NULL ? text : ""; *p != '\0'; p++) {
         if (*p < '0' || *p > '7' || p - text >= 4)
-            return refuse(r, "mode is at most four octal digits");
+            return reply_unfit(r, "files.request", "mode is at most four octal digits");
         v = v << 3 | (uint32_t)(*p - '0');
     }
     *out = v;
-    return !bad || refuse(r, "mode is at most four octal digits");
+    return !bad || reply_unfit(r, "files.request", "mode is at most four octal digits");
 }
 
 static struct edge_op *
@@ -265,7 +258,7 @@ write_file(struct request *r)
 
     /* who sends a part means the rest to stay (curl -C -): RFC 9110, 14.5 */
     if (MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_RANGE) != NULL)
-        refuse(r, "a file is written whole: there is no Content-Range");
+        reply_unfit(r, "files.request", "a file is written whole: there is no Content-Range");
     else if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
              mode_of(r, &op->mode)) {
         op_content(op, &r->in, r->whole);

@@ -336,6 +336,8 @@ void op_send(struct request *r);                /* what is in r->in, as far as i
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+/* 400 @code: what is wrong with the request, whose form is in docs/daemon.md. Returns false. */
+bool reply_unfit(struct request *r, const char *code, const char *what);
 /* 400 @code: it has no member @name; @known says which there are. Returns false. */
 bool reply_member(struct request *r, const char *code, const char *name, const char *known);
 /* As it is, of that type; copied. */

@@ -108,12 +108,6 @@ static const struct answers exposed_answers = { .port = on_exposed };
 static const struct answers list_answers = { .port = on_item, .end = on_end };
 static const struct answers ended_answers = { .port = on_ended };
 
-static void
-refuse(struct request *r, const char *what)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "ports.request", "docs/daemon.md has the form", "%s", what);
-}
-
 static bool
 members_known(const json_t *body)
 {
@@ -134,14 +128,15 @@ expose(struct request *r)
     const char *text = name != NULL ? json_string_value(name) : "";
 
     if (!members_known(r->json))
-        refuse(r, "the body is an object; known members: port, name, ttl");
+        reply_unfit(r, "ports.request", "the body is an object; known members: port, name, ttl");
     else if (!json_is_integer(port) || json_integer_value(port) < 1 || json_integer_value(port) > 65535)
-        refuse(r, "port is a whole number from 1 to 65535");
+        reply_unfit(r, "ports.request", "port is a whole number from 1 to 65535");
     else if (text == NULL || (name != NULL && (strlen(text) != json_string_length(name) || !edge_name_well(text))))
-        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._-");
+        reply_unfit(r, "ports.request", "a name begins with a letter or digit and has at most 63 of these and ._-");
     else if (ttl != NULL && (!json_is_integer(ttl) || json_integer_value(ttl) < 0 ||
                              json_integer_value(ttl) > (json_int_t)LIVES_MAX))
-        refuse(r, "ttl is a whole number of seconds, at most a year; 0 or absent: as long as the sandbox lives");
+        reply_unfit(r, "ports.request",
+                    "ttl is a whole number of seconds, at most a year; 0 or absent: as long as the sandbox lives");
     else
         ASK(r, EDGE_ASK_EXPOSE, &exposed_answers, .id = r->id, .port = (uint16_t)json_integer_value(port),
             .seconds = ttl != NULL ? (uint32_t)json_integer_value(ttl) : 0, .name = text);

@@ -152,6 +152,13 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
 }
 
 bool
+reply_unfit(struct request *r, const char *code, const char *what)
+{
+    reply_error(r, MHD_HTTP_BAD_REQUEST, code, "docs/daemon.md has the form", "%s", what);
+    return false;
+}
+
+bool
 reply_member(struct request *r, const char *code, const char *name, const char *known)
 {
     reply_error(r, MHD_HTTP_BAD_REQUEST, code, known, "there is no member \"%.64s\"", name);

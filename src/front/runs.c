@@ -12,12 +12,6 @@
 #include "base/array.h"
 #include "front/front.h"
 
-static void
-refuse(struct request *r, const char *form)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "exec.request", "docs/daemon.md has the form", "%s", form);
-}
-
 static json_t *
 json_of_id(uint64_t number)
 {
@@ -138,7 +132,7 @@ send_signal(struct request *r)
     int signo = json_object_size(r->json) == 1 ? exec_signal(json_object_get(r->json, "signal")) : -1;
 
     if (signo < 0)
-        refuse(r, "{\"signal\": \"INT\"}: a name, or a number from 1 to 31");
+        reply_unfit(r, "exec.request", "{\"signal\": \"INT\"}: a name, or a number from 1 to 31");
     else
         ask_run(r, &(struct edge_run_ask){ .what = RUN_SIGNAL, .number = r->exec, .signal = (uint8_t)signo }, &plain,
                 &one_answers);
@@ -150,7 +144,7 @@ resize(struct request *r)
     struct edge_run_ask ask = { .what = RUN_RESIZE, .number = r->exec };
 
     if (json_object_size(r->json) != 2 || !exec_size(r->json, &ask.rows, &ask.cols))
-        refuse(r, "{\"rows\": 24, \"cols\": 80}: each from 1 to 4096");
+        reply_unfit(r, "exec.request", "{\"rows\": 24, \"cols\": 80}: each from 1 to 4096");
     else
         ask_run(r, &ask, &plain, &one_answers);
 }
@@ -183,7 +177,7 @@ input(struct request *r)
 
     ask.last = query_true(r, "end", &bad);
     if (bad)
-        refuse(r, "end is true or false");
+        reply_unfit(r, "exec.request", "end is true or false");
     else
         ask_run(r, &ask, &input_granted, &input_answers);
 }
@@ -318,7 +312,7 @@ follow(struct request *r)
     r->base64 = form != NULL && strcmp(form, "base64") == 0;
     if (bad || (after != NULL && !position(after, ask.at, &r->had_exit)) ||
         (form != NULL && !r->base64 && strcmp(form, "text") != 0)) {
-        refuse(r, "after=ID of an event, encoding=text or base64");
+        reply_unfit(r, "exec.request", "after=ID of an event, encoding=text or base64");
         return;
     }
     r->had[0] = ask.at[0];

@@ -4,12 +4,6 @@
 #include "base/array.h"
 #include "front/front.h"
 
-static void
-refuse(struct request *r, const char *what)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "token.request", "docs/daemon.md has the form", "%s", what);
-}
-
 static json_t *
 json_of_token(const struct edge_token *token)
 {
@@ -74,14 +68,14 @@ create(struct request *r)
     enum edge_role which;
 
     if (!members_known(r->json))
-        refuse(r, "the body is an object; known members: role, name, expires");
+        reply_unfit(r, "token.request", "the body is an object; known members: role, name, expires");
     else if (!json_is_string(role) || !edge_role_parse(json_string_value(role), &which) || which == EDGE_KEY)
-        refuse(r, "role is operator, agent, approver or auditor");
+        reply_unfit(r, "token.request", "role is operator, agent, approver or auditor");
     else if (text == NULL || (name != NULL && (strlen(text) != json_string_length(name) || !edge_name_well(text))))
-        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._-");
+        reply_unfit(r, "token.request", "a name begins with a letter or digit and has at most 63 of these and ._-");
     else if (expires != NULL && (!json_is_integer(expires) || json_integer_value(expires) < 0 ||
                                  json_integer_value(expires) > (json_int_t)TOKEN_LIVES_MAX))
-        refuse(r, "expires is a whole number of seconds, at most ten years; 0 or absent: never");
+        reply_unfit(r, "token.request", "expires is a whole number of seconds, at most ten years; 0 or absent: never");
     else
         ASK(r, EDGE_ASK_TOKEN, &made_answers, .what = TOKEN_MAKE, .role = (uint8_t)which,
             .seconds = expires != NULL ? (uint64_t)json_integer_value(expires) : 0, .text = text);
@@ -100,7 +94,7 @@ end_it(struct request *r)
     if (edge_is_id(r->id))
         ASK(r, EDGE_ASK_TOKEN, &revoked_answers, .what = TOKEN_REVOKE, .text = r->id);
     else
-        refuse(r, "a token is named by its id, 32 hexadecimal digits");
+        reply_unfit(r, "token.request", "a token is named by its id, 32 hexadecimal digits");
 }
 
 const struct route token_routes[] = {

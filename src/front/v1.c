@@ -68,13 +68,6 @@ static const struct answers key_answers = { .box = on_key };
 /* --- creating ----------------------------------------------------------------------------------------------------- */
 
 static bool
-refuse(struct request *r, const char *what)
-{
-    reply_error(r, MHD_HTTP_BAD_REQUEST, "sandbox.request", "docs/daemon.md has the form", "%s", what);
-    return false;
-}
-
-static bool
 seconds_of(struct request *r, const char *name, uint32_t *out)
 {
     const json_t *v = json_object_get(r->json, name);
@@ -83,7 +76,8 @@ seconds_of(struct request *r, const char *name, uint32_t *out)
     if (v == NULL)
         return true;
     if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > (json_int_t)(365 * DAY_S))
-        return refuse(r, "idle_timeout and max_lifetime are whole numbers of seconds; 0 is the daemon's own");
+        return reply_unfit(r, "sandbox.request",
+                           "idle_timeout and max_lifetime are whole numbers of seconds; 0 is the daemon's own");
     *out = (uint32_t)json_integer_value(v);
     return true;
 }
@@ -97,19 +91,20 @@ labels_of(struct request *r, struct buf *out)
     if (labels == NULL)
         return buf_nul(out) == 0;
     if (!json_is_object(labels))
-        return refuse(r, "labels is an object of strings");
+        return reply_unfit(r, "sandbox.request", "labels is an object of strings");
     if (json_object_size(labels) > 0)
         buf_put_u8(out, '\n');
     json_object_foreach(labels, name, value) {
         if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return refuse(r, "labels is an object of strings");
+            return reply_unfit(r, "sandbox.request", "labels is an object of strings");
         buf_printf(out, "%s=", name);
         buf_puts(out, json_string_value(value));
         buf_put_u8(out, '\n');
     }
     if (buf_nul(out) < 0 || !edge_labels_well((const char *)out->p))
-        return refuse(r, "a label's name has at most 63 letters, digits and ._/-, its value at most 255 bytes without "
-                         "control characters; all together 4096 bytes");
+        return reply_unfit(r, "sandbox.request",
+                           "a label's name has at most 63 letters, digits and ._/-, its value at most 255 bytes "
+                           "without control characters; all together 4096 bytes");
     return true;
 }
 
@@ -164,11 +159,13 @@ workspace_of(struct request *r, struct edge_create *c)
     c->workspace = key != NULL ? json_string_value(key) : "";
     if (key != NULL && (json_string_length(key) == 0 || strlen(c->workspace) != json_string_length(key) ||
                         !edge_workspace_well(c->workspace)))
-        return refuse(r, "workspace_key is a string of 1 to 255 bytes without control characters");
+        return reply_unfit(r, "sandbox.request",
+                           "workspace_key is a string of 1 to 255 bytes without control characters");
     if (reattach != NULL && !json_is_boolean(reattach))
-        return refuse(r, "reattach is true or false");
+        return reply_unfit(r, "sandbox.request", "reattach is true or false");
     if (json_is_true(reattach) && key == NULL)
-        return refuse(r, "reattach needs a workspace_key: it says which sandboxes may be taken");
+        return reply_unfit(r, "sandbox.request",
+                           "reattach needs a workspace_key: it says which sandboxes may be taken");
     if (json_is_true(reattach))
         c->flags |= EDGE_REATTACH;
     return true;
@@ -192,12 +189,13 @@ volume_of(struct request *r, struct edge_create *c)
     c->volume = name != NULL ? json_string_value(name) : c->workspace;
     if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume) ||
         (name != NULL && strlen(c->volume) != json_string_length(name)))
-        return refuse(r, "volume is an object with a name of 1 to 255 bytes without control characters, or none where "
-                         "there is a workspace_key");
+        return reply_unfit(r, "sandbox.request",
+                           "volume is an object with a name of 1 to 255 bytes without control characters, or none "
+                           "where there is a workspace_key");
     if (keep == NULL)
         return true;
     if (!json_is_integer(keep) || json_integer_value(keep) < 0 || json_integer_value(keep) > (json_int_t)(365 * DAY_S))
-        return refuse(r, "retention is a whole number of seconds; 0: until it is removed");
+        return reply_unfit(r, "sandbox.request", "retention is a whole number of seconds; 0: until it is removed");
     c->keep_s = (uint32_t)json_integer_value(keep);
     return true;
 }
@@ -235,8 +233,9 @@ recovery_of(struct request *r, struct edge_create *c)
         !number_of(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
                    &c->recovery.window_s) ||
         c->recovery.after_s == 0)       /* not named, or this is no object */
-        return refuse(r, "recovery is false, or an object with after (seconds, 1 to 86400), and if you like tries "
-                         "(1 to 20) and window (seconds, 60 to 2592000)");
+        return reply_unfit(r, "sandbox.request",
+                           "recovery is false, or an object with after (seconds, 1 to 86400), and if you like tries "
+                           "(1 to 20) and window (seconds, 60 to 2592000)");
     return true;
 }
 
@@ -251,7 +250,7 @@ create(struct request *r)
     char *text = NULL;
 
     if (r->json != NULL && !json_is_object(r->json)) {
-        refuse(r, "the body is an object");
+        reply_unfit(r, "sandbox.request", "the body is an object");
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
@@ -260,12 +259,13 @@ create(struct request *r)
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
                                        edge_is_id(name)))) {
-        refuse(r, "a name begins with a letter or digit and has at most 63 of these and ._- (32 hexadecimal digits are "
-                  "an id)");
+        reply_unfit(r, "sandbox.request",
+                    "a name begins with a letter or digit and has at most 63 of these and ._- (32 hexadecimal digits "
+                    "are an id)");
         return;
     }
     if (policy != NULL && !json_is_object(policy)) {
-        refuse(r, "policy is an object, as a settings file in JSON");
+        reply_unfit(r, "sandbox.request", "policy is an object, as a settings file in JSON");
         return;
     }
     if (policy != NULL && json_object_size(policy) > 0)
@@ -336,8 +336,9 @@ list(struct request *r)
         (a != NULL && a[0] != '\0' && !edge_cursor(a, id, &created)) ||        /* "": from the beginning */
         (s != NULL && strcmp(s, "all") != 0 && strcmp(s, "live") != 0) ||
         !limit_of(r, EDGE_LIST_MAX, 100, &limit)) {
-        refuse(r, "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer, "
-                  "workspace_key=TEXT");
+        reply_unfit(r, "sandbox.request",
+                    "prefix=TEXT, label=NAME=VALUE, state=live or all, limit=1..200, after=NEXT of the former answer, "
+                    "workspace_key=TEXT");
         return;
     }
     r->list = json_array();

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
+#include "program/json.h"
 #include "prove/prove.h"
 
 bool
@@ -49,14 +50,6 @@ posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), 
     return json_is_array(list);
 }
 
-static const char *
-text_of(const json_t *object, const char *key)
-{
-    const char *s = json_string_value(json_object_get(object, key));
-
-    return s != NULL ? s : "";
-}
-
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
 static pid_t
@@ -64,7 +57,7 @@ number_of(const json_t *object, const char *key)
 {
     uint64_t v;
 
-    return str_parse_u64(str_of(text_of(object, key)), 1 << 30, &v) ? (pid_t)v : -1;
+    return str_parse_u64(str_of(json_text(object, key)), 1 << 30, &v) ? (pid_t)v : -1;
 }
 
 /* In light mode the host's processes are visible too: ours are the guest and what descends from it. */
@@ -104,7 +97,7 @@ no_capabilities(const struct proof *p, const json_t *t)
     size_t n = proof_boxed(p) || geteuid() == 0 ? 5 : 4;
 
     for (size_t i = 0; i < n; i++) {
-        const char *v = text_of(t, sets[i]);
+        const char *v = json_text(t, sets[i]);
         if (v[0] == '\0' || v[strspn(v, "0")] != '\0')
             return false;
     }
@@ -115,16 +108,16 @@ static bool
 no_new_privileges(const struct proof *p, const json_t *t)
 {
     (void)p;
-    return strcmp(text_of(t, "no_new_privs"), "1") == 0;
+    return strcmp(json_text(t, "no_new_privs"), "1") == 0;
 }
 
 static bool
 filtered(const struct proof *p, const json_t *t)
 {
-    const char *count = text_of(t, "filters");
+    const char *count = json_text(t, "filters");
 
     (void)p;
-    return strcmp(text_of(t, "seccomp"), "2") == 0 && (count[0] == '\0' || strcmp(count, "0") != 0);
+    return strcmp(json_text(t, "seccomp"), "2") == 0 && (count[0] == '\0' || strcmp(count, "0") != 0);
 }
 
 static void
@@ -151,8 +144,8 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
                 state = CHECK_SURPRISE;
                 snprintf(detail, sizeof(detail),
                          "thread %s of process %s (%s): effective %s, bounding %s, no_new_privs %s, seccomp %s",
-                         text_of(t, "tid"), text_of(t, "pid"), text_of(t, "name"), text_of(t, "cap_eff"),
-                         text_of(t, "cap_bnd"), text_of(t, "no_new_privs"), text_of(t, "seccomp"));
+                         json_text(t, "tid"), json_text(t, "pid"), json_text(t, "name"), json_text(t, "cap_eff"),
+                         json_text(t, "cap_bnd"), json_text(t, "no_new_privs"), json_text(t, "seccomp"));
             }
         }
         if (seen == 0)
@@ -195,7 +188,7 @@ check_identity(struct proof *p, const json_t *posture, const char *when)
     bool ids = all_equal(json_object_get(posture, "uid"), p->policy->user.uid) &&
                all_equal(json_object_get(posture, "gid"), p->policy->user.gid);
     uint64_t inside = 0, outside = 0, count = 0;
-    struct str map = str_of(text_of(posture, "uid_map")), word[3] = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
+    struct str map = str_of(json_text(posture, "uid_map")), word[3] = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
     bool known = true, one_id;
     size_t i;
 
@@ -217,7 +210,7 @@ check_identity(struct proof *p, const json_t *posture, const char *when)
              inside == p->policy->user.uid && outside != 0;
     proof_add(p, "posture.identity.map", "privilege", "R26",
               "exactly one uid exists inside, and it is not root outside", when, one_id ? CHECK_HELD : CHECK_SURPRISE,
-              "map: %.60s", text_of(posture, "uid_map"));
+              "map: %.60s", json_text(posture, "uid_map"));
     /* an ordinary user cannot leave the own supplementary groups behind; they show as the overflow group */
     json_array_foreach(groups, i, g) {
         json_int_t v = json_integer_value(g);
@@ -240,7 +233,7 @@ check_namespaces(struct proof *p, const json_t *posture, const char *when)
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
         const char *name = spaces[i].name;
         bool shared = !proof_boxed(p) || (strcmp(name, "net") == 0 && p->policy->network.v == NETWORK_HOST && !p->bare);
-        const char *own = text_of(inside, name);
+        const char *own = json_text(inside, name);
         char path[64], host[64], id[64];
         ssize_t n;
         bool differs;
@@ -268,11 +261,11 @@ check_descriptors(struct proof *p, const json_t *posture, const char *when)
 
     json_array_foreach(list, i, d) {
         json_int_t fd = json_integer_value(json_object_get(d, "fd"));
-        const char *kind = text_of(d, "kind");
+        const char *kind = json_text(d, "kind");
         bool ok = fd >= 0 && fd <= 2 && strcmp(kind, "directory") != 0 && strcmp(kind, "block") != 0 &&
-                  strcmp(kind, "socket") != 0 && strcmp(text_of(d, "access"), "path") != 0;
+                  strcmp(kind, "socket") != 0 && strcmp(json_text(d, "access"), "path") != 0;
         if (!ok && odd == NULL) {
-            odd = text_of(d, "target");
+            odd = json_text(d, "target");
             odd_fd = fd;
         }
     }
@@ -403,12 +396,12 @@ check_telling(struct proof *p, const json_t *posture, const char *when)
 
         for (size_t k = 0; k < p->policy->n_env; k++)
             set |= strcmp(p->policy->env[k].name, rows[i].name) == 0;
-        if (!set && strcmp(text_of(told, rows[i].name), rows[i].value) != 0)
+        if (!set && strcmp(json_text(told, rows[i].name), rows[i].value) != 0)
             odd = rows[i].name;
     }
     proof_add(p, "posture.environment.values", "files", "R16", "no variable tells who calls", when,
               odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s%s%.100s", odd != NULL ? odd : "all are cloche's own",
-              odd != NULL ? ": " : "", odd != NULL ? text_of(told, odd) : "");
+              odd != NULL ? ": " : "", odd != NULL ? json_text(told, odd) : "");
 }
 
 /* --- other processes --------------------------------------------------------------------------------------------- */
@@ -421,7 +414,7 @@ check_processes(struct proof *p, const json_t *posture, const char *bait, const 
     size_t i;
 
     json_array_foreach(threads, i, item)
-        sees_bait |= strcmp(text_of(item, "name"), bait) == 0;
+        sees_bait |= strcmp(json_text(item, "name"), bait) == 0;
     proof_add(p, "posture.processes.visible", "processes", "R12", "no process of the host is visible", when,
               check_state_of(!sees_bait, proof_boxed(p)), "%zu threads are visible",
               json_array_size(threads));
@@ -433,7 +426,7 @@ check_processes(struct proof *p, const json_t *posture, const char *bait, const 
         proof_add(p, guest ? "posture.processes.guest-closed" : "posture.processes.others-closed", "processes", "R26",
                   guest ? "the guest's memory, files and environment are closed" : "so are those of processes outside",
                   when, json_is_array(opens) && first == NULL ? CHECK_HELD : CHECK_SURPRISE, "process %s%s%s",
-                  text_of(item, "pid"), first != NULL ? " opens: " : "", first != NULL ? first : "");
+                  json_text(item, "pid"), first != NULL ? " opens: " : "", first != NULL ? first : "");
     }
 }
 

@@ -9,16 +9,9 @@
 #include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
+#include "program/json.h"
 #include "prove/prove.h"
 #include "wall/capture.h"
-
-static const char *
-text_of(const json_t *object, const char *key)
-{
-    const char *s = json_string_value(json_object_get(object, key));
-
-    return s != NULL ? s : "";
-}
 
 /* An array that must be empty. */
 static void
@@ -39,7 +32,7 @@ static void
 check_place(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *root = json_object_get(posture, "root");
-    const char *cwd = text_of(posture, "cwd"), *want = p->policy->workdir.p;
+    const char *cwd = json_text(posture, "cwd"), *want = p->policy->workdir.p;
     struct stat st;
     struct utsname host;
     bool other;
@@ -52,8 +45,8 @@ check_place(struct proof *p, const json_t *posture, const char *when)
                   other ? "another tree" : "the host's own root directory");
         const char *name = p->policy->hostname.p != NULL ? p->policy->hostname.p : "cloche";
         proof_add(p, "posture.hostname", "namespaces", "R20", "the host name is the policy's", when,
-                  strcmp(text_of(posture, "hostname"), name) == 0 && !p->bare ? CHECK_HELD : CHECK_SURPRISE, "%.100s",
-                  text_of(posture, "hostname"));
+                  strcmp(json_text(posture, "hostname"), name) == 0 && !p->bare ? CHECK_HELD : CHECK_SURPRISE, "%.100s",
+                  json_text(posture, "hostname"));
     }
     proof_add(p, "posture.cwd", "files", "R24", "the working directory is the policy's", when,
               cwd[0] == '/' && (want == NULL || strcmp(cwd, want) == 0) ? CHECK_HELD : CHECK_SURPRISE, "%.200s", cwd);
@@ -152,8 +145,8 @@ check_known_mounts(struct proof *p, const json_t *posture, const char *when)
     if (!proof_private_root(p))
         return;
     json_array_foreach(mounts, i, m)
-        if (!known_mount(p->policy, text_of(m, "point"), text_of(m, "type")))
-            odd = text_of(m, "point");
+        if (!known_mount(p->policy, json_text(m, "point"), json_text(m, "type")))
+            odd = json_text(m, "point");
     proof_add(p, "posture.mounts.known", "files", "R11", "nothing is mounted but what the policy and the mode say",
               when, odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", odd != NULL ? odd : "all are known");
 }
@@ -189,7 +182,7 @@ check_mounts(struct proof *p, const json_t *posture, const char *when)
     size_t i;
 
     json_array_foreach(mounts, i, m) {
-        const char *point = text_of(m, "point"), *type = text_of(m, "type");
+        const char *point = json_text(m, "point"), *type = json_text(m, "type");
 
         if (!flag(m, "ro") && !is_memory(type) && !is_device_bind(point) && !may_write(p->policy, point))
             writable = point;

@@ -24,6 +24,7 @@
 #include "probe/catalog.h"
 #include "probe/places.h"
 #include "probe/probe_image.h"
+#include "program/json.h"
 #include "prove/prove.h"
 #include "prove/prove_trial.h"
 
@@ -344,14 +345,6 @@ finish(struct trial *t)
 
 /* --- what came of it ---------------------------------------------------------------------------------------------- */
 
-static const char *
-text_of(const json_t *object, const char *key)
-{
-    const char *s = json_string_value(json_object_get(object, key));
-
-    return s != NULL ? s : "";
-}
-
 static const json_t *
 find(const json_t *result, const char *id)
 {
@@ -359,7 +352,7 @@ find(const json_t *result, const char *id)
     size_t i;
 
     json_array_foreach(json_object_get(result, "attacks"), i, item)
-        if (strcmp(text_of(item, "id"), id) == 0)
+        if (strcmp(json_text(item, "id"), id) == 0)
             return item;
     return NULL;
 }
@@ -379,20 +372,20 @@ kept(const json_t *report, const char *name)
 {
     const json_t *limit = json_object_get(json_object_get(report, "limits"), name);
 
-    return strcmp(text_of(limit, "enforced_by"), "none") != 0;
+    return strcmp(json_text(limit, "enforced_by"), "none") != 0;
 }
 
 static void
 judge_stage(struct proof *p, const struct trial *t, const json_t *report)
 {
     json_error_t where;
-    const char *text = text_of(report, "stdout");
+    const char *text = json_text(report, "stdout");
     json_t *result = json_loads(text, JSON_REJECT_DUPLICATES, &where);
     char seen[300];
 
     for (size_t i = 0; i < N_ROWS; i++) {
         const json_t *got = find(result, rows[i].id);
-        const char *outcome = text_of(got, "outcome"), *detail = text_of(got, "detail");
+        const char *outcome = json_text(got, "outcome"), *detail = json_text(got, "detail");
         enum check_state state = strcmp(outcome, "blocked") == 0          ? CHECK_HELD
                                  : strcmp(outcome, "not-applicable") == 0 ? CHECK_NOT_APPLICABLE
                                                                           : CHECK_SURPRISE;
@@ -421,7 +414,7 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
             state = trial_outside_written(t->dir, true, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
             detail = seen;
         }
-        add(p, t, &rows[i], state, got != NULL ? detail : text_of(report, "stderr"));
+        add(p, t, &rows[i], state, got != NULL ? detail : json_text(report, "stderr"));
     }
     json_decref(result);
 }
@@ -444,10 +437,10 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
                                          [KIND_SOCKETS] = "memory_bytes",
                                          [KIND_DATAGRAMS] = "memory_bytes", [KIND_TIME] = "time_ms",
                                          [KIND_OUTPUT] = "output_bytes" };
-    const char *out = text_of(report, "stdout");
+    const char *out = json_text(report, "stdout");
     bool lived = strstr(out, "lived") != NULL;
     /* a machine may be so busy that the time is over before anything is said */
-    bool began = out[0] != '\0' || strcmp(text_of(report, "reason"), "timeout") == 0;
+    bool began = out[0] != '\0' || strcmp(json_text(report, "reason"), "timeout") == 0;
     char detail[200];
 
     if (!began) {
@@ -455,12 +448,12 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
         return;
     }
     if (t->kind == KIND_OUTPUT) {
-        const char *errors = text_of(report, "stderr");
+        const char *errors = json_text(report, "stderr");
         lived = strlen(out) > OUTPUT || strlen(errors) > OUTPUT;
         snprintf(detail, sizeof(detail), "%zu and %zu bytes came, where %lu are the limit of each", strlen(out),
                  strlen(errors), OUTPUT);
     } else {
-        snprintf(detail, sizeof(detail), "%s: %s", lived ? "it lived on" : "ended", text_of(report, "reason"));
+        snprintf(detail, sizeof(detail), "%s: %s", lived ? "it lived on" : "ended", json_text(report, "reason"));
     }
     add(p, t, &ends[t->kind], !lived ? CHECK_HELD : kept(report, names[t->kind]) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
         detail);
@@ -478,7 +471,7 @@ judge(struct proof *p, const struct trial *t)
     if (report == NULL || error != NULL) {
         /* no sandbox is no hole; but neither was anything tried */
         snprintf(detail, sizeof(detail), "%s%s: %.200s", t->word, t->suffix,
-                 error != NULL ? text_of(error, "message") : t->out.n > 0 ? (const char *)t->out.p : "no report");
+                 error != NULL ? json_text(error, "message") : t->out.n > 0 ? (const char *)t->out.p : "no report");
         add(p, t, &started, error != NULL ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
     } else if (t->kind == KIND_STAGE) {
         judge_stage(p, t, report);
