@@ -117,6 +117,8 @@ refuse_unasked(struct inject *j, const struct err *why)
 {
     if (err_is(why, "vault.busy"))
         refuse(j, "vault-slow", "the vault does not keep up", "", false);
+    else if (err_is(why, "vault.not-bound"))
+        refuse(j, j->sign ? "secret-sigv4" : "secret-search", "it is longer than the vault takes", "", false);
     else
         refuse(j, "vault-ended", "the vault does not answer", "", false);
 }

@@ -129,11 +129,23 @@ end_all(struct vault_client *c)
             refuse(&c->questions[i], ended(&why));
 }
 
+/* The vault ends an edge that says more than it may, and what is asked for is a stranger's to choose. */
+static bool
+fits(const struct binding_request *r, const struct vault_to_sign *what, struct err *err)
+{
+    if (r->method.n > 0 && r->method.n <= BINDING_WORD_MAX && r->path.n <= VAULT_PATH_MAX &&
+        (what == NULL || (what->date.n <= VAULT_DATE_MAX && what->region.n <= BINDING_WORD_MAX &&
+                          what->service.n <= BINDING_WORD_MAX && what->signed_headers.n <= VAULT_AUTHORIZATION_MAX)))
+        return true;
+    err_set(err, ERR_LIMIT, "vault.not-bound", "the request is too long for the vault");
+    return false;
+}
+
 uint32_t
 vault_ask_lease(struct vault_client *c, const struct binding_request *request, uint32_t want, vault_lease_fn *fn,
                 void *ctx, struct err *err)
 {
-    struct question *q = new_question(c, VAULT_LEASED, ctx, err);
+    struct question *q = fits(request, NULL, err) ? new_question(c, VAULT_LEASED, ctx, err) : NULL;
     cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
     size_t at;
 
@@ -167,7 +179,7 @@ uint32_t
 vault_ask_signature(struct vault_client *c, const struct binding_request *request, uint32_t id,
                     const struct vault_to_sign *what, vault_signature_fn *fn, void *ctx, struct err *err)
 {
-    struct question *q = new_question(c, VAULT_SIGNED, ctx, err);
+    struct question *q = fits(request, what, err) ? new_question(c, VAULT_SIGNED, ctx, err) : NULL;
     cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
     size_t at;
 

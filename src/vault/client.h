@@ -24,6 +24,7 @@
 #define VAULT_VALUE_MAX       4096
 #define VAULT_LEAF_MAX        4096      /* bytes of a certificate, of a key */
 #define VAULT_PATH_MAX        8192      /* bytes of a request's path; a longer one gets no lease */
+#define VAULT_DATE_MAX        16        /* bytes of a request's date */
 #define VAULT_AUTHORIZATION_MAX 1024    /* bytes of an Authorization header's value */
 #define VAULT_QUESTIONS_MAX   4096      /* unanswered at a time */
 
@@ -104,8 +105,8 @@ uint32_t vault_client_concerned(const struct vault_client *c, bool tls, const st
  * as a host may say to one request what it was told by another. */
 uint32_t vault_client_known(const struct vault_client *c, const struct host *host);
 
-/* Ask. A ticket (never 0) for vault_forget(), or 0 with @err (vault.ended, vault.busy) and the callback never called.
- * The callback is never called before the function returns. */
+/* Ask. A ticket (never 0) for vault_forget(), or 0 with @err (vault.ended, vault.busy; vault.not-bound: longer than the
+ * vault takes) and the callback never called. The callback is never called before the function returns. */
 
 /* The values of @want (a mask of ids) for @request; the lease may hold fewer than @want: in its mask exactly those
  * whose binding permits the request, and beside them those that are bound to its host. When there is none of either

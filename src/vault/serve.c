@@ -203,7 +203,7 @@ on_ask_signature(void *ctx, const struct frame *f)
     size_t at;
     int r;
 
-    what.date.p = (const char *)vault_get_bytes(&in, 16, &what.date.n);
+    what.date.p = (const char *)vault_get_bytes(&in, VAULT_DATE_MAX, &what.date.n);
     what.region.p = (const char *)vault_get_bytes(&in, BINDING_WORD_MAX, &what.region.n);
     what.service.p = (const char *)vault_get_bytes(&in, BINDING_WORD_MAX, &what.service.n);
     what.signed_headers.p = (const char *)vault_get_bytes(&in, VAULT_AUTHORIZATION_MAX, &what.signed_headers.n);

@@ -182,6 +182,27 @@ print({head for _, head in last})
                           "{'HTTP/1.1 403 Forbidden'} False\n{'HTTP/1.1 100 Continue'}\n"), result
 
 
+@pytest.mark.parametrize("field", ["region", "service", "date", "names"])
+def test_what_is_too_long_for_the_vault_costs_a_request(aws, field):
+    """The sandbox chooses each of them: the vault goes on."""
+    result = aws.python(RAW + f"""
+def odd(region='eu-west-1', service='dynamodb', date=None, names='host;x-amz-date', more=''):
+    now = time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())
+    s = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
+    s.sendall(('GET /odd HTTP/1.1\\r\\nHost: ok.example.org\\r\\nX-Amz-Date: %s\\r\\n%s%sAuthorization: AWS4-HMAC-SHA256 Credential=%s/%s/%s/%s/'
+               'aws4_request, SignedHeaders=%s, Signature=%s\\r\\n\\r\\n' % (date or now, CLOSE, more, os.environ['AWS_ACCESS_KEY_ID'], now[:8],
+               region, service, names, '0' * 64)).encode())
+    print(drain(s, 60).decode('latin-1').replace('\\r\\n', ' | ').split('\\n')[0], flush=True)
+many = sorted(['host', 'x-amz-date'] + ['x-%02d-%s' % (i, 'a' * 40) for i in range(22)])
+odd(**{{'region': dict(region='e' * 65), 'service': dict(service='s' * 65), 'date': dict(date='2' * 17),
+       'names': dict(names=';'.join(many), more=''.join('%s: 1\\r\\n' % n for n in many[1:-1]))}}[{field!r}])
+ask(b'')
+""")
+    odd, well = result.out.splitlines()
+    assert " 403 " in odd and "X-Cloche-Denied: secret-sigv4" in odd and " 200 " in well, result
+    verify(only_request(aws.net))
+
+
 @pytest.mark.parametrize("kind", ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
                                   "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "STREAMING-OTHER"])
 def test_bodies_signed_in_pieces_are_refused(aws, kind):
