@@ -26,8 +26,8 @@ verb_help(const struct verb *v, FILE *to)
 {
     static const struct verb_flag help = { "--help", 0, NULL, "print this text", 0, NULL };
     const char *begin = "usage:";
-    int width = left_column(&help, NULL, 0);
     char left[128];
+    int width = left_column(&help, left, sizeof(left));
 
     for (size_t i = 0; i < v->n_forms; i++) {
         if (v->forms[i].usage == NULL)
@@ -37,7 +37,7 @@ verb_help(const struct verb *v, FILE *to)
     }
     fprintf(to, "\n%s\n\n", v->about);
     for (size_t i = 0; i < v->n_flags; i++) {
-        int n = v->flags[i].help != NULL ? left_column(&v->flags[i], NULL, 0) : 0;
+        int n = v->flags[i].help != NULL ? left_column(&v->flags[i], left, sizeof(left)) : 0;
         width = n > width ? n : width;
     }
     for (size_t i = 0; i <= v->n_flags; i++) {

@@ -25,8 +25,8 @@ struct verb_flag {
     size_t at;
     int (*set)(void *at, const char *value, struct err *err);
 };
-#define FLAG_ON(type, member)   .at = _Generic(((type *)0)->member, bool: offsetof(type, member))
-#define FLAG_TEXT(type, member) .at = _Generic(((type *)0)->member, const char *: offsetof(type, member))
+#define FLAG_ON(type, member)   .at = _Generic((type){ }.member, bool: offsetof(type, member))
+#define FLAG_TEXT(type, member) .at = _Generic((type){ }.member, const char *: offsetof(type, member))
 
 /* What is left of the words: operands, in order. They are argv's own. */
 struct verb_words {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from helpers import leaks, requirement
-from helpers.places import PYTHON, loops, rounds
+from helpers.places import PYTHON, REPO, loops, rounds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R91", "R11")
@@ -30,7 +30,7 @@ def racer(tmp_path_factory):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     built = tmp_path_factory.mktemp("racer") / "guard_race"
-    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", built, ATTACKS / "guard_race.c"], check=True)
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-pthread", "-I", REPO / "src", "-o", built, ATTACKS / "guard_race.c"], check=True)
     return built
 
 
