@@ -53,6 +53,7 @@ static size_t
 begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
 {
     r->ticket = ask_ticket(r->f);
+    late_begins(r);
     r->asked = type;
     r->answers = answers;
     return ask_head(r, b, type, r->ticket);

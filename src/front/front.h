@@ -190,6 +190,7 @@ struct request {
     bool held;                          /* its beginning will be said again by the library: who it is was not known */
     char key[EDGE_CREDENTIAL_MAX + 1];  /* that came with a sandbox (struct answers: box); "" */
     uint8_t asked;                      /* the question that is or was open */
+    uint64_t pings;                     /* late.asked before it */
     bool async;                         /* where somebody has to approve it: say so and do not wait */
     uint32_t followed;                  /* the ticket under which more comes (ask_approvals); 0 */
     const struct answers *answers;
@@ -256,6 +257,7 @@ struct front {
     struct late {
         bool owed;                      /* an answer to EDGE_PING, */
         unsigned looks;                 /* for so many looks */
+        uint64_t asked, answered;       /* how many EDGE_PINGs; answers come in their order */
         uint64_t heard_ms, looked_ms;
     } late;                             /* the warden: late.c */
     const struct epochs *epochs;        /* NULL: the warden has not said anything yet */
@@ -310,6 +312,7 @@ void late_time(struct front *f);
 int late_timeout(const struct front *f);        /* milliseconds, -1 none */
 void late_heard(struct front *f);               /* it said something */
 bool late_is(const struct front *f);
+void late_begins(struct request *r);            /* a question of its is next */
 void late_ready(struct request *r);             /* is it there? */
 void ask_drop(struct request *r);               /* its answer is not waited for any more */
 

@@ -1,17 +1,21 @@
 /* front/late.c: a warden that does not answer
  *
  * What was asked of it would wait for ever, and a client of it. So while requests wait, a warden that has said nothing
- * for a moment is asked whether it is there (EDGE_PING), and when it does not say so for some looks, all that wait are
- * refused: 503, try again. The launcher asks it too, and ends one that stays like that. Looks are counted, a second
- * apart, and not time: while this process was stopped itself, nobody was late.
+ * for a moment is asked whether it is there (EDGE_PING), and when it does not say so for some looks, what it has not
+ * read is refused: 503, try again. What it has read before (it reads in order, so an answer to EDGE_PING says so of all
+ * that was asked earlier) may wait for somebody's approval, for minutes, and a moment of a busy machine is no reason to
+ * take that back: it stays until the warden has been silent for longer than the launcher lets it be, which asks it too,
+ * and ends one that stays like that. Looks are counted, a second apart, and not time: while this process was stopped
+ * itself, nobody was late.
  *
  * GET /ready asks the same question.
  */
 #include "base/clock.h"
 #include "front/ask_priv.h"
 
-#define LOOK_MS  1000
-#define LOOKS    4          /* without a word: it is late */
+#define LOOK_MS    1000
+#define LOOKS      4        /* without a word: it is late */
+#define LOOKS_READ 20       /* and whoever ends one that hangs (launcher_pulse.c) hangs as well */
 
 static void
 ping(struct front *f)
@@ -23,6 +27,7 @@ ping(struct front *f)
     if (f->late.owed)
         return;
     f->late.owed = frame_end(&frame, at) == 0 && ask_post(f, &frame) == 0;
+    f->late.asked += f->late.owed;
     f->late.looks = 0;
 }
 
@@ -30,6 +35,25 @@ static bool
 waits(const struct request *r)
 {
     return r->ticket != 0 && !r->dead && r->response == NULL;
+}
+
+/* Whether the warden is known to have read what it asks. */
+static bool
+is_read(const struct request *r)
+{
+    return r->f->late.answered > r->pings;
+}
+
+static bool
+is_in_vain(const struct request *r)
+{
+    return late_is(r->f) && (!is_read(r) || r->f->late.looks >= LOOKS_READ);
+}
+
+void
+late_begins(struct request *r)
+{
+    r->pings = r->f->late.asked;
 }
 
 static void
@@ -61,7 +85,7 @@ void
 late_time(struct front *f)
 {
     uint64_t now = clock_ms();
-    bool any = false;
+    bool any = false, unread = false;
 
     if (f->requests == NULL || clock_since(now, f->late.looked_ms) < LOOK_MS)
         return;
@@ -72,10 +96,11 @@ late_time(struct front *f)
         if (!waits(r))
             continue;
         any = true;
-        if (late_is(f))
+        unread |= !is_read(r);
+        if (is_in_vain(r))
             refuse(r);
     }
-    if (any && clock_since(now, f->late.heard_ms) >= LOOK_MS)
+    if (unread || (any && clock_since(now, f->late.heard_ms) >= LOOK_MS))
         ping(f);
 }
 
@@ -103,6 +128,7 @@ late_ready(struct request *r)
     struct front *f = r->f;
 
     r->ticket = ask_ticket(f);
+    late_begins(r);
     r->asked = EDGE_PING;
     r->answers = &ready_answers;
     if (late_is(f))
@@ -115,6 +141,7 @@ int
 late_on_pong(struct heard *h, const struct nothing *m)
 {
     (void)m;
+    h->f->late.answered++;
     for (struct request *r = h->f->requests; r != NULL; r = r->next) {
         if (!waits(r) || r->asked != EDGE_PING)
             continue;

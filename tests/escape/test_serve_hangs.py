@@ -11,7 +11,8 @@ import time
 import pytest
 
 from helpers import leaks, requirement
-from helpers.daemon import Daemon, answers, command_of
+from helpers.approvals import Asking, one_pending
+from helpers.daemon import Daemon, answers, caller, command_of
 from helpers.hung import Hung, holds
 from helpers.runner import wait_for
 
@@ -66,6 +67,29 @@ def test_a_warden_that_hangs_costs_what_was_asked_of_it(daemon):
         assert gone([warden], 60)
     assert answers(daemon) and daemon.get("/ready").status == 200
     assert box.exec("echo on")["stdout"] == "on\n" and len(daemon.processes("cloche-keeper")) == 1
+
+
+@holds
+def test_a_warden_that_hangs_for_a_moment_costs_nothing_that_it_had_read(cloche):
+    """An approval that somebody waits for is not taken back because the machine was busy."""
+    daemon = Daemon(cloche, gate=None)
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    warden, = daemon.processes("cloche-warden")
+    asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "echo on"})
+    asked = one_pending(daemon)
+    for _ in range(3):      # rounds in which it is asked whether it is there
+        time.sleep(1)
+        assert daemon.get("/ready").status == 200
+    with Hung(warden):
+        answer = daemon.get("/v1/sandboxes")
+        assert answer.status == 503 and answer.json["code"] == "serve.warden.late", answer
+    assert wait_for(lambda: daemon.get("/ready").status == 200, 30) and daemon.processes("cloche-warden") == [warden]
+    assert one_pending(daemon)["id"] == asked["id"]
+    assert daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+    answer = asking.wait()
+    assert answer.ok and answer.json["stdout"] == "on\n", answer
+    assert daemon.stop() == 0
 
 
 @holds
