@@ -89,7 +89,7 @@ state_broken(const struct state *s, struct err *err)
         return err_hint(err, "end it, or give this one another folder with --state-dir");
     }
     if (code == SQLITE_FULL) {
-        err_set(err, ERR_LIMIT, "serve.state.full", "the disk of the state folder is full");
+        err_set(err, ERR_LIMIT, STATE_FULL, "the disk of the state folder is full");
         return err_hint(err, "make room there");
     }
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
@@ -174,14 +174,18 @@ state_open(const char *dir, struct err *err)
         return NULL;
     }
     snprintf(path, sizeof(path), "%s/state.db", dir);
+    state_room_open(s, dir);
     r = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW |
                         SQLITE_OPEN_NOMUTEX, NULL);
     if (r == SQLITE_OK)
         r = prepare(s, err);
     else
         r = err_set(err, ERR_SYSTEM, "serve.state", "%s: %s", path, sqlite3_errstr(r));
-    if (r == 0)
+    if (r == 0) {
+        state_keep_room(s);
         return s;
+    }
+    close_fd(&s->room);
     sqlite3_close_v2(s->db);
     free(s);
     return NULL;
@@ -203,8 +207,17 @@ bind_u64(sqlite3_stmt *q, int at, uint64_t v)
 int
 state_change(struct state *s, sqlite3_stmt *q, struct err *err)
 {
-    int r = sqlite3_step(q) == SQLITE_DONE ? 0 : state_broken(s, err);
+    /* a part of a transaction is not tried again: all of it may have been taken back */
+    bool alone = sqlite3_get_autocommit(s->db) != 0;
+    int r = sqlite3_step(q);
 
+    if (r == SQLITE_FULL && alone) {
+        sqlite3_reset(q);
+        state_make_room(s);
+        r = sqlite3_step(q);
+        state_keep_room(s);
+    }
+    r = r == SQLITE_DONE ? 0 : state_broken(s, err);
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
     return r;

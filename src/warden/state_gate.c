@@ -208,9 +208,8 @@ state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err
     return change(g, GATE_Q_PUT_GRANT, err);
 }
 
-int
-state_approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant,
-                     struct err *err)
+static int
+approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant, struct err *err)
 {
     if (sqlite3_exec(g->s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(g->s, err);
@@ -221,6 +220,20 @@ state_approval_grant(struct state_gate *g, const struct edge_approval *a, const 
     }
     (void)sqlite3_exec(g->s->db, "ROLLBACK", NULL, NULL, NULL);
     return -1;
+}
+
+int
+state_approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant,
+                     struct err *err)
+{
+    int r = approval_grant(g, a, grant, err);
+
+    if (r < 0 && err_is(err, STATE_FULL)) {
+        state_make_room(g->s);
+        r = approval_grant(g, a, grant, err);
+        state_keep_room(g->s);
+    }
+    return r;
 }
 
 int

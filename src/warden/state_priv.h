@@ -15,6 +15,8 @@ enum latest_query { LATEST_PUT, LATEST_GET, LATEST_N };
 enum head_query { HEAD_PUT, HEAD_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
+#define STATE_FULL "serve.state.full"   /* an error's code: there is no room on the disk */
+
 struct state {
     sqlite3 *db;
     sqlite3_stmt *q[Q_N];
@@ -24,6 +26,7 @@ struct state {
     sqlite3_stmt *port[PORT_Q_N];
     sqlite3_stmt *head[HEAD_N];
     sqlite3_stmt *latest[LATEST_N];
+    int room;       /* bytes that are given up when the disk is full (state_room.c) */
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -43,6 +46,12 @@ void bind_u64(sqlite3_stmt *q, int at, uint64_t v);
 /* A column: "" and 0 where there is nothing, or a number below 0. The text is SQLite's until the next step. */
 const char *col_text(sqlite3_stmt *q, int column);
 uint64_t col_u64(sqlite3_stmt *q, int column);
+
+/* state_room.c: room for when the disk is full. Make some, between two transactions: what failed for want of it can be
+ * tried once more. Afterwards, and after the start, keep again what can be had. */
+void state_room_open(struct state *s, const char *dir);
+void state_make_room(struct state *s);
+void state_keep_room(struct state *s);
 
 /* state_once.c: its table and statements; forget what is too old, or too much. */
 int state_once_prepare(struct state *s, struct err *err);

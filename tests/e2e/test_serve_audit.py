@@ -1,5 +1,6 @@
 """The daemon's audit record: what is asked and done is in one chain, before it is done where that is required; nothing
 that goes wrong loses or forges an entry; who may read it does, and what is secret is not in it."""
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -435,6 +436,8 @@ def small_disk(cloche, command):
 
 
 def fill(folder):
+    with contextlib.suppress(FileNotFoundError):        # nor is anything kept for it any more (warden/state_room.c)
+        os.truncate(f"{folder}/serve/state.room", 0)
     fd = os.open(f"{folder}/filler", os.O_WRONLY | os.O_CREAT)
     try:
         while True:
@@ -587,6 +590,21 @@ def test_a_port_that_was_taken_back_on_a_full_disk_stays_closed(cloche, small_di
     restart(daemon)
     assert wait_for(lambda: daemon.state(box.id) == "ready")
     assert {p["id"] for p in daemon.get(f"{box.at}/ports").json["ports"]} == failed
+
+
+@pytest.mark.root
+@requirement("R91")
+def test_a_small_disk_is_not_full_of_what_is_on_record_twice(cloche, small_disk):
+    """SQLite's log would grow to 4 MB before it is put into the file by itself."""
+    daemon, folder = small_disk("--audit", "off", folder=cloche.state / "cloche", size="1m")
+    box = daemon.create()
+    for i in range(400):
+        made = daemon.post(f"{box.at}/key")
+        assert made.status == 200, (i, made, os.listdir(f"{folder}/serve"))
+    assert os.stat(f"{folder}/serve/state.room").st_size > 0
+    restart(daemon)
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
+    assert Caller(daemon, **{"X-Sandbox-Key": made.json["key"]}).get(box.at).ok
 
 
 @pytest.mark.root
