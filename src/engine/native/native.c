@@ -38,6 +38,13 @@
 #define NET_MEMORY_LEAST (64UL * 1024 * 1024)
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
+/* The kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one. */
+bool
+native_counts_pids(void)
+{
+    return geteuid() != 0 || caps_give_identity();
+}
+
 /* The kernel counts tmpfs pages as memory of whoever writes them; a disk limit must not become an out-of-memory
  * kill. So the hard limit is memory and disk together, and native_over_memory() watches what is not files. */
 void
@@ -49,8 +56,7 @@ native_cgroup_limits(const struct policy *p, struct cgroup_limits *out)
                        p->limits.cpu_milli.from.kind >= ORIGIN_FILE || p->limits.pids.from.kind >= ORIGIN_FILE;
     /* our guest and a supervisor's exec are tasks too */
     out->pids = p->limits.pids.v > 0 ? p->limits.pids.v + 1 : 0;
-    /* the kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one */
-    out->pids_counted = p->mode.v != MODE_LIGHT && (geteuid() != 0 || caps_give_identity());
+    out->pids_counted = p->mode.v != MODE_LIGHT && native_counts_pids();
     out->memory = out->sockets = p->limits.memory.v;
     if (out->memory > 0 && p->mode.v != MODE_LIGHT &&
         __builtin_add_overflow(out->memory, p->limits.disk.v, &out->memory))

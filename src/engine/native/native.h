@@ -49,7 +49,9 @@ native_of(struct sandbox *base)
     return (struct native *)base;
 }
 
-/* native.c: what the cgroup of a sandbox by @p is held to. */
+/* native.c: whether RLIMIT_NPROC counts a sandbox's processes exactly, in every mode but light. */
+bool native_counts_pids(void);
+/* What the cgroup of a sandbox by @p is held to. */
 void native_cgroup_limits(const struct policy *p, struct cgroup_limits *out);
 
 /* leavings.c: note what is about to be made for @sb. Where that cannot be written (a full disk) there is the janitor

@@ -4,6 +4,7 @@
  * cannot promise what a run would not get. Runs in a child of the probe; should that be killed, a janitor removes the
  * group.
  */
+#include "engine/native/native.h"
 #include "engine/native/probe.h"
 
 #include <errno.h>
@@ -34,6 +35,15 @@ note(struct feature_state *s, const struct cgroup *cg, bool enforced, size_t hie
     else
         snprintf(s->detail, sizeof(s->detail), "%s at %.*s", cgroup_name(cg), (int)(slash != NULL ? slash - path : 0),
                  path);
+}
+
+/* Of cgroup v1 there is one directory a controller, and none is made for what is counted without. */
+static void
+note_pids(struct feature_state *s, const struct cgroup *cg)
+{
+    note(s, cg, cg->pids, 2);
+    if (cg->pids && cg->kind == CGROUP_V1 && native_counts_pids())
+        snprintf(s->detail, sizeof(s->detail), "RLIMIT_NPROC, which counts exactly; in mode light cgroup v1");
 }
 
 static bool
@@ -92,7 +102,7 @@ probe_try_cgroups(struct feature_state *f)
 
     note(&f[FEATURE_LIMIT_MEMORY], &cg, cg.memory, 0);
     note(&f[FEATURE_LIMIT_CPU], &cg, cg.cpu, 1);
-    note(&f[FEATURE_LIMIT_PIDS], &cg, cg.pids, 2);
+    note_pids(&f[FEATURE_LIMIT_PIDS], &cg);
     for (int i = FEATURE_LIMIT_MEMORY; failed != 0 && i <= FEATURE_LIMIT_PIDS; i++) {
         f[i].sys_errno = failed;
         snprintf(f[i].call, sizeof(f[i].call), "making a cgroup");
