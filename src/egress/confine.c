@@ -47,7 +47,7 @@ confine_limits(void)
 int
 confine(struct err *err)
 {
-    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .inet_sockets = true,
+    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .dies = true, .inet_sockets = true,
                                        .files = service_resolver_files, .n_files = SERVICE_RESOLVER_FILES };
 
     return service_confine(&plan, err);

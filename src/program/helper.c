@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ child(const struct helper *h, const char *program, int control)
     char *const argv[] = { name, NULL };
     sigset_t none;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);       /* until it knows better (wall/service.h) */
     snprintf(name, sizeof(name), "%s", h->name);
     for (size_t i = 0; h->cgroup != NULL && i < CGROUP_HIERARCHIES; i++)
         if (h->cgroup->tasks[i] >= 0 && cgroup_join(&h->cgroup->tasks[i], 1, NULL) < 0)

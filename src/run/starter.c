@@ -43,10 +43,13 @@ static _Noreturn void
 become(int theirs)
 {
     char name[] = "cloche-starter", *argv[] = { name, NULL }, *env[] = { NULL };
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(theirs, F_DUPFD_CLOEXEC, FD_KEEPER + 1);
+    int null, high;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);   /* it has nothing to end in order: should it hang, it is not left either */
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    high = fcntl(theirs, F_DUPFD_CLOEXEC, FD_KEEPER + 1);
     if (null < 0 || high < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(high, FD_KEEPER) < 0 ||
-        io_close_from(FD_KEEPER + 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGCONT) < 0)
+        io_close_from(FD_KEEPER + 1) < 0)
         _exit(1);
     execve("/proc/self/exe", argv, env);
     _exit(1);

@@ -19,7 +19,7 @@ static const unsigned allowed[] = {
 int
 vault_confine(struct err *err)
 {
-    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed) };
+    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .dies = true };
 
     return service_confine(&plan, err);
 }

@@ -63,7 +63,7 @@ service_confine(const struct service_plan *plan, struct err *err)
     if (!plan->keep_user && geteuid() == 0 && become_nobody(err) < 0)
         return -1;
     /* whoever is stopped would not see its starter's end, which is its own; a change of uid forgets it (prctl(2)) */
-    if (prctl(PR_SET_PDEATHSIG, SIGCONT, 0, 0, 0) < 0)
+    if (prctl(PR_SET_PDEATHSIG, plan->dies ? SIGKILL : SIGCONT, 0, 0, 0) < 0)
         return err_sys(err, errno, "service.rights", "PR_SET_PDEATHSIG");
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, errno, "service.rights", "not dumpable");

@@ -50,6 +50,7 @@ struct service_plan {
     bool unix_sockets;                      /* for AF_UNIX; otherwise it goes */
     const struct landlock_rule *files;      /* what can still be opened, where the kernel has Landlock */
     size_t n_files;
+    bool dies;                              /* with who started it, at once: it has nothing to end in order */
     bool keep_user;                         /* root stays root, though without any capability: for files of its own */
 };
 

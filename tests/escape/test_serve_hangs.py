@@ -40,7 +40,9 @@ def gone(pids, seconds):
 def with_all(cloche):
     """A daemon that has a process of each kind."""
     daemon = Daemon(cloche)
-    box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
+    box = daemon.create(policy={"network": {"mode": "allowlist", "allow": [{"host": "ok.example.org", "methods": ["GET"]}]}})
+    # each is known by its name only when it has become what it is
+    assert wait_for(lambda: sorted(ours(daemon).values()) == sorted([*ALL, "cloche-janitor"]) or sorted(ours(daemon).values()) == sorted(ALL)), ours(daemon)
     return daemon, box
 
 
@@ -175,7 +177,7 @@ def test_a_daemon_ends_soon_whoever_is_stopped(cloche, name):
 
 
 @holds
-@pytest.mark.parametrize("name", ["cloche-warden", "cloche-keeper"])
+@pytest.mark.parametrize("name", ["cloche-warden", "cloche-keeper", "cloche-starter", "cloche-egress", "cloche-vault"])
 def test_a_daemon_ends_whoever_hangs(cloche, name):
     daemon, _ = with_all(cloche)
     before = ours(daemon)
@@ -211,7 +213,8 @@ def test_nothing_that_hangs_outlives_the_launcher_for_long(cloche):
     daemon, box = with_all(cloche)
     before = ours(daemon)
     with contextlib.ExitStack() as all_of:
-        for pid in [pid for pid, name in before.items() if name in ("cloche-keeper", "cloche-warden", "cloche-scribe")]:
+        for pid in [pid for pid, name in before.items() if name not in ("cloche-janitor", "cloche-maker")]:
+            # the one has to outlive them, the other kills whoever is left
             all_of.enter_context(Hung(pid))
         daemon.kill()
         assert gone(before, 40), {pid: name for pid, name in before.items() if os.path.exists(f"/proc/{pid}")}
