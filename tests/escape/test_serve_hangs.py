@@ -240,7 +240,7 @@ def test_what_nobody_was_left_to_remove_goes_with_the_next_start(cloche, world, 
     assert left, "somebody removes them: this test shows nothing"
     daemon.start()
     assert wait_for(lambda: not left & set(world.watch.look()), 60), world.watch.look()
-    assert not os.listdir(cloche.state / "cloche" / "serve" / "leavings")
+    assert wait_for(lambda: not os.listdir(cloche.state / "cloche" / "serve" / "leavings"), 60)     # the note of it is the last
     assert daemon.stop() == 0
 
 
