@@ -71,6 +71,12 @@ depth_of(const struct guard *g, struct str path)
     return git_below_top(g, path, &below) ? git_worktree_ups(below) : 0;
 }
 
+static struct git_site
+site_of(const struct guard *g, struct str path)
+{
+    return (struct git_site){ .path = path, .depth = depth_of(g, path) };
+}
+
 /* Trees of the sandbox's own, which end with it, are not looked at. */
 static bool
 is_watched(const struct guard *g, const struct stat *dir_st)
@@ -191,6 +197,8 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
         spot.state = state_below(dir, *path, name);
     if (spot.state == GIT_STATE_CONFIG && (g->flags & GUARD_GIT_ANY_CONFIG) != 0)
         spot.state = GIT_STATE_NONE;
+    if (spot.own && spot.state == GIT_STATE_NONE)
+        spot.state = GIT_STATE_FILE;
     return spot;
 }
 
@@ -198,7 +206,7 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
 
 struct looking {
     struct guard *g;
-    size_t depth;               /* of the git place */
+    struct git_site site;       /* the git place */
     size_t left;                /* entries that may still be looked at */
     char *rule;
 };
@@ -212,7 +220,7 @@ exchange(struct looking *l, int dir, const char *name, enum git_state state)
 
     if (file < 0)
         return refuse(l->rule, git_state_name(state), " that cannot be read");
-    rc = git_copy_file(file, dir, name, state, l->depth, 0, l->rule);
+    rc = git_copy_file(file, dir, name, state, &l->site, 0, l->rule);
     if (rc == EBUSY || rc == EROFS)
         return 0;
     return rc == 0 || rc == EACCES ? rc : refuse(l->rule, git_state_name(state), " that cannot be exchanged");
@@ -275,7 +283,7 @@ look_through(struct looking *l, int dir, struct str sub)
 static int
 may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[GIT_RULE_MAX])
 {
-    struct looking l = { .g = g, .depth = depth_of(g, path), .left = LOOK_MAX, .rule = rule };
+    struct looking l = { .g = g, .site = site_of(g, path), .left = LOOK_MAX, .rule = rule };
     int rc = sub.n == 0 ? git_place_leads(dir, rule) : 0;
 
     return rc == 0 ? look_through(&l, dir, sub) : rc;
@@ -330,6 +338,8 @@ may_be_made(struct git_spot spot, enum git_arrival what, char rule[GIT_RULE_MAX]
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
         return what == GIT_ARRIVES_DIR ? 0 : refuse(rule, said, " that is no plain directory");
+    case GIT_STATE_FILE:
+        return what == GIT_ARRIVES_DIR ? 0 : refuse(rule, said, " made other than by rename");
     case GIT_STATE_SAMPLE:
     case GIT_STATE_REDIRECT:
         return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK ? 0 : refuse(rule, said, " that is no plain file");
@@ -359,9 +369,15 @@ git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str nam
 }
 
 static bool
+is_redirect(enum git_state state)
+{
+    return state == GIT_STATE_FILE || state == GIT_STATE_COMMONDIR;
+}
+
+static bool
 is_judged(enum git_state state)
 {
-    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION;
+    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION || is_redirect(state);
 }
 
 static bool
@@ -390,7 +406,7 @@ git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct 
     struct str path;
     enum git_state state = look_at(g, dir, dir_st, name, &path).state;
 
-    return state == GIT_STATE_OPTION || (!there && is_judged(state));
+    return state == GIT_STATE_OPTION || is_redirect(state) || (!there && is_judged(state));
 }
 
 int
@@ -434,22 +450,34 @@ git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX])
 
 /* --- rename */
 
-/* What a directory brings: it becomes a git place, or a part of one. */
+/* What a directory brings that becomes @sub of the git @place. */
 static int
-may_bring(struct guard *g, int from, const char *from_name, struct str sub, struct str to_path, bool below,
-          char rule[GIT_RULE_MAX])
+may_bring(struct guard *g, int from, const char *from_name, struct str sub, struct str place, char rule[GIT_RULE_MAX])
 {
     cleanup_close int dir = openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    char path[PATH_MAX + 8];
-    int n;
 
-    if (dir < 0)
-        return refuse(rule, "a directory that cannot be listed", "");
-    n = below ? snprintf(path, sizeof(path), "%.*s/.git", (int)to_path.n, to_path.p)
-              : snprintf(path, sizeof(path), "%.*s", (int)to_path.n, to_path.p);
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return ENAMETOOLONG;
-    return may_become(g, dir, sub, (struct str){ path, (size_t)n }, rule);
+    return dir < 0 ? refuse(rule, "a directory that cannot be listed", "") : may_become(g, dir, sub, place, rule);
+}
+
+static int
+place_among(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX])
+{
+    return path.n == 0 || git_is_place(dir, path) ? may_become(ctx, dir, STR_LIT(""), path, rule) : 0;
+}
+
+/* To a `.git`, and into it, redirections lead (git_file_harmless): so the repositories that a directory brings there
+ * are judged. The owner's git may have checked them out, with whatever was in the tree. */
+static int
+may_bring_places(struct guard *g, int from, const char *from_name, struct str to_path, struct str to_name,
+                 char rule[GIT_RULE_MAX])
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    int n = snprintf(path, sizeof(path), "%.*s/%.*s", (int)to_path.n, to_path.p, (int)to_name.n, to_name.p);
+
+    /* too long, or not to be told: so is what lies below */
+    if (to_path.n == 0 || n < 0 || n >= PATH_MAX)
+        path[0] = '\0';
+    return git_each_directory(from, from_name, path, place_among, g, rule);
 }
 
 int
@@ -474,12 +502,15 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
         break;
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
-        rc = S_ISDIR(st->st_mode) ? may_bring(g, from, from_name, to_name, path, false, rule)
+        rc = S_ISDIR(st->st_mode) ? may_bring(g, from, from_name, to_name, path, rule)
                                   : refuse(rule, said, " that is no plain directory");
         break;
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
         rc = refuse(rule, said, "");
+        break;
+    case GIT_STATE_FILE:
+        rc = S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? 0 : refuse(rule, DOT_GIT_LINK, "");
         break;
     default:
         rc = S_ISREG(st->st_mode) ? 0 : refuse(rule, said, " that is no plain file");
@@ -490,11 +521,11 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     if (rc == 0 && !S_ISREG(st->st_mode))
         rc = S_ISDIR(st->st_mode) ? git_may_bring_leads(from, from_name, to, path, to_name, rule)
                                   : git_may_lead(to, path, to_name, rule);
-    if (rc == 0 && spot.own && S_ISDIR(st->st_mode))
-        rc = may_bring(g, from, from_name, STR_LIT(""), path, true, rule);
+    if (rc == 0 && S_ISDIR(st->st_mode) && (spot.own || path.n == 0 || git_below_dot_git(path)))
+        rc = may_bring_places(g, from, from_name, path, to_name, rule);
     if (rc == 0 && spot.completes)
         rc = may_become(g, to, STR_LIT(""), path, rule);
-    return rc == 0 && is_judged(spot.state) ? GIT_BY_COPY : rc;
+    return rc == 0 && is_judged(spot.state) && S_ISREG(st->st_mode) ? GIT_BY_COPY : rc;
 }
 
 int
@@ -507,7 +538,9 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     /* what was written in place (guard_git_later.c) may be in no git place any more */
     if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
         return refuse(rule, "a place that changed", "");
-    return git_copy_file(file, to, to_name, spot.state, depth_of(g, path), flags, rule);
+    struct git_site site = site_of(g, path);
+    int rc = spot.completes ? may_become(g, to, STR_LIT(""), path, rule) : 0;
+    return rc == 0 ? git_copy_file(file, to, to_name, spot.state, &site, flags, rule) : rc;
 }
 
 /* HEAD stays the file that it is: where it is a mount on itself, so that nothing removes it, no other can take its

@@ -26,6 +26,12 @@ enum git_arrival {
 
 #define GIT_RULE_MAX 160
 
+/* Where a git place lies, for judging what is in it. */
+struct git_site {
+    struct str path;            /* as rules_path(); "": it cannot be told */
+    size_t depth;               /* for git_config_judge() */
+};
+
 /* What a directory is to git, for one name in it. */
 struct git_spot {
     enum git_state state;       /* of the name */
@@ -40,7 +46,7 @@ int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str
 /* May the file that is at @name be written to where it is? */
 int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* Refused by these two, may it be written in place all the same, if it is judged when it is complete? Only what nobody
- * reads at once: options of an interrupted command, and files that are not there yet. */
+ * reads at once: options of an interrupted command, redirections, and files that are not there yet. */
 bool git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there);
 /* guard_git_move.c. @path below the top of the tree that it is in; false when that cannot be told. */
 bool git_below_top(const struct guard *g, struct str path, struct str *below);
@@ -54,6 +60,11 @@ int git_may_lead(int dir, struct str path, struct str name, char rule[GIT_RULE_M
 /* The same of what the directory @from_name brings with it to @name in @dir; it is looked through. */
 int git_may_bring_leads(int from, const char *from_name, int dir, struct str path, struct str name,
                         char rule[GIT_RULE_MAX]);
+/* Each directory of those below @from_name, and it itself, @put with its path, as they come to @path. 0, or what @put
+ * said; EACCES with @rule when they cannot be looked through. */
+int git_each_directory(int from, const char *from_name, const char *path,
+                       int (*put)(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX]), void *ctx,
+                       char rule[GIT_RULE_MAX]);
 /* The same of what is in @dir, which is or becomes a git place. */
 int git_place_leads(int dir, char rule[GIT_RULE_MAX]);
 /* guard_git.c: whether @dir, which lies at @path, is a git place; and the directory @levels above @dir, -1: none. */
@@ -82,7 +93,7 @@ bool git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct
 /* guard_git_copy.c: all of @file, which is for reading, into @to. 0 or an errno. */
 int git_copy_text(int file, int to);
 /* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
-int git_copy_file(int file, int to, const char *to_name, enum git_state state, size_t depth, unsigned flags,
-                  char rule[GIT_RULE_MAX]);
+int git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
+                  unsigned flags, char rule[GIT_RULE_MAX]);
 
 #endif

@@ -103,14 +103,18 @@ fill(int fd, const char *text, size_t n, const struct stat *like)
 }
 
 static int
-judge(const char *text, size_t n, enum git_state state, const char *name, size_t depth, char rule[GIT_RULE_MAX])
+judge(const char *text, size_t n, enum git_state state, const char *name, const struct git_site *site,
+      char rule[GIT_RULE_MAX])
 {
     struct git_config_fault fault = { "" };
     const struct str whole = { text, n };
 
-    if (git_state_harmless(state, str_of(name), whole, depth, &fault))
+    if (git_state_harmless(state, str_of(name), whole, site->depth, &fault) &&
+        (state != GIT_STATE_COMMONDIR || (site->path.n > 0 && git_common_harmless(whole, site->path))))
         return 0;
-    if (fault.key[0] != '\0')
+    if (state == GIT_STATE_FILE || state == GIT_STATE_COMMONDIR)
+        snprintf(rule, GIT_RULE_MAX, "git state: %s to what is no .git", git_state_name(state));
+    else if (fault.key[0] != '\0')
         snprintf(rule, GIT_RULE_MAX, "git state: %s: %s", git_state_name(state), fault.key);
     else
         snprintf(rule, GIT_RULE_MAX, "git state: %s that may run a program", git_state_name(state));
@@ -118,7 +122,7 @@ judge(const char *text, size_t n, enum git_state state, const char *name, size_t
 }
 
 int
-git_copy_file(int file, int to, const char *to_name, enum git_state state, size_t depth, unsigned flags,
+git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
               char rule[GIT_RULE_MAX])
 {
     cleanup_free char *text = NULL;
@@ -132,7 +136,7 @@ git_copy_file(int file, int to, const char *to_name, enum git_state state, size_
         snprintf(rule, GIT_RULE_MAX, "git state: %s too large to judge", git_state_name(state));
         return EACCES;
     }
-    if (rc != 0 || (rc = judge(text, n, state, to_name, depth, rule)) != 0)
+    if (rc != 0 || (rc = judge(text, n, state, to_name, site, rule)) != 0)
         return rc;
     fd = open_temporary(to, temporary);
     if (fd < 0)

@@ -4,7 +4,8 @@
  * be in the file is not known when it is opened. So its maker gets a file without a name; when nobody has it open for
  * writing any more, which the guard asks at the next call that it serves, it is judged and a copy of it takes the name.
  * Until then the name is not there, or is what it was: that is why files that a program reads at once are not made so
- * (git_may_write_later).
+ * (git_may_write_later). After the redirections of a worktree or submodule git makes another file before it reads them,
+ * but for commondir.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +109,24 @@ begin(struct later *l, const struct place *p, const char *name, int flags, int *
     return *writer < 0 ? -errno : 0;
 }
 
+/* A worktree's commondir is read by the next program, which no call of this one comes before; but git always writes the
+ * same. So a file that says that is there at once, if it may say it here. @writer starts from nothing all the same. */
+static int
+put_commondir(struct guard *g, const struct later *l, const struct place *p, int writer)
+{
+    static const char text[] = GIT_COMMON_TEXT;
+    char rule[GIT_RULE_MAX] = "";
+    struct stat st;
+
+    if (git_part_of(str_of(l->name)) != GIT_PART_COMMONDIR ||
+        fstatat(p->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (write(writer, text, sizeof(text) - 1) != (ssize_t)sizeof(text) - 1)
+        return -EIO;
+    (void)git_copy_to(g, l->file, p->dir, &p->dir_st, l->name, GS_RENAME_NOREPLACE, rule);
+    return ftruncate(writer, 0) < 0 || lseek(writer, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
 int
 later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *writer)
 {
@@ -134,6 +153,8 @@ later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *w
     rc = l->dir < 0 ? -errno : begin(l, p, name, flags, writer);
     if (rc == 0 && fchmod(*writer, mode & ~c->umask & 0777) < 0)
         rc = -errno;
+    if (rc == 0)
+        rc = put_commondir(g, l, p, *writer);
     g->n_later++;
     if (rc < 0) {
         close_fd(writer);

@@ -14,10 +14,12 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "guest/guard_git.h"
 
 #define LEADS_MAX  (1u << 17)   /* entries that are looked at for one call; more is refused */
 #define LEVELS_MAX 64           /* ... and directories in each other */
+#define BELOW_MAX  (1u << 19)   /* entries below a directory that is moved to a `.git` */
 
 static int
 refuse(char rule[GIT_RULE_MAX], const char *why)
@@ -140,4 +142,57 @@ git_place_leads(int dir, char rule[GIT_RULE_MAX])
     struct search s = { .left = LEADS_MAX, .rule = rule };
 
     return search(&s, dir, ".", 0, git_writes, git_writes_below);
+}
+
+/* --- each directory below one */
+
+struct each {
+    int (*put)(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX]);
+    void *ctx;
+    size_t left;
+    char *rule;
+    char path[2 * PATH_MAX];    /* "": too long */
+};
+
+static int
+each_below(struct each *e, int above, const char *name, size_t path_n, unsigned level)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    cleanup_close int fd = level < LEVELS_MAX ? openat(above, name, flags) : -1;
+    struct dirents names = { .fd = fd };
+    const char *entry;
+    struct stat st;
+    int rc;
+
+    if (fd < 0)
+        return refuse(e->rule, "a directory that cannot be looked through");
+    if ((rc = e->put(e->ctx, fd, (struct str){ e->path, path_n }, e->rule)) != 0)
+        return rc;
+    while (rc == 0 && (entry = dirents_next(&names)) != NULL) {
+        size_t n = strlen(entry) + 1;
+        bool fits = path_n > 0 && path_n + n < PATH_MAX;
+
+        if (e->left-- == 0)
+            return refuse(e->rule, "a directory with too many entries");
+        if (!dirents_maybe_directory(&names) || fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISDIR(st.st_mode))
+            continue;
+        if (fits) {
+            e->path[path_n] = '/';
+            memcpy(e->path + path_n + 1, entry, n);
+        }
+        rc = each_below(e, fd, entry, fits ? path_n + n : 0, level + 1);
+    }
+    return names.failed != 0 ? refuse(e->rule, "a directory that cannot be looked through") : rc;
+}
+
+int
+git_each_directory(int from, const char *from_name, const char *path,
+                   int (*put)(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX]), void *ctx,
+                   char rule[GIT_RULE_MAX])
+{
+    struct each e = { .put = put, .ctx = ctx, .left = BELOW_MAX, .rule = rule };
+
+    snprintf(e.path, sizeof(e.path), "%s", path);
+    return each_below(&e, from, from_name, strlen(e.path), 0);
 }

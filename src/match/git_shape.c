@@ -1,6 +1,7 @@
 /* match/git_shape.c: see git_shape.h */
 #include "match/git_shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -54,7 +55,7 @@ static const struct row {
     { "", "config", GIT_STATE_CONFIG },
     { "", "config.worktree", GIT_STATE_CONFIG },
     { "", "hooks", GIT_STATE_HOOKS },
-    { "", "commondir", GIT_STATE_REDIRECT },
+    { "", "commondir", GIT_STATE_COMMONDIR },
     { "", "gitdir", GIT_STATE_REDIRECT },
     { "", "rebase-merge", GIT_STATE_DIR },
     { "", "rebase-apply", GIT_STATE_DIR },
@@ -64,9 +65,11 @@ static const struct row {
     { "rebase-merge", "git-rebase-todo", GIT_STATE_TODO },
     { "rebase-merge", "git-rebase-todo.backup", GIT_STATE_TODO },
     { "rebase-merge", "strategy", GIT_STATE_OPTION },
+    { "rebase-merge", "strategy_opts", GIT_STATE_OPTION },
     { "rebase-merge", "author-script", GIT_STATE_OPTION },
     { "rebase-apply", "apply-opt", GIT_STATE_OPTION },
     { "rebase-apply", "strategy", GIT_STATE_OPTION },
+    { "rebase-apply", "strategy_opts", GIT_STATE_OPTION },
     { "rebase-apply", "author-script", GIT_STATE_OPTION },
     { "sequencer", "todo", GIT_STATE_TODO },
     { "sequencer", "opts", GIT_STATE_OPTION },
@@ -119,7 +122,7 @@ git_state_name(enum git_state state)
     case GIT_STATE_HOOKS: return "directory of git hooks";
     case GIT_STATE_HOOK: return "git hook";
     case GIT_STATE_SAMPLE: return "sample of a git hook";
-    case GIT_STATE_REDIRECT: return "redirection of git";
+    case GIT_STATE_FILE: case GIT_STATE_COMMONDIR: case GIT_STATE_REDIRECT: return "redirection of git";
     case GIT_STATE_DIR: return "directory of git's state";
     case GIT_STATE_TODO: return "git todo list";
     case GIT_STATE_OPTION: return "options of an interrupted git command";
@@ -334,6 +337,26 @@ apply_options(struct str text)
     return true;
 }
 
+/* rebase-merge/strategy_opts: options of a merge strategy, in quotes or not. Older versions of git let a shell read
+ * them. */
+static bool
+strategy_options(struct str text)
+{
+    while (text.n > 0) {
+        struct str line = cut_line(&text), word;
+        while ((word = cut_word(&line)).n > 0) {
+            if (word.n > 2 && (word.p[0] == '\'' || word.p[0] == '"') && word.p[word.n - 1] == word.p[0])
+                word = (struct str){ word.p + 1, word.n - 2 };
+            if (word.p[0] != '-')
+                return false;
+            for (size_t i = 0; i < word.n; i++)
+                if (strchr("\\'\"`$!&|;<>(){}[]*?~#^", word.p[i]) != NULL)
+                    return false;
+        }
+    }
+    return true;
+}
+
 /* author-script: three assignments, quoted for a shell. Older versions of git let a shell read them. */
 static bool
 author_script(struct str text)
@@ -372,6 +395,8 @@ option_harmless(struct str name, struct str text)
         return strategy_harmless(cut_line(&text)) && text.n == 0;
     if (named(name, "opts"))
         return opts_harmless(text);
+    if (named(name, "strategy_opts"))
+        return strategy_options(text);
     return named(name, "apply-opt") ? apply_options(text) : author_script(text);
 }
 
@@ -386,7 +411,8 @@ git_state_harmless(enum git_state state, struct str name, struct str text, size_
     case GIT_STATE_CONFIG: return git_config_judge(text, depth, fault) == 0;
     case GIT_STATE_TODO: return git_todo_harmless(text);
     case GIT_STATE_OPTION: return option_harmless(name, text);
-    case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
+    case GIT_STATE_FILE: return git_file_harmless(text);
+    case GIT_STATE_COMMONDIR: case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
     case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: case GIT_STATE_LEAD:
         return false;
     case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
@@ -411,6 +437,102 @@ git_file_target(struct str text, struct str *target)
 
     *target = STR_LIT("");
     return str_starts(text, start) && git_redirect_target((struct str){ text.p + start.n, text.n - start.n }, target);
+}
+
+/* --- where they may lead */
+
+/* Cut the first component off @path, empty ones and `.` left out. None: "". */
+static struct str
+cut_component(struct str *path)
+{
+    for (;;) {
+        const char *slash = path->n > 0 ? memchr(path->p, '/', path->n) : NULL;
+        struct str name = { path->p, slash != NULL ? (size_t)(slash - path->p) : path->n };
+        size_t skip = slash != NULL ? name.n + 1 : name.n;
+
+        *path = (struct str){ path->p + skip, path->n - skip };
+        if ((name.n > 0 && !str_eq_c(name, ".")) || skip == 0)
+            return name;
+    }
+}
+
+bool
+git_below_dot_git(struct str path)
+{
+    struct str name;
+
+    while ((name = cut_component(&path)).n > 0)
+        if (named(name, ".git"))
+            return true;
+    return false;
+}
+
+static bool
+has_up(struct str path)
+{
+    struct str name;
+
+    while ((name = cut_component(&path)).n > 0)
+        if (str_eq_c(name, ".."))
+            return true;
+    return false;
+}
+
+/* Whether @path ends in a `.git`, or in what that has for its submodules and worktrees: there no link leads on. */
+static bool
+ends_in_dot_git(struct str path)
+{
+    struct str name;
+
+    while ((name = cut_component(&path)).n > 0) {
+        struct str rest = path, next = cut_component(&rest);
+
+        if (str_eq_c(name, ".git") && !has_up(path) &&
+            (next.n == 0 || str_eq_c(next, "modules") || str_eq_c(next, "worktrees")))
+            return true;
+    }
+    return false;
+}
+
+bool
+git_file_harmless(struct str text)
+{
+    struct str target;
+
+    return git_file_target(text, &target) && ends_in_dot_git(target);
+}
+
+/* Without its last component; false when it has none. */
+static bool
+cut_last(struct str *path)
+{
+    size_t was = path->n;
+
+    while (path->n > 0 && path->p[path->n - 1] == '/')
+        path->n--;
+    while (path->n > 0 && path->p[path->n - 1] != '/')
+        path->n--;
+    return path->n < was;
+}
+
+bool
+git_common_harmless(struct str text, struct str place)
+{
+    char joined[2 * GIT_HEAD_MAX + 2];
+    struct str target, rest, name;
+    int n;
+
+    if (!git_redirect_target(text, &target))
+        return false;
+    if (target.p[0] == '/')
+        return ends_in_dot_git(target);
+    if (!git_below_dot_git(place) && str_eq_c(target, "../.."))
+        return true;
+    for (rest = target; name = cut_component(&rest), str_eq_c(name, ".."); target = rest)
+        if (!cut_last(&place))
+            return false;
+    n = snprintf(joined, sizeof(joined), "%.*s/%.*s", (int)place.n, place.p, (int)target.n, target.p);
+    return n > 0 && (size_t)n < sizeof(joined) && ends_in_dot_git((struct str){ joined, (size_t)n });
 }
 
 bool

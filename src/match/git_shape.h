@@ -37,7 +37,9 @@ enum git_state {
     GIT_STATE_HOOKS,        /* hooks: must be a plain directory */
     GIT_STATE_HOOK,         /* hooks/NAME, at any depth below: git may run it; must not be */
     GIT_STATE_SAMPLE,       /* hooks/NAME.sample: git never runs it; may be a plain file, not a directory or link */
-    GIT_STATE_REDIRECT,     /* commondir, gitdir: must be a plain file; says where the rest of the repository is */
+    GIT_STATE_FILE,         /* a `.git` that is a plain file, anywhere: git_file_harmless */
+    GIT_STATE_COMMONDIR,    /* a plain file that says where the rest of the repository is: git_common_harmless */
+    GIT_STATE_REDIRECT,     /* gitdir: must be a plain file; says where the `.git` of a work tree is */
     GIT_STATE_DIR,          /* rebase-merge, rebase-apply, sequencer, remotes, branches: must be a plain directory */
     GIT_STATE_TODO,         /* what an interrupted rebase or pick does next: a plain file; git_todo_harmless */
     GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
@@ -46,7 +48,7 @@ enum git_state {
 };
 
 /* What the entry at @path below a git place is ("config", "hooks/pre-commit", "rebase-merge/git-rebase-todo"); @path is
- * relative and normal. */
+ * relative and normal. Never GIT_STATE_FILE, which is not about places. */
 enum git_state git_state_of(struct str path);
 /* The same, for the entry @name of the git place's subdirectory @dir ("" for the place itself). */
 enum git_state git_state_in(struct str dir, struct str name);
@@ -70,8 +72,8 @@ size_t git_worktree_ups(struct str path);
 
 /* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
  * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it),
- * @depth as for git_config_judge. Where a redirection leads must be looked at by the caller (git_redirect_target); here
- * it only must be well-formed. @fault (may be NULL) says the key of a configuration, else it is "". */
+ * @depth as for git_config_judge. Where a commondir leads depends on the place: git_common_harmless() besides; here it
+ * only must be well-formed. @fault (may be NULL) says the key of a configuration, else it is "". */
 bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,
                         struct git_config_fault *fault);
 
@@ -82,6 +84,18 @@ bool git_todo_harmless(struct str text);
  * @text. False when git would not take it. */
 bool git_file_target(struct str text, struct str *target);
 bool git_redirect_target(struct str text, struct str *target);
+
+/* Whether a repository may be led to by such a file. What the owner's git checks out can become a repository of any
+ * content, by any name but one: git takes no `.git` from a tree. So what a file leads to is a `.git`, or one of the
+ * submodules and worktrees that it holds, where every configuration was judged and no link is (guest/guard_git.h).
+ * @place is where the git place lies that has the commondir; one that is in no `.git` may share what git itself would
+ * find above it. */
+bool git_file_harmless(struct str text);
+bool git_common_harmless(struct str text, struct str place);
+/* What git writes into a worktree's commondir. */
+#define GIT_COMMON_TEXT "../..\n"
+/* Whether a component of @path is `.git`. */
+bool git_below_dot_git(struct str path);
 
 /* Whether HEAD may hold @text: "ref: refs/..." or an object's name, one line. */
 bool git_head_harmless(struct str text);

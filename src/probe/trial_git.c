@@ -123,6 +123,8 @@ trial_project_git_steps(struct attempt *a)
         { "steps/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
         { "sub/.git/modules/x/config", "[core]\n\tfsmonitor = touch ran\n" },
         { ".git/worktrees/x/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
+        { "led/.git", "gitdir: ../steps\n" },
+        { ".git/worktrees/x/commondir", "../../../steps\n" },      /* the last: it removes the one that is there */
     };
     char path[1024];
 

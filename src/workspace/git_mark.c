@@ -119,6 +119,16 @@ target_harmless(const struct mark *m, size_t base, struct str target)
     return path_within(str_of(path), STR_LIT(".git")) || git_place_harmless(fd, 0, NULL);
 }
 
+/* Whether the repository of change @place may have a commondir that says @text. */
+static bool
+common_harmless(const struct mark *m, size_t place, struct str text)
+{
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+
+    return change_path(m->c, place, &path) == 0 &&
+           git_common_harmless(text, (struct str){ (const char *)path.p, path.n });
+}
+
 /* --- one entry of a repository --- */
 
 /* Whether what the run made of change @i, which is @state in a repository @depth deep, is harmless. */
@@ -142,8 +152,9 @@ entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t dept
     struct str s = { (const char *)text.p, text.n };
     if (!git_state_harmless(state, name_of(e), s, depth, NULL))
         return false;
-    return git_part_of(name_of(e)) != GIT_PART_COMMONDIR ||
-           (git_redirect_target(s, &target) && target_harmless(m, e->parent, target));
+    return state != GIT_STATE_COMMONDIR ||
+           (common_harmless(m, e->parent, s) && git_redirect_target(s, &target) &&
+            target_harmless(m, e->parent, target));
 }
 
 /* Judge the changes among the entries of directory @i, called @dir ("" for the repository itself). */
@@ -266,7 +277,7 @@ mark_git_file(struct mark *m, size_t i)
         return;
     cleanup_close int above = open_above(m, i);
     cleanup_close int fd = above >= 0 && S_ISREG(e->upper.mode) ? tree_open_file(above, e->name, true) : -1;
-    if (fd < 0 || io_read_all(fd, &text) < 0 ||
+    if (fd < 0 || io_read_all(fd, &text) < 0 || !git_file_harmless((struct str){ (const char *)text.p, text.n }) ||
         !git_file_target((struct str){ (const char *)text.p, text.n }, &target) ||
         !target_harmless(m, e->parent, target))
         e->flags |= CHANGE_GIT;

@@ -123,9 +123,12 @@ look_at_git_file(struct search *s, const char *name)
     cleanup_buf struct buf text = BUF_INIT(GIT_HEAD_MAX);
     struct str target;
 
-    if (!small_file(s, name, &text) ||
-        !git_file_target((struct str){ (const char *)text.p, text.n }, &target) || !leads_inside(s, target))
+    bool read = small_file(s, name, &text);
+    struct str whole = { (const char *)text.p, text.n };
+    if (!read || !git_file_target(whole, &target) || !leads_inside(s, target))
         found(s, name, "redirection of git", GIT_RUNS, "leads out of the folder");
+    else if (!git_file_harmless(whole))
+        found(s, name, "redirection of git", GIT_RUNS, "leads to what is no .git");
 }
 
 static bool
@@ -139,10 +142,13 @@ at_offence(void *ctx, const struct git_offence *o)
 
     if (fstatat(l->fd, o->path, &st, AT_SYMLINK_NOFOLLOW) < 0 || (!l->place && !changed(s, &st.st_ctim)))
         return true;
-    if (o->state == GIT_STATE_REDIRECT && S_ISREG(st.st_mode) && small_file(s, o->path, &text) &&
-        git_redirect_target((struct str){ (const char *)text.p, text.n }, &target) && leads_inside(s, target))
+    if (git_part_of(str_of(o->path)) == GIT_PART_COMMONDIR && S_ISREG(st.st_mode) && small_file(s, o->path, &text) &&
+        git_redirect_target((struct str){ (const char *)text.p, text.n }, &target) && leads_inside(s, target) &&
+        git_common_harmless((struct str){ (const char *)text.p, text.n },
+                            (struct str){ (const char *)s->path.p, l->path_n }))
         return true;
-    const char *detail = o->state == GIT_STATE_REDIRECT ? "leads out of the folder" : o->fault.key;
+    const char *detail = o->state == GIT_STATE_COMMONDIR ? "leads out of the folder, or to what is no .git"
+                                                         : o->fault.key;
     found(s, o->path, git_state_name(o->state), GIT_RUNS, S_ISLNK(st.st_mode) ? "a symbolic link" : detail);
     return true;
 }

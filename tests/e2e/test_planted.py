@@ -57,6 +57,10 @@ def test_state_of_git(cloche, project):
     put(project / "v/HEAD")
     put(project / "v/commondir", "../../elsewhere\n")
     put(project / "s/.git", "gitdir: ../harmless\n")
+    bare(project / "c/.git/modules/n", "")
+    put(project / "n/.git", "gitdir: ../c/.git/modules/n\n")
+    put(project / "c/.git/worktrees/x/HEAD")
+    put(project / "c/.git/worktrees/x/commondir", "../..\n")
     put(project / "t/.git", "gitdir: /tmp/x\n")
     put(project / "u/.git", "gitdir: link/x\n")
     os.symlink("/tmp", project / "u/link")
@@ -69,7 +73,8 @@ def test_state_of_git(cloche, project):
     (project / "src").mkdir()
     found = planted(cloche, project)
     assert set(found) == {"a/b/config", "c/.git/hooks/pre-commit", "c/.git/rebase-merge/git-rebase-todo", "v/commondir",
-                          "t/.git", "u/.git", "l/hooks", "wt/config"}, found
+                          "s/.git", "t/.git", "u/.git", "w/commondir", "l/hooks", "wt/config"}, found
+    assert found["s/.git"]["detail"] == "leads to what is no .git" and found["t/.git"]["detail"] == "leads out of the folder"
     assert "symbolic link" in found["wt/config"]["detail"]
     assert found["a/b/config"]["detail"] == "core.fsmonitor" and "git" in found["a/b/config"]["runs"]
 

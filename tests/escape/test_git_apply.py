@@ -136,6 +136,25 @@ def test_a_shape_in_two_steps(cloche, command, repo, world, first, second):
     assert not (world.root / "marker").exists()
 
 
+@pytest.mark.parametrize("way", ["put('x/.git', 'gitdir: ../data\\n')", "put('.git/w/HEAD', 'ref: refs/heads/main\\n'); put('.git/w/commondir', '../../data\\n')\n"
+                                 "put('x/.git', 'gitdir: ../.git/worktrees/w\\n'); os.makedirs('.git/worktrees'); os.rename('.git/w', '.git/worktrees/w')\n"
+                                 "put('.git/worktrees/w/commondir', '../../../data\\n')"])
+def test_nothing_leads_to_what_a_checkout_brings(cloche, command, repo, world, way):
+    """A repository that is harmless when it is taken over, and what git itself makes of it when the person goes on to another commit."""
+    told = cow(cloche, world, f"""
+bare('data', '[core]\\n\\trepositoryformatversion = 0\\n'); put('data/objects/k', ''); put('data/refs/k', '')
+git('add', 'data'); git('update-index', '--add', '--cacheinfo', '160000,' + Path('.git/refs/heads/main').read_text().strip() + ',x')
+git('commit', '-qm', 'two'); put('data/config', HARM); git('checkout', '-q', '-b', 'other'); git('commit', '-qam', 'three'); git('checkout', '-q', 'main')
+{way}""")
+    assert "data/config" in told["applied"], told
+    command([*GIT, "checkout", "-q", "other"], cwd=repo)
+    assert "fsmonitor" in (repo / "data/config").read_text()
+    for _ in range(2):
+        command([*GIT, "status"], cwd=repo, check=False)
+    assert not (world.root / "marker").exists()
+    assert "git-runs-it" in (told["withheld"].get("x/.git") or told["withheld"][".git/worktrees/w/commondir"])["notes"], told
+
+
 def test_a_part_of_the_changes(cloche, command, repo, world):
     """Named alone, a file of a repository is still one; named with --include-protected, it is the person's wish."""
     code = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\nbare('x', BARE)"

@@ -38,6 +38,14 @@ MODULE = (
     "cd .git/modules/1/2/3/4/m; cp -r $top/n/.git/objects $top/n/.git/refs $top/n/.git/index .; cp $top/n/.git/HEAD HEAD; "
     "printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' \"$(cat $top/rel)\" > c; mv c config; ")
 
+# What git checks out may have the shape of a repository, with any configuration: `bare` of the branch other, and x, which git takes for a submodule.
+BRANCH = (
+    REPO + "EVIL=$HOME/evil; git checkout -q -b other; mkdir -p bare/objects bare/refs; touch bare/objects/k bare/refs/k; (cd bare; " + HEAD + ") ; " +
+    config() + " > bare/config; git add bare; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),x; git commit -qm other; ")
+AWAY = "git checkout -q main; rm -rf bare x; "
+CHECKOUT = "git checkout -q other; git status; git status"
+SHARES = "mkdir -p {0} x; cp .git/HEAD {0}; echo {1} > {0}/commondir; echo {1} > c; mv c {0}/commondir; echo gitdir: ../{0} > x/.git; "
+
 # name: (made on the host before, done inside, what the owner runs next, where, the workspace)
 ATTACKS = {
     "a bare repository at the top": (
@@ -146,6 +154,27 @@ ATTACKS = {
     "a worktree's commondir": (
         REPO + "git worktree add -q wt; ", "mkdir -p e; " + config() + " > e/config; mkdir e/objects e/refs; "
         "echo ../../../e > .git/worktrees/wt/commondir", STATUS, "wt", ""),
+    "a .git that leads to what is checked out": (
+        BRANCH + AWAY, "mkdir x; echo 'gitdir: ../bare' > x/.git; echo 'gitdir: ../bare' > f; mv f x/.git; ln f x/.git", CHECKOUT, "", ""),
+    "a .git that leads there through another name": (
+        BRANCH + AWAY, "mkdir x y; ln -s ../bare .git/y; echo 'gitdir: ../.git/y' > y/.git; mv y/.git x/.git; mv y x; mkdir x; "
+        "echo 'gitdir: ../.git/y' > x/.git", CHECKOUT, "", ""),
+    "a worktree's commondir that leads there": (
+        BRANCH + AWAY, SHARES.format(".git/worktrees/w", "../../../bare"), CHECKOUT, "", ""),
+    "a commondir that leads above .git": (
+        BRANCH.replace("bare/", "").replace("mkdir -p bare/objects", "mkdir -p objects").replace("cd bare", "cd .").replace(
+            "git add bare", "git add HEAD config objects refs") + AWAY, SHARES.format(".git/w", "../.."), CHECKOUT, "", ""),
+    "a worktree that is moved to where its commondir leads above .git": (
+        BRANCH.replace("bare/", "").replace("mkdir -p bare/objects", "mkdir -p objects").replace("cd bare", "cd .").replace(
+            "git add bare", "git add HEAD config objects refs") + AWAY, SHARES.format(".git/worktrees/w", "../..") +
+        "mv .git/worktrees/w .git/w; echo gitdir: ../.git/w > x/.git", CHECKOUT, "", ""),
+    "what was checked out becomes a submodule's repository": (
+        BRANCH, "mkdir -p .git/modules x; mv bare .git/modules/m; echo 'gitdir: ../.git/modules/m' > x/.git", STATUS, "", ""),
+    "what was checked out comes with a .git": (
+        BRANCH, "mkdir -p g/modules n x; cp -r .git/objects .git/refs .git/HEAD g; mv bare g/modules/m; mv g n/.git; "
+        "echo 'gitdir: ../n/.git/modules/m' > x/.git", STATUS, "", ""),
+    "what was checked out comes with a folder": (
+        BRANCH, "mkdir -p .git/modules x y; mv bare y/m; mv y .git/modules/y; echo 'gitdir: ../.git/modules/y/m' > x/.git", STATUS, "", ""),
     "a worktree's own configuration": (
         REPO + "git worktree add -q wt; git config extensions.worktreeConfig true; ",
         config() + " > .git/worktrees/wt/config.worktree; " + config() + " > x; mv x .git/worktrees/wt/config.worktree",

@@ -289,7 +289,7 @@ states(void **state)
         { "config", GIT_STATE_CONFIG }, { "Config.Worktree", GIT_STATE_CONFIG }, { "config.lock", GIT_STATE_NONE },
         { "hooks", GIT_STATE_HOOKS }, { "hooks/pre-commit", GIT_STATE_HOOK }, { "HOOKS/x", GIT_STATE_HOOK },
         { "hooks/pre-commit.sample", GIT_STATE_SAMPLE }, { "hooks/.sample", GIT_STATE_HOOK },
-        { "hooks/a/b.sample", GIT_STATE_HOOK }, { "commondir", GIT_STATE_REDIRECT }, { "gitdir", GIT_STATE_REDIRECT },
+        { "hooks/a/b.sample", GIT_STATE_HOOK }, { "commondir", GIT_STATE_COMMONDIR }, { "gitdir", GIT_STATE_REDIRECT },
         { "rebase-merge", GIT_STATE_DIR }, { "rebase-merge/git-rebase-todo", GIT_STATE_TODO },
         { "sequencer/todo", GIT_STATE_TODO }, { "sequencer/opts", GIT_STATE_OPTION }, { "rebase-merge/done", GIT_STATE_NONE },
         { "rebase-apply/apply-opt", GIT_STATE_OPTION }, { "remotes/o", GIT_STATE_REMOTE },
@@ -353,6 +353,9 @@ options(void **state)
         { "opts", L("[options]\n\tstrategy = ../x\n"), false }, { "opts", L("[options]\n\tgpg-sign = x\n"), false },
         { "opts", L("[core]\n\tpager = x\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME='A O'\\''B'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0000'\n"), true },
+        { "strategy_opts", L(" --theirs '--find-renames=50%' \"--subtree=a/b\"\n"), true }, { "strategy_opts", L(""), true },
+        { "strategy_opts", L(" --x=$(y)\n"), false }, { "strategy_opts", L(" '--x' `y`\n"), false },
+        { "strategy_opts", L(" --x; y\n"), false }, { "strategy_opts", L("y\n"), false }, { "strategy_opts", L("'-x''y'\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME='A'; touch x\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME=$(x)\n"), false }, { "author-script", L("PATH='x'\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME='A\n"), false },
@@ -400,6 +403,44 @@ redirects(void **state)
     assert_true(str_eq_c(to, "../.."));
     assert_false(git_redirect_target(STR_LIT("a\nb\n"), &to));
     assert_true(git_head_harmless(STR_LIT("ref: refs/heads/main\n")));
+}
+
+static void
+leads(void **state)
+{
+    static const char *const files[] = { "../.git/modules/a", "../../.git/modules/a/modules/b", "/w/.git/worktrees/x", ".git", "a/../.git/",
+        "../m/.git", "./.git/./modules/a", ".git/modules/a/.git/x" };
+    static const char *const no_files[] = { "../evil", "store", "../.git/x", "../.git/objects/modules/a", "../.git/modules/../../evil",
+        "../.git/..", "../.GIT/modules/a", "../x.git/worktrees/y", "../.git/worktrees/./..", "..git", "/" };
+    static const struct { const char *place, *text; bool want; } rows[] = {
+        { "/w/.git/worktrees/x", "../..", true }, { "/w/.git/worktrees/x", "../../../evil", false }, { "/w/.git/x", "../..", false },
+        { "/w/a/.git", "../..", false }, { "/w/a/.git", "../evil", false }, { "/w/.git/worktrees/x", "../../x", false },
+        { "/w/.git/worktrees/x", "../../modules/y", true }, { "/w/.git/worktrees/x", "/w/.git/", true }, { "/w/.git/worktrees/x", "/evil", false },
+        { "/w/b.git/worktrees/x", "../..", true }, { "/w/b.git/worktrees/x", "../../..", false }, { "/w/b.git/x", "../evil", false },
+        { "/w/linked", "../.git", true }, { "/w/.git/worktrees/x", "./../..", true }, { "/w/.git/modules/a/worktrees/x", "../..", true },
+        { "/w/.git/worktrees/x", "y/../../..", false }, { "/w/.git/worktrees/x", "../../../../../../../..", false },
+        { "/w/.GIT/x", "../..", false }, { ".git/worktrees/x", "../..", true }, { "x", "../..", true },
+    };
+    char text[100];
+
+    (void)state;
+    for (size_t i = 0; i < N(files) + N(no_files); i++) {
+        const char *to = i < N(files) ? files[i] : no_files[i - N(files)];
+        snprintf(text, sizeof(text), "gitdir: %s\n", to);
+        if (git_file_harmless(str_of(text)) != (i < N(files)))
+            fail_msg("%s", to);
+    }
+    for (size_t i = 0; i < N(rows); i++)
+        if (git_common_harmless(str_of(rows[i].text), str_of(rows[i].place)) != rows[i].want)
+            fail_msg("%s: %s", rows[i].place, rows[i].text);
+    assert_true(git_common_harmless(STR_LIT(GIT_COMMON_TEXT), STR_LIT("/w/.git/worktrees/x")));
+    assert_false(git_common_harmless(STR_LIT("a\nb"), STR_LIT("/w/.git/worktrees/x")));
+}
+
+static void
+heads(void **state)
+{
+    (void)state;
     assert_true(git_head_harmless(STR_LIT("0123456789abcdef0123456789abcdef01234567\n")));
     assert_false(git_head_harmless(STR_LIT("ref: ../x\n")));
     assert_false(git_head_harmless(STR_LIT("0123\n")));
@@ -413,7 +454,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(limits),
         cmocka_unit_test(as_git_reads), cmocka_unit_test(places), cmocka_unit_test(states), cmocka_unit_test(todos),
-        cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(own_files), cmocka_unit_test(work_trees),
+        cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(leads), cmocka_unit_test(heads),
+        cmocka_unit_test(own_files), cmocka_unit_test(work_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
