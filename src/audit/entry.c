@@ -75,7 +75,7 @@ audit_severity_parse(struct str name, enum audit_severity *out)
 /* --- putting one together ----------------------------------------------------------------------------------------- */
 
 static void
-put(struct audit_entry *e, const struct audit_meta *m)
+audit_entry_put(struct audit_entry *e, const struct audit_meta *m)
 {
     if (e->n_meta == AUDIT_META_MAX)
         e->full = true;
@@ -86,7 +86,7 @@ put(struct audit_entry *e, const struct audit_meta *m)
 void
 audit_put(struct audit_entry *e, const char *key, struct str text)
 {
-    put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_STRING, .text = text });
+    audit_entry_put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_STRING, .text = text });
 }
 
 void
@@ -95,23 +95,23 @@ audit_put_cstr(struct audit_entry *e, const char *key, const char *text)
     if (text != NULL)
         audit_put(e, key, str_of(text));
     else
-        put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_NULL });
+        audit_entry_put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_NULL });
 }
 
 void
 audit_put_number(struct audit_entry *e, const char *key, int64_t number)
 {
-    put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_NUMBER, .number = number });
+    audit_entry_put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_NUMBER, .number = number });
 }
 
 void
 audit_put_bool(struct audit_entry *e, const char *key, bool truth)
 {
-    put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_BOOL, .number = truth });
+    audit_entry_put(e, &(struct audit_meta){ .key = key, .kind = AUDIT_BOOL, .number = truth });
 }
 
 static void
-begin(struct audit_entry *out, enum audit_type type, const char *sandbox, const char *summary)
+entry_begin(struct audit_entry *out, enum audit_type type, const char *sandbox, const char *summary)
 {
     *out = (struct audit_entry){ .type = type, .severity = AUDIT_INFO, .summary = str_of(summary),
                                  .sandbox = str_of(sandbox) };
@@ -120,7 +120,7 @@ begin(struct audit_entry *out, enum audit_type type, const char *sandbox, const 
 void
 audit_lifecycle(struct audit_entry *out, const char *sandbox, const char *event, const char *summary)
 {
-    begin(out, AUDIT_LIFECYCLE, sandbox, summary);
+    entry_begin(out, AUDIT_LIFECYCLE, sandbox, summary);
     audit_put_cstr(out, "event", event);
 }
 
@@ -128,7 +128,7 @@ void
 audit_policy_decision(struct audit_entry *out, const char *sandbox, const char *decision, const char *reason,
                       const char *summary)
 {
-    begin(out, AUDIT_POLICY_DECISION, sandbox, summary);
+    entry_begin(out, AUDIT_POLICY_DECISION, sandbox, summary);
     audit_put_cstr(out, "decision", decision);
     if (reason != NULL)
         audit_put_cstr(out, "reason", reason);
@@ -137,7 +137,7 @@ audit_policy_decision(struct audit_entry *out, const char *sandbox, const char *
 void
 audit_capability(struct audit_entry *out, const char *sandbox, const char *capability, const char *summary)
 {
-    begin(out, AUDIT_CAPABILITY, sandbox, summary);
+    entry_begin(out, AUDIT_CAPABILITY, sandbox, summary);
     audit_put_cstr(out, "capability", capability);
 }
 
@@ -145,7 +145,7 @@ void
 audit_token_replacement(struct audit_entry *out, const char *sandbox, bool outbound, const char *names,
                         const char *summary)
 {
-    begin(out, outbound ? AUDIT_SECRET_OUTBOUND : AUDIT_SECRET_INBOUND, sandbox, summary);
+    entry_begin(out, outbound ? AUDIT_SECRET_OUTBOUND : AUDIT_SECRET_INBOUND, sandbox, summary);
     audit_put_cstr(out, "secret", names);
 }
 

@@ -27,7 +27,7 @@ scan_free(struct scan *s)
 }
 
 static struct scan_file *
-add(struct scan *s, const char *dir, const char *name, struct err *err)
+scan_add(struct scan *s, const char *dir, const char *name, struct err *err)
 {
     struct scan_file *grown;
     char *path = NULL;
@@ -64,7 +64,7 @@ open_file(struct scan_file *f, struct err *err)
 int
 scan_add_file(struct scan *s, const char *path, struct err *err)
 {
-    struct scan_file *f = add(s, "", path, err);
+    struct scan_file *f = scan_add(s, "", path, err);
 
     return f != NULL ? open_file(f, err) : -1;
 }
@@ -79,7 +79,7 @@ add_full_files(struct scan *s, int dir_fd, const char *dir, struct err *err)
         char name[STORE_NAME_MAX];
         struct scan_file *f;
         store_name(firsts[i], name);
-        f = add(s, dir, name, err);
+        f = scan_add(s, dir, name, err);
         if (f == NULL || open_file(f, err) < 0)
             return -1;
         f->named = firsts[i];
@@ -126,7 +126,7 @@ try_dir(const char *dir, int dir_fd, struct scan *s, struct err *err)
     if (fd < 0)
         return 0;
     store_unlock(fd);
-    f = add(s, dir, STORE_CURRENT, err);
+    f = scan_add(s, dir, STORE_CURRENT, err);
     if (f == NULL)
         return -1;
     f->size = (uint64_t)st.st_size;

@@ -102,7 +102,7 @@ list_one(void *ctx, const char *run, const json_t *q)
 }
 
 static int
-list(int dir, const struct options *options, struct err *err)
+approvals_list(int dir, const struct options *options, struct err *err)
 {
     struct listing l = { .all = options->v.json ? json_array() : NULL };
     json_t *approvals = NULL, *one;
@@ -333,7 +333,7 @@ run_ls(void *options, const struct verb_words *w, struct err *err)
     cleanup_close int dir = open_to_look(o, true, "ls", err);
 
     (void)w;
-    return dir < 0 ? -1 : o->watch ? watch(dir, o, err) : list(dir, o, err);
+    return dir < 0 ? -1 : o->watch ? watch(dir, o, err) : approvals_list(dir, o, err);
 }
 
 static int

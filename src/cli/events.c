@@ -74,7 +74,7 @@ follow(struct watch_options *o, const char *path, struct err *err)
 }
 
 static int
-list(struct watch_options *o, const char *path, struct err *err)
+events_list(struct watch_options *o, const char *path, struct err *err)
 {
     json_t *said, *event;
     size_t i;
@@ -106,7 +106,7 @@ events(void *options, const struct verb_words *w, struct err *err)
              id[0] != '\0' ? "&sandbox=" : "", id);
     if (o->follow)
         return follow(o, path, err);
-    return limit > 0 ? list(o, path, err) : 0;
+    return limit > 0 ? events_list(o, path, err) : 0;
 }
 
 int

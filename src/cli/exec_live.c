@@ -43,7 +43,7 @@ struct exec {
 /* --- to the daemon ------------------------------------------------------------------------------------------------ */
 
 static int
-put(struct exec *x, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
+exec_live_put(struct exec *x, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
 {
     uint8_t key[4];
     size_t at;
@@ -66,7 +66,7 @@ put_json(struct exec *x, json_t *message)
     cleanup_free char *text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL;
 
     json_decref(message);
-    return text != NULL ? put(x, WS_TEXT, NULL, 0, text, strlen(text))
+    return text != NULL ? exec_live_put(x, WS_TEXT, NULL, 0, text, strlen(text))
                         : err_set(x->err, ERR_SYSTEM, "memory", "out of memory");
 }
 
@@ -100,7 +100,7 @@ hear_stdin(struct exec *x)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n > 0)
-        return put(x, WS_BINARY, &channel, 1, p, (size_t)n);
+        return exec_live_put(x, WS_BINARY, &channel, 1, p, (size_t)n);
     x->input = false;
     return put_json(x, json_pack("{s:s}", "type", "stdin_end"));
 }
@@ -186,7 +186,7 @@ on_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct b
     if (x->ended)
         return 0;
     if (control)
-        return x->in.frame.opcode == WS_PING ? put(x, WS_PONG, NULL, 0, p, n) : 0;
+        return x->in.frame.opcode == WS_PING ? exec_live_put(x, WS_PONG, NULL, 0, p, n) : 0;
     return x->in.opcode == WS_TEXT ? text_bytes(x, p, n, end) : binary_bytes(x, p, n, end);
 }
 

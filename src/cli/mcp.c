@@ -144,7 +144,7 @@ run(struct options *o, struct mcp_daemon *d, struct err *err)
 }
 
 static int
-begin(void *options, struct err *err)
+cli_mcp_begin(void *options, struct err *err)
 {
     return api_init(&((struct options *)options)->api, err);
 }
@@ -179,7 +179,7 @@ cmd_mcp(int argc, char **argv)
           FLAG_TEXT(struct options, own.settings) },
     };
     static const struct verb verb = {
-        .name = "mcp", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = begin,
+        .name = "mcp", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = cli_mcp_begin,
         .about = "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that "
                  "run\ncode in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. "
                  "Ends with\nstdin.",

@@ -161,7 +161,7 @@ struct headers {
 };
 
 static void
-add(struct headers *h, const char *name, const char *value)
+mcp_bridge_add(struct headers *h, const char *name, const char *value)
 {
     h->add[h->n++] = (struct http1_add){ str_of(name), str_of(value) };
 }
@@ -175,23 +175,23 @@ fill(const struct bridge *b, const json_t *message, const char *version, struct 
     const char *name = method == NULL ? NULL : json_string_value(json_object_get(
         params, strcmp(method, "resources/read") == 0 ? "uri" : "name"));
 
-    add(h, "Accept", "application/json, text/event-stream");
-    add(h, "Content-Type", "application/json");
+    mcp_bridge_add(h, "Accept", "application/json, text/event-stream");
+    mcp_bridge_add(h, "Content-Type", "application/json");
     if (b->api->token[0] != '\0') {
         snprintf(h->bearer, sizeof(h->bearer), "Bearer %s", b->api->token);
-        add(h, "Authorization", h->bearer);
+        mcp_bridge_add(h, "Authorization", h->bearer);
     }
     if (version != NULL) {
-        add(h, "MCP-Protocol-Version", version);
-        add(h, "Mcp-Method", method != NULL ? method : "");
+        mcp_bridge_add(h, "MCP-Protocol-Version", version);
+        mcp_bridge_add(h, "Mcp-Method", method != NULL ? method : "");
         if (name != NULL) {
             put_value(&h->name, name);
             h->add[h->n++] = (struct http1_add){ STR_LIT("Mcp-Name"), { (const char *)h->name.p, h->name.n } };
         }
     } else if (b->session[0] != '\0') {
-        add(h, "Mcp-Session-Id", b->session);
+        mcp_bridge_add(h, "Mcp-Session-Id", b->session);
         if (b->version[0] != '\0')
-            add(h, "MCP-Protocol-Version", b->version);
+            mcp_bridge_add(h, "MCP-Protocol-Version", b->version);
     }
 }
 

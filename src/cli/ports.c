@@ -80,7 +80,7 @@ refuse_making(const struct options *o, const char *verb, struct err *err)
 }
 
 static int
-add(void *options, const struct verb_words *w, struct err *err)
+ports_add(void *options, const struct verb_words *w, struct err *err)
 {
     const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
@@ -105,7 +105,7 @@ add(void *options, const struct verb_words *w, struct err *err)
 }
 
 static int
-list(void *options, const struct verb_words *w, struct err *err)
+ports_list(void *options, const struct verb_words *w, struct err *err)
 {
     const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
@@ -130,8 +130,9 @@ int
 cmd_ports(int argc, char **argv)
 {
     static const struct verb_form forms[] = {
-        { "ls", "SANDBOX [ls] [--json]", 1, 1, "which sandbox?", "cloche ports NAME; `cloche ps` lists them", list },
-        { "add", "SANDBOX add PORT [--name NAME] [--ttl TIME] [--json]", 2, 2, .run = add },
+        { "ls", "SANDBOX [ls] [--json]", 1, 1, "which sandbox?", "cloche ports NAME; `cloche ps` lists them",
+          ports_list },
+        { "add", "SANDBOX add PORT [--name NAME] [--ttl TIME] [--json]", 2, 2, .run = ports_add },
         { "rm", "SANDBOX rm ID [--json]", 2, 2, .run = delete },
     };
     static const struct verb_flag flags[] = {

@@ -137,7 +137,7 @@ parse(struct srt_args *a, int argc, char **argv)
 }
 
 static int
-refuse(const char *reason, const char *lost)
+srt_refuse(const char *reason, const char *lost)
 {
     fprintf(stderr, "Error: %s\nRefusing to run with the built-in defaults, which would drop %s.\n", reason, lost);
     return -1;
@@ -157,18 +157,18 @@ load(struct policy *p, const struct srt_args *a, const struct policy_host *host)
     if (stat(path, &st) < 0 && errno == ENOENT) {
         snprintf(text, sizeof(text), "%s does not exist.", path);
         if (a->settings != NULL)
-            return refuse(text, LOST_FLAG);
+            return srt_refuse(text, LOST_FLAG);
         debug(a, "No config found, using default config: ", path);
         if (policy_load_bytes(p, "built-in defaults", default_config, sizeof(default_config) - 1, POLICY_SRT, host,
                               &err) == 0)
             return 0;
     } else if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0) {
         snprintf(text, sizeof(text), "%s is empty. Delete it, or put a config in it.", path);
-        return refuse(text, LOST_FILE);
+        return srt_refuse(text, LOST_FILE);
     } else if (policy_load_file(p, path, POLICY_SRT, host, &err) == 0) {
         return 0;
     }
-    if (refuse(err.msg, LOST_FILE) < 0 && err.hint[0] != '\0')
+    if (srt_refuse(err.msg, LOST_FILE) < 0 && err.hint[0] != '\0')
         fprintf(stderr, "%s [%s]\n", err.hint, err.code);
     return -1;
 }

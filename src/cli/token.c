@@ -79,7 +79,7 @@ create(void *options, const struct verb_words *w, struct err *err)
 }
 
 static int
-list(void *options, const struct verb_words *w, struct err *err)
+token_list(void *options, const struct verb_words *w, struct err *err)
 {
     const struct options *o = options;
 
@@ -111,7 +111,7 @@ cmd_token(int argc, char **argv)
     static const struct verb_form forms[] = {
         { "create", "create --role agent|operator|approver|auditor [--name NAME] [--expires TIME] [--json]", 0, 0,
           .run = create },
-        { "ls", "ls [--json]", 0, 0, .run = list },
+        { "ls", "ls [--json]", 0, 0, .run = token_list },
         { "revoke", "revoke ID [--json]", 1, 1, .run = revoke },
     };
     static const struct verb_flag flags[] = {

@@ -41,7 +41,7 @@ print_list(const json_t *said)
 }
 
 static int
-list(void *options, const struct verb_words *w, struct err *err)
+volume_list(void *options, const struct verb_words *w, struct err *err)
 {
     (void)w;
     return api_verb_ask(options, "GET", "/v1/volumes", NULL, print_list, err);
@@ -66,7 +66,7 @@ int
 cmd_volume(int argc, char **argv)
 {
     static const struct verb_form forms[] = {
-        { "ls", "ls [--json]", 0, 0, .run = list },
+        { "ls", "ls [--json]", 0, 0, .run = volume_list },
         { "rm", "rm [--json] ID...", 1, VERB_ANY, "which volume?", "`cloche volume ls` shows their ids", delete },
     };
     static const struct verb_flag flags[] = { API_ROW_SOCKET, API_ROW_JSON("one JSON object") };

@@ -362,7 +362,7 @@ accepts(const struct http1_head *head, const char *key)
 /* Ask, and read the answer to where its body begins. A descriptor, when its status is 2xx; with
  * @key 101. */
 static int
-begin(const struct api *api, const char *method, const char *path, const char *accept, const char *key,
+api_client_begin(const struct api *api, const char *method, const char *path, const char *accept, const char *key,
       const json_t *body, struct buf *in, struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
@@ -387,7 +387,7 @@ api_ask(const struct api *api, const char *method, const char *path, const json_
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE), text = BUF_INIT(API_ANSWER_MAX);
     struct http1_head head;
-    cleanup_close int fd = begin(api, method, path, "application/json", NULL, body, &in, &head, err);
+    cleanup_close int fd = api_client_begin(api, method, path, "application/json", NULL, body, &in, &head, err);
     json_t *said = NULL;
     json_error_t why;
 
@@ -415,7 +415,7 @@ api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, 
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct http1_head head;
-    cleanup_close int fd = begin(api, "GET", path, "*/*", NULL, NULL, &in, &head, err);
+    cleanup_close int fd = api_client_begin(api, "GET", path, "*/*", NULL, NULL, &in, &head, err);
 
     return fd < 0 ? -1 : hear_body(fd, &in, &head, false, fn, ctx, err);
 }
@@ -431,7 +431,7 @@ api_upgrade(const struct api *api, const char *path, struct buf *in, struct err 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random) ||
         base64_put(&key, random, sizeof(random)) < 0 || buf_nul(&key) < 0)
         return err_set(err, ERR_SYSTEM, "api.random", "no random numbers");
-    fd = begin(api, "GET", path, "*/*", (const char *)key.p, NULL, in, &head, err);
+    fd = api_client_begin(api, "GET", path, "*/*", (const char *)key.p, NULL, in, &head, err);
     return fd >= 0 ? take_fd(&fd) : -1;
 }
 
@@ -458,7 +458,7 @@ api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struc
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
     struct http1_head head;
-    cleanup_close int fd = begin(api, "GET", path, "text/event-stream", NULL, NULL, &in, &head, err);
+    cleanup_close int fd = api_client_begin(api, "GET", path, "text/event-stream", NULL, NULL, &in, &head, err);
     int r = fd < 0 ? -1 : hear_body(fd, &in, &head, true, feed, &f, err);
 
     sse_free(&f.sse);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static void
-put(char *out, size_t max, const char *p, size_t n)
+sse_put(char *out, size_t max, const char *p, size_t n)
 {
     n = n < max ? n : max;
     memcpy(out, p, n);
@@ -52,9 +52,9 @@ take(struct sse *s, sse_fn *fn, void *ctx)
     if (is(line, n, "data"))
         return buf_append(&s->data, value, length) < 0 || buf_put_u8(&s->data, '\n') < 0 ? -1 : 0;
     if (is(line, n, "event"))
-        put(s->name, SSE_NAME_MAX, value, length);
+        sse_put(s->name, SSE_NAME_MAX, value, length);
     else if (is(line, n, "id") && (length == 0 || memchr(value, '\0', length) == NULL))
-        put(s->id, SSE_ID_MAX, value, length);
+        sse_put(s->id, SSE_ID_MAX, value, length);
     return 0;
 }
 

@@ -20,7 +20,7 @@ same_host(const struct host *a, const struct host *b)
 }
 
 static void
-refuse(struct decide_verdict *v, const char *reason, const char *detail)
+conn_ask_refuse(struct decide_verdict *v, const char *reason, const char *detail)
 {
     v->kind = DECIDE_DENY;
     v->reason = reason;
@@ -131,17 +131,17 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
     const struct question *q;
 
     if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE && c->state != CONN_H2)) {
-        refuse(v, v->reason, v->detail);
+        conn_ask_refuse(v, v->reason, v->detail);
         return 0;
     }
     if (request->method.n > ASK_METHOD_MAX || request->path.n + request->query.n > ASK_SHOWN_MAX) {
-        refuse(v, "ask-too-long", "a request of which nobody would be shown the whole is not asked about");
+        conn_ask_refuse(v, "ask-too-long", "a request of which nobody would be shown the whole is not asked about");
         return 0;
     }
     q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
     if (q == NULL || (c->state != CONN_H2 && (loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 ||
                                               loop_watch(&e->loop, &c->server, 0) < 0))) {
-        refuse(v, "ask-too-many", "too many connections wait for a decision");
+        conn_ask_refuse(v, "ask-too-many", "too many connections wait for a decision");
         return 0;
     }
     c->question = q->id;

@@ -19,7 +19,7 @@ struct h2_request {
 };
 
 static void
-refuse(struct h2_stream *s, const struct conn *c, const struct decide_request *request,
+conn_h2_refuse(struct h2_stream *s, const struct conn *c, const struct decide_request *request,
        const struct decide_verdict *verdict)
 {
     const struct answer answer = conn_answer(c, request, verdict);
@@ -33,7 +33,7 @@ deny(struct h2_stream *s, struct conn *c, const struct decide_request *request, 
     const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
 
     log_decision(c->e, request, &verdict);
-    refuse(s, c, request, &verdict);
+    conn_h2_refuse(s, c, request, &verdict);
 }
 
 /* --- secrets ------------------------------------------------------------------------------------------------------ */
@@ -156,7 +156,7 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     } else if (verdict.unread && how == EXCHANGE_NOT_GATHERED)
         h2_collect(s, MCP_BODY_MAX);
     else if (verdict.kind != DECIDE_ALLOW)
-        refuse(s, c, &request, &verdict);
+        conn_h2_refuse(s, c, &request, &verdict);
     else
         go_with_secrets(r, head);
 }
@@ -333,7 +333,7 @@ refuse_waiting(struct h2_stream *s, void *arg)
     const struct h2_request *r = h2_stream_ctx(s);
 
     if (is_waiting(s) && r->question == d->question)
-        refuse(s, r->c, d->request, d->verdict);
+        conn_h2_refuse(s, r->c, d->request, d->verdict);
 }
 
 void

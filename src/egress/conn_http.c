@@ -13,7 +13,7 @@
 static const struct str no_rule = { "", 0 };
 
 static void
-refuse(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+conn_http_refuse(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
 {
     const struct answer answer = conn_answer(c, request, verdict);
 
@@ -26,7 +26,7 @@ deny(struct conn *c, const struct decide_request *request, const char *reason, c
     const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .rule = no_rule };
 
     log_decision(c->e, request, &verdict);
-    refuse(c, request, &verdict);
+    conn_http_refuse(c, request, &verdict);
 }
 
 /* Allowed: c->host and c->port say where to. */
@@ -109,7 +109,7 @@ connect_request(struct conn *c, const struct http1_head *head)
     if (!conn_decide(c, &request, &verdict, http_again))
         return;
     if (verdict.kind != DECIDE_ALLOW) {
-        refuse(c, &request, &verdict);
+        conn_http_refuse(c, &request, &verdict);
         return;
     }
     exchange_hang_up(&c->x);
@@ -140,7 +140,7 @@ plain_request(struct conn *c, const struct http1_head *head)
         return;
     }
     if (verdict.kind != DECIDE_ALLOW) {
-        refuse(c, &request, &verdict);
+        conn_http_refuse(c, &request, &verdict);
         return;
     }
     if (conn_same_place(c, &verdict.host, request.port)) {
@@ -271,7 +271,7 @@ http_event(struct conn *c, bool client, bool server)
 }
 
 static void
-begin(struct conn *c)
+conn_http_begin(struct conn *c)
 {
     exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
     inject_init(&c->inject, c->e->vault, &secrets, c, &c->secrets_told, &c->e->loop.now_ms);
@@ -302,7 +302,7 @@ use_server(struct conn *c)
 void
 http_intercepted(struct conn *c)
 {
-    begin(c);
+    conn_http_begin(c);
     c->one_host = true;
     c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
@@ -320,7 +320,7 @@ http_first(struct conn *c)
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
-    begin(c);
+    conn_http_begin(c);
     c->one_host = tunnel || c->came == CAPTURE_HTTP;
     if (tunnel)
         x->server.fd = c->server.fd;
@@ -381,6 +381,6 @@ http_again(struct conn *c)
 void
 http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
 {
-    refuse(c, request, verdict);
+    conn_http_refuse(c, request, verdict);
     http_event(c, false, false);
 }

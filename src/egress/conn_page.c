@@ -77,7 +77,7 @@ is_coded(const struct http1_head *head)
 }
 
 static int
-refuse(struct exchange_edit *edit, const char *reason, const char *detail)
+conn_page_refuse(struct exchange_edit *edit, const char *reason, const char *detail)
 {
     edit->refuse = reason;
     edit->detail = detail;
@@ -100,7 +100,7 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
         if (http1_equal(edit->drop[i], name))
             return 0;           /* inject asks plainly already */
     if (edit->n_drop == EXCHANGE_EDITS_MAX || edit->n_add == EXCHANGE_EDITS_MAX)
-        return refuse(edit, "http-rewrite", "the request cannot be passed on");
+        return conn_page_refuse(edit, "http-rewrite", "the request cannot be passed on");
     edit->drop[edit->n_drop++] = name;
     edit->add[edit->n_add++] = (struct http1_add){ name, STR_LIT("identity") };
     return 0;
@@ -126,14 +126,14 @@ response_head(void *ctx, const struct http1_head *head, struct exchange_edit *ed
     if (credential(c).n == 0)
         return 0;
     if (make(c) < 0 || head_shows(c, head))
-        return refuse(edit, "parent-page", "the answer's head shows what the parent proxy was sent");
+        return conn_page_refuse(edit, "parent-page", "the answer's head shows what the parent proxy was sent");
     if (!body || head->status < FIRST_NO_SUCCESS) {
         conn_page_free(c);
         return 0;
     }
     c->page_behind = edit->body != EXCHANGE_BODY_PASS;
     if (!c->page_behind && is_coded(head))
-        return refuse(edit, "answer-encoding", "a page that may be the parent proxy's is compressed");
+        return conn_page_refuse(edit, "answer-encoding", "a page that may be the parent proxy's is compressed");
     if (!c->page_behind)
         edit->body = EXCHANGE_BODY_SAME;
     return 0;

@@ -332,7 +332,7 @@ struct out {
 };
 
 static void
-put(struct out *o, const void *data, size_t n)
+dns_msg_put(struct out *o, const void *data, size_t n)
 {
     if (o->full || n > o->room - o->n) {
         o->full = true;
@@ -348,7 +348,7 @@ put_be16(struct out *o, unsigned v)
 {
     uint8_t b[2] = { (uint8_t)(v >> 8), (uint8_t)v };
 
-    put(o, b, sizeof(b));
+    dns_msg_put(o, b, sizeof(b));
 }
 
 /* The one record of an answer; no data: none. */
@@ -370,7 +370,7 @@ put_record(struct out *o, const struct record *r)
     put_be16(o, ttl >> 16);
     put_be16(o, ttl & 0xffff);
     put_be16(o, (unsigned)r->n);
-    put(o, r->data, r->n);
+    dns_msg_put(o, r->data, r->n);
 }
 
 static void
@@ -378,7 +378,7 @@ put_opt(struct out *o, enum dns_rcode rcode)
 {
     uint8_t opt[OPT_SIZE] = { 0, 0, DNS_TYPE_OPT, DNS_UDP_MAX >> 8, DNS_UDP_MAX & 0xff, (uint8_t)(rcode >> 4) };
 
-    put(o, opt, sizeof(opt));
+    dns_msg_put(o, opt, sizeof(opt));
 }
 
 static size_t
@@ -395,7 +395,7 @@ build(const struct dns_query *q, enum dns_rcode rcode, const struct record *r, b
     put_be16(o, r != NULL && !truncated);
     put_be16(o, 0);
     put_be16(o, q->has_edns);
-    put(o, q->question, q->question_n);
+    dns_msg_put(o, q->question, q->question_n);
     if (r != NULL && !truncated)
         put_record(o, r);
     if (q->has_edns)

@@ -183,7 +183,7 @@ ask_filter(struct exchange *x, const struct http1_head *head, const struct buf *
 
 /* The request at @p is let out. */
 static void
-begin(struct exchange *x, const struct http1_head *head, const uint8_t *p)
+exchange_up_begin(struct exchange *x, const struct http1_head *head, const uint8_t *p)
 {
     struct exchange_edit edit;
     enum http1_framing framing = head->framing;
@@ -449,7 +449,7 @@ follow(struct exchange *x, const struct http1_head *head, const uint8_t *p)
 {
     switch (x->request) {
     case REQUEST_GO:
-        begin(x, head, p);
+        exchange_up_begin(x, head, p);
         return x->head_length;
     case REQUEST_COLLECT:
         begin_gathering(x, head, p);

@@ -99,7 +99,7 @@ fake_hash(const uint8_t key[FAKE_KEY_SIZE], struct str s)
 
 /* Everything but the slots, for a table in which none is in a list. */
 static void
-begin(struct fake_table *t, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms)
+fake_begin(struct fake_table *t, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms)
 {
     memcpy(t->key, key, FAKE_KEY_SIZE);
     t->now_ms = now_ms;
@@ -126,7 +126,7 @@ fake_new(const uint8_t key[FAKE_KEY_SIZE], struct err *err)
     struct fake_table *t = map(-1, err);
 
     if (t != NULL)
-        begin(t, key, 0);
+        fake_begin(t, key, 0);
     return t;
 }
 
@@ -304,7 +304,7 @@ fake_adopt(int fd, const uint8_t key[FAKE_KEY_SIZE], uint64_t now_ms, struct err
     t = map(fd, err);
     if (t == NULL)
         return NULL;
-    begin(t, key, now_ms);
+    fake_begin(t, key, now_ms);
     if (t->n > FAKE_NAMES_MAX)
         t->n = FAKE_NAMES_MAX;
     for (uint16_t i = 0; i < t->n; i++)

@@ -153,7 +153,7 @@ kept(const struct h2_block *b, int which)
 }
 
 static void
-put(struct buf *b, struct str s)
+h2_head_put(struct buf *b, struct str s)
 {
     buf_append(b, s.p, s.n);
 }
@@ -209,9 +209,9 @@ h2_block_request(const struct h2_block *b, bool end, struct buf *text, struct ht
 
     if (result != HTTP1_OK)
         return result;
-    put(text, kept(b, H2_METHOD));
+    h2_head_put(text, kept(b, H2_METHOD));
     buf_puts(text, " ");
-    put(text, kept(b, H2_PATH));
+    h2_head_put(text, kept(b, H2_PATH));
     buf_puts(text, " HTTP/1.1\r\n");
     line(text, STR_LIT("host"), host);
     put_lines(b, !end && !b->length, text);
@@ -236,7 +236,7 @@ h2_block_response(const struct h2_block *b, bool end, struct str method, struct 
     if (status.n != 3 || str_eq_c(status, "101"))
         return HTTP1_BAD_STATUS;
     buf_puts(text, "HTTP/1.1 ");
-    put(text, status);
+    h2_head_put(text, status);
     buf_puts(text, " \r\n");
     put_lines(b, !end && !b->length && !bodiless, text);
     if (!buf_ok(text))
@@ -270,7 +270,7 @@ h2_block_trailer(const struct h2_block *b, struct buf *text, struct http1_head *
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static int
-add(struct h2_fields *f, struct str name, struct str value, bool secret)
+h2_head_add(struct h2_fields *f, struct str name, struct str value, bool secret)
 {
     if (f->n == H2_FIELDS_MAX)
         return -1;
@@ -329,7 +329,7 @@ add_checked(struct h2_fields *f, struct str name, struct str value, bool secret)
 
     if (lower.p == NULL || !http1_is_token(name) || !http1_is_value(value))
         return -1;
-    return add(f, lower, value, secret);
+    return h2_head_add(f, lower, value, secret);
 }
 
 static bool
@@ -364,7 +364,7 @@ add_number(struct h2_fields *f, struct str name, uint64_t number)
     int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
     struct str value = own(f, (struct str){ text, (size_t)n }, false);
 
-    return value.p == NULL ? -1 : add(f, name, value, false);
+    return value.p == NULL ? -1 : h2_head_add(f, name, value, false);
 }
 
 static int
@@ -384,7 +384,7 @@ add_authority(struct h2_fields *f, const struct h2_target *to)
     if (to->port != 443)
         n += snprintf(text + n, sizeof(text) - (size_t)n, ":%u", to->port);
     value = own(f, (struct str){ text, (size_t)n }, false);
-    return value.p == NULL ? -1 : add(f, STR_LIT(":authority"), value, false);
+    return value.p == NULL ? -1 : h2_head_add(f, STR_LIT(":authority"), value, false);
 }
 
 static int
@@ -395,12 +395,12 @@ add_path(struct h2_fields *f, const struct http1_head *head, const struct exchan
     char *at = (char *)f->own.p + f->own.n;
 
     if (head->form == HTTP1_ASTERISK)
-        return add(f, STR_LIT(":path"), STR_LIT("*"), false);
+        return h2_head_add(f, STR_LIT(":path"), STR_LIT("*"), false);
     if (!http1_target_ok(path, query) || path.n == 0 || path.n + query.n > 4 * HTTP1_TARGET_MAX ||
         own(f, path, false).p == NULL || own(f, query, false).p == NULL)
         return -1;
     whole_path = (struct str){ at, path.n + query.n };
-    return add(f, STR_LIT(":path"), whole_path, changed);
+    return h2_head_add(f, STR_LIT(":path"), whole_path, changed);
 }
 
 int
@@ -411,13 +411,13 @@ h2_fields_request(struct h2_fields *out, const struct http1_head *head, const st
     size_t more = HTTP1_HOST_MAX + (changed ? edit->path.n + edit->query.n : head->path.n + head->query.n);
 
     if (make_room(out, head, edit, more) < 0 || !http1_is_token(head->method) ||
-        add(out, STR_LIT(":method"), head->method, false) < 0 ||
-        add(out, STR_LIT(":scheme"), STR_LIT("https"), false) < 0 || add_authority(out, to) < 0 ||
+        h2_head_add(out, STR_LIT(":method"), head->method, false) < 0 ||
+        h2_head_add(out, STR_LIT(":scheme"), STR_LIT("https"), false) < 0 || add_authority(out, to) < 0 ||
         add_path(out, head, edit) < 0 || add_rest(out, head, edit) < 0)
         return -1;
     if (length && head->length_stated && add_number(out, STR_LIT("content-length"), head->stated_length) < 0)
         return -1;
-    return to->te ? add(out, STR_LIT("te"), STR_LIT("trailers"), false) : 0;
+    return to->te ? h2_head_add(out, STR_LIT("te"), STR_LIT("trailers"), false) : 0;
 }
 
 int

@@ -46,7 +46,7 @@ h2_stream_ctx(const struct h2_stream *s)
 
 /* Answered here, with what HTTP/1.1 would be answered. */
 static void
-refuse(struct h2_stream *s, unsigned status, const char *phrase, const char *reason, const char *detail)
+h2_up_refuse(struct h2_stream *s, unsigned status, const char *phrase, const char *reason, const char *detail)
 {
     const struct answer answer = { .status = status, .phrase = phrase, .reason = reason,
                                    .detail = detail != NULL ? detail : "", .host = s->h->host, .port = s->h->port };
@@ -71,7 +71,7 @@ h2_request_head(struct h2_stream *s, const struct h2_block *b, bool end)
     }
     s->phase = H2_ASKED;
     s->h->owner->fault(s->h, http1_word(result), false);
-    refuse(s, http1_answer(result), "Bad Request", http1_word(result), "the request is not plain HTTP/2");
+    h2_up_refuse(s, http1_answer(result), "Bad Request", http1_word(result), "the request is not plain HTTP/2");
 }
 
 static bool
@@ -142,7 +142,7 @@ ask_filter(struct h2_stream *s, const struct http1_head *head, struct exchange_e
     if (r == 0 && edit->body == EXCHANGE_BODY_WHOLE)
         r = -1;         /* a stream is never collected */
     if (r < 0)
-        refuse(s, 403, "Forbidden", edit->refuse != NULL ? edit->refuse : "filter", edit->detail);
+        h2_up_refuse(s, 403, "Forbidden", edit->refuse != NULL ? edit->refuse : "filter", edit->detail);
     return r == 0;
 }
 
@@ -157,7 +157,7 @@ submit(struct h2_stream *s, const struct http1_head *head, const struct exchange
     int32_t id = -1;
 
     if (h2_fields_request(&fields, head, edit, &to, edit->body != EXCHANGE_BODY_STREAM) < 0) {
-        refuse(s, 403, "Forbidden", "http-rewrite", "the request cannot be passed on");
+        h2_up_refuse(s, 403, "Forbidden", "http-rewrite", "the request cannot be passed on");
         h2_fields_free(&fields);
         return -1;
     }

@@ -81,7 +81,7 @@ inject_free(struct inject *j)
 /* --- may it go? --------------------------------------------------------------------------------------------------- */
 
 static enum inject_result
-refuse(struct inject *j, const char *reason, const char *detail, const char *name, bool critical)
+inject_refuse(struct inject *j, const char *reason, const char *detail, const char *name, bool critical)
 {
     stop_collecting(j);     /* the exchange drops the body; the client may keep the connection */
     j->refuse = reason;
@@ -108,7 +108,7 @@ inject_late(struct inject *j)
 {
     vault_forget(j->vault, j->ticket);
     j->ticket = 0;
-    refuse(j, "vault-slow", "the vault has not answered in time", "", false);
+    inject_refuse(j, "vault-slow", "the vault has not answered in time", "", false);
 }
 
 /* The vault took no question. */
@@ -116,11 +116,11 @@ static void
 refuse_unasked(struct inject *j, const struct err *why)
 {
     if (err_is(why, "vault.busy"))
-        refuse(j, "vault-slow", "the vault does not keep up", "", false);
+        inject_refuse(j, "vault-slow", "the vault does not keep up", "", false);
     else if (err_is(why, "vault.not-bound"))
-        refuse(j, j->sign ? "secret-sigv4" : "secret-search", "it is longer than the vault takes", "", false);
+        inject_refuse(j, j->sign ? "secret-sigv4" : "secret-search", "it is longer than the vault takes", "", false);
     else
-        refuse(j, "vault-ended", "the vault does not answer", "", false);
+        inject_refuse(j, "vault-ended", "the vault does not answer", "", false);
 }
 
 static const char *
@@ -218,8 +218,8 @@ refuse_revoked(struct inject *j, uint32_t mask)
     size_t n;
     const struct vault_secret *s = &vault_client_secrets(j->vault, &n)[__builtin_ctz(mask)];
 
-    return s->expired ? refuse(j, "secret-expired", "the secret's time is over", s->name, false)
-                      : refuse(j, "secret-revoked", "the secret was revoked", s->name, false);
+    return s->expired ? inject_refuse(j, "secret-expired", "the secret's time is over", s->name, false)
+                      : inject_refuse(j, "secret-revoked", "the secret was revoked", s->name, false);
 }
 
 /* --- AWS's signature ---------------------------------------------------------------------------------------------- */
@@ -231,8 +231,9 @@ on_signature(void *ctx, const char *authorization, const struct err *why)
 
     j->ticket = 0;
     if (authorization == NULL)
-        refuse(j, "secret-sigv4", err_is(why, "vault.ended") ? "the vault has ended"
-                                  : "the vault does not sign such a request", name_of(j, BIT(j->sign_id)), false);
+        inject_refuse(j, "secret-sigv4", err_is(why, "vault.ended") ? "the vault has ended"
+                                                : "the vault does not sign such a request",
+                      name_of(j, BIT(j->sign_id)), false);
     else
         memcpy(j->authorization, authorization, strnlen(authorization, VAULT_AUTHORIZATION_MAX));
     if (j->refuse == NULL)
@@ -263,7 +264,7 @@ ask_signature(struct inject *j)
     if (http1_parse_request(j->head.p, j->head.n, &head) == HTTP1_OK && inject_sign_claim(&head, &sign))
         why = inject_sign_prepare(&head, str_of(host), token, j->lease != NULL, j->hashed ? j->hash : NULL, &sign);
     if (why != NULL) {
-        refuse(j, "secret-sigv4", why, name_of(j, BIT(j->sign_id)), false);
+        inject_refuse(j, "secret-sigv4", why, name_of(j, BIT(j->sign_id)), false);
         return false;
     }
     what = (struct vault_to_sign){ .date = sign.date, .region = sign.claim.region, .service = sign.claim.service,
@@ -307,11 +308,11 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
     j->ticket = 0;
     j->lease = lease;
     if (lease == NULL && err_is(why, "vault.ended"))
-        refuse(j, "vault-ended", "the vault has ended: no answer could be searched for secrets", "", false);
+        inject_refuse(j, "vault-ended", "the vault has ended: no answer could be searched for secrets", "", false);
     else if (revoked(j, lacking) != 0)
         refuse_revoked(j, revoked(j, lacking));
     else if (lacking != 0)
-        refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
+        inject_refuse(j, "secret-not-bound", "the secret is not bound to such a request", name_of(j, lacking), false);
     else if (lease != NULL)
         had(j, lease);
     if (j->refuse == NULL && j->sign && !j->sign_whole && ask_signature(j))
@@ -332,26 +333,27 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     j->concerned = vault_client_concerned(j->vault, r->tls, &r->host, r->port);
     j->known = vault_client_known(j->vault, &r->host);
     if (find_in_head(j, head, &j->seen) < 0)
-        return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
+        return inject_refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
     if (j->seen & ~j->concerned)
-        return refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
-                      name_of(j, j->seen & ~j->concerned), true);
+        return inject_refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
+                             name_of(j, j->seen & ~j->concerned), true);
     j->added = inject_added(j, r);
     j->seen |= j->added;
     if (revoked(j, j->seen) != 0)
         return refuse_revoked(j, revoked(j, j->seen));
     if (find_signature(j, head, r) < 0)
-        return refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
+        return inject_refuse(j, "secret-search", "the request could not be searched for secrets", "", false);
     if (inject_add_clash(j))
-        return refuse(j, "secret-place", "two secrets are for the same header of it", name_of(j, j->added), false);
+        return inject_refuse(j, "secret-place", "two secrets are for the same header of it", name_of(j, j->added),
+                             false);
     if (!j->sign && (j->seen & ~can_be_leased(j, j->seen)))
-        return refuse(j, "secret-sigv4", "an AWS credential is for the Authorization field alone",
-                      name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
+        return inject_refuse(j, "secret-sigv4", "an AWS credential is for the Authorization field alone",
+                             name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
     if (j->sign)
         j->used |= BIT(j->sign_id);
     want = can_be_leased(j, j->known);
     if ((want != 0 || j->sign) && r->path.n > VAULT_PATH_MAX)
-        return refuse(j, "secret-search", "its path is longer than the vault takes", "", false);
+        return inject_refuse(j, "secret-search", "its path is longer than the vault takes", "", false);
     if (want == 0 && j->sign && !j->sign_whole)
         return ask_signature(j) ? INJECT_WAIT : INJECT_REFUSE;
     if (want == 0)

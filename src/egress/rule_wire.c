@@ -74,7 +74,7 @@ read_texts(const json_t *list, struct str *out, size_t max, size_t *n_out, struc
 }
 
 static int
-add(const json_t *o, struct decide_rules *rules, struct err *err)
+rule_wire_add(const json_t *o, struct decide_rules *rules, struct err *err)
 {
     const json_t *list = json_object_get(o, "list"), *host = json_object_get(o, "host");
     const json_t *text = json_object_get(o, "text"), *origin = json_object_get(o, "origin");
@@ -120,7 +120,7 @@ rule_read(const char *message, size_t n, json_t *keep, struct decide_rules *rule
         json_decref(o);
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     }
-    r = add(o, rules, err);
+    r = rule_wire_add(o, rules, err);
     json_decref(o);
     if (r < 0)
         json_array_remove(keep, json_array_size(keep) - 1);

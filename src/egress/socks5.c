@@ -76,7 +76,7 @@ read_address(const uint8_t *p, struct socks5_request *out)
 }
 
 static enum socks_status
-refuse(struct socks5_request *out, enum socks5_code code, size_t consumed)
+socks5_refuse(struct socks5_request *out, enum socks5_code code, size_t consumed)
 {
     *out = (struct socks5_request){ .consumed = consumed, .code = code };
     return SOCKS_REFUSED;
@@ -94,14 +94,14 @@ socks5_request(const uint8_t *p, size_t n, struct socks5_request *out)
         return SOCKS_MORE;
     end = address_end(p);
     if (end == 0)
-        return refuse(out, SOCKS5_ADDRESS_TYPE, n);     /* where it ends cannot be known */
+        return socks5_refuse(out, SOCKS5_ADDRESS_TYPE, n);     /* where it ends cannot be known */
     if (n < end + 2)
         return SOCKS_MORE;
     if (p[1] != COMMAND_CONNECT)
-        return refuse(out, SOCKS5_COMMAND, end + 2);
+        return socks5_refuse(out, SOCKS5_COMMAND, end + 2);
     out->port = (uint16_t)(p[end] << 8 | p[end + 1]);
     if (p[2] != 0 || out->port == 0 || !read_address(p, out))
-        return refuse(out, SOCKS5_FAILURE, end + 2);
+        return socks5_refuse(out, SOCKS5_FAILURE, end + 2);
     out->consumed = end + 2;
     return SOCKS_OK;
 }

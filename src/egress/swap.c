@@ -241,7 +241,7 @@ coded_run(const struct swap *s, const uint8_t *p, size_t n)
 /* --- the stream --------------------------------------------------------------------------------------------------- */
 
 static int
-begin(struct swap *s)
+swap_begin(struct swap *s)
 {
     s->held = malloc(SWAP_HELD_MAX);
     return s->held == NULL || swap_lanes_make(s) < 0 ? -1 : 0;
@@ -316,7 +316,7 @@ swap_feed(struct swap *s, const void *p, size_t n, bool end, struct buf *out)
 
     if (s->n == 0)
         return n > 0 ? buf_append(out, p, n) : 0;
-    if (s->held == NULL && begin(s) < 0)
+    if (s->held == NULL && swap_begin(s) < 0)
         return -1;
     if (s->held_n == 0)
         return search(s, p, n, end, out);

@@ -46,7 +46,7 @@ swap_is(const struct pattern *p, size_t at, uint8_t c)
 }
 
 static size_t
-add(struct spelling *out, size_t k, size_t n, uint8_t c, enum spelling_kind what)
+swap_find_add(struct spelling *out, size_t k, size_t n, uint8_t c, enum spelling_kind what)
 {
     if (k == SPELLINGS_MAX)
         return k;
@@ -61,15 +61,15 @@ spelled_in_hex(const uint8_t *p, size_t n, struct spelling *out, size_t k)
     uint8_t c = (uint8_t)(digit(p[n - 2]) * 16 + digit(p[n - 1]));
 
     if (p[n - 3] == '%' || p[n - 3] == '=')
-        k = add(out, k, 3, c, SPELLS);
+        k = swap_find_add(out, k, 3, c, SPELLS);
     if (n >= 5 && memcmp(p + n - 5, "%25", 3) == 0)
-        k = add(out, k, 5, c, SPELLS);
+        k = swap_find_add(out, k, 5, c, SPELLS);
     if (n >= 4 && p[n - 3] == 'x' && p[n - 4] == '\\')
-        k = add(out, k, 4, c, SPELLS);
+        k = swap_find_add(out, k, 4, c, SPELLS);
     if (n >= 6 && memcmp(p + n - 5, "u00", 3) == 0 && (p[n - 6] == '\\' || p[n - 6] == '%'))
-        k = add(out, k, 6, c, SPELLS);
+        k = swap_find_add(out, k, 6, c, SPELLS);
     if (n >= 7 && memcmp(p + n - 7, "\\\\u00", 5) == 0)
-        k = add(out, k, 7, c, SPELLS);
+        k = swap_find_add(out, k, 7, c, SPELLS);
     return k;
 }
 
@@ -91,7 +91,7 @@ spelled_in_html(const uint8_t *p, size_t n, struct spelling *out, size_t k)
         return k;
     for (i = 0; i < ARRAY_LEN(names); i++)
         if (n - from == strlen(names[i].name) && memcmp(p + from, names[i].name, n - from) == 0)
-            return add(out, k, n - from, names[i].c, SPELLS);
+            return swap_find_add(out, k, n - from, names[i].c, SPELLS);
     if (p[from + 1] != '#')
         return k;
     hex = p[from + 2] == 'x' || p[from + 2] == 'X';
@@ -100,7 +100,7 @@ spelled_in_html(const uint8_t *p, size_t n, struct spelling *out, size_t k)
             return k;
         number = number * (hex ? 16 : 10) + (size_t)digit(p[i]);
     }
-    return number > 0 && number < 128 ? add(out, k, n - from, (uint8_t)number, SPELLS) : k;
+    return number > 0 && number < 128 ? swap_find_add(out, k, n - from, (uint8_t)number, SPELLS) : k;
 }
 
 size_t
@@ -117,20 +117,20 @@ swap_spellings(const uint8_t *p, size_t n, struct spelling out[SPELLINGS_MAX])
     for (size_t slashes = 1; slashes <= 3 && n > slashes && p[n - 1 - slashes] == '\\'; slashes++) {
         bool line = c == 'n' || c == 'r' || c == 't';
         if (line || !is_alnum(c))
-            k = add(out, k, slashes + 1, c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c, SPELLS);
+            k = swap_find_add(out, k, slashes + 1, c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c, SPELLS);
         if (line)
-            k = add(out, k, slashes + 1, 0, SKIPS_CODED);
+            k = swap_find_add(out, k, slashes + 1, 0, SKIPS_CODED);
     }
     if (c == '+')
-        k = add(out, k, 1, ' ', SPELLS);
+        k = swap_find_add(out, k, 1, ' ', SPELLS);
     if (c == '\n' && n >= 2 && p[n - 2] == '=')
-        k = add(out, k, 2, 0, SKIPS);
+        k = swap_find_add(out, k, 2, 0, SKIPS);
     if (c == '\n' && n >= 3 && p[n - 2] == '\r' && p[n - 3] == '=')
-        k = add(out, k, 3, 0, SKIPS);
+        k = swap_find_add(out, k, 3, 0, SKIPS);
     if (c == '\0')              /* UTF-16 */
-        k = add(out, k, 1, 0, SKIPS);
+        k = swap_find_add(out, k, 1, 0, SKIPS);
     if (c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == ':')
-        k = add(out, k, 1, 0, SKIPS_CODED);
+        k = swap_find_add(out, k, 1, 0, SKIPS_CODED);
     return k;
 }
 

@@ -61,7 +61,7 @@ unpack_done(const struct unpack *u)
 /* The first byte of zlib's frame names method 8 and a window of at most 32 KiB (RFC 1950); a bare stream that begins so
  * would have to begin with a stored block of a reserved shape. */
 static int
-begin(struct unpack *u, const unsigned char *p)
+unpack_begin(struct unpack *u, const unsigned char *p)
 {
     u->begun = true;
     if (u->kind == UNPACK_DEFLATE && ((*p & 15) != 8 || *p >> 4 > 7))
@@ -101,7 +101,7 @@ unpack_feed(struct unpack *u, const void *p, size_t n, bool end, struct buf *out
     int r;
 
     *used = 0;
-    if (n > UINT_MAX || (n > 0 && !u->begun && begin(u, p) < 0))
+    if (n > UINT_MAX || (n > 0 && !u->begun && unpack_begin(u, p) < 0))
         return -1;
     if (n > 0 && !u->done) {
         u->z.next_in = (unsigned char *)(uintptr_t)p;

@@ -50,7 +50,7 @@ ask_head(struct request *r, struct buf *b, uint8_t type, uint32_t ticket)
 }
 
 static size_t
-begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
 {
     r->ticket = ask_ticket(r->f);
     late_begins(r);
@@ -89,7 +89,7 @@ ask(struct request *r, uint8_t type, const struct shape *shape, const void *m, c
 {
     uint8_t room[PROTO_ROOM];
     cleanup_buf struct buf b = BUF_INIT_IN(room, ASK_FRAME_MAX);
-    size_t at = begin(r, &b, type, answers);
+    size_t at = ask_begin(r, &b, type, answers);
 
     proto_put(&b, shape, m);
     ask_send(r, &b, at);
@@ -141,7 +141,7 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
                     "at most %d are taken", words, EDGE_WORDS_BYTES);
         return;
     }
-    at = begin(r, &b, EDGE_ASK_OP, answers);
+    at = ask_begin(r, &b, EDGE_ASK_OP, answers);
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);
     edge_op_put(&b, traced(r, op));

@@ -133,7 +133,7 @@ static const struct answers list_answers = { .line = on_line, .end = on_end };
 static const struct answers feed_answers = { .line = on_feed_line, .end = on_feed_end };
 
 static void
-list(struct request *r, const char *id, const struct answers *answers)
+audit_list(struct request *r, const char *id, const struct answers *answers)
 {
     struct wanted want;
 
@@ -164,19 +164,19 @@ audit(struct request *r)
     char id[EDGE_NAME_MAX + 1];
 
     if (sandbox_of(r, id))
-        list(r, id, &list_answers);
+        audit_list(r, id, &list_answers);
 }
 
 static void
 audit_of(struct request *r)
 {
-    list(r, r->id, &list_answers);
+    audit_list(r, r->id, &list_answers);
 }
 
 static void
 feed(struct request *r)
 {
-    list(r, "", &feed_answers);
+    audit_list(r, "", &feed_answers);
 }
 
 /* --- those that come ---------------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ audit_free(struct request *r)
 }
 
 static void
-begin(struct request *r)
+audit_begin(struct request *r)
 {
     reply_stream(r, "text/event-stream");
     waits_count(r);
@@ -210,7 +210,7 @@ begin(struct request *r)
 static void
 on_following(struct request *r)
 {
-    begin(r);
+    audit_begin(r);
     audit_free(r);
 }
 
@@ -269,7 +269,7 @@ on_page_of_missed(struct request *r, uint32_t count, bool more)
     r->missed->more = more;
     r->missed->full = false;
     if (more || r->out.n > FRONT_STREAM_MAX / 2)
-        begin(r);       /* else a refusal to follow can still be said */
+        audit_begin(r);       /* else a refusal to follow can still be said */
     audit_flow(r);
 }
 

@@ -111,7 +111,7 @@ header_of(const struct request *r, const char *name)
 }
 
 static void
-refuse(struct request *r, const char *code, const char *why)
+doors_refuse(struct request *r, const char *code, const char *why)
 {
     r->early = MHD_HTTP_FORBIDDEN;
     r->early_code = code;
@@ -133,11 +133,11 @@ doors_judge(struct request *r)
     /* a client of a unix socket writes anything there */
     if (r->f->strangers &&
         (host.n != 1 || !door_host(at, r->f->tls ? 443 : 80, d->hosts, d->n_hosts, d->any_address)))
-        return refuse(r, "http.host", "this server has no such name (Host)");
+        return doors_refuse(r, "http.host", "this server has no such name (Host)");
     if (origin.n == 0 || (r->route != NULL && r->route->foreign))
         return;
     if (origin.n > 1 || !door_origin((struct str){ origin.value, origin.size }, &said))
-        return refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
+        return doors_refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
     if (r->f->strangers && door_origin_of_host(at, r->f->tls, &own) && door_origin_eq(&said, &own))
         return;
     for (size_t i = 0; i < d->n_origins; i++)
@@ -145,7 +145,7 @@ doors_judge(struct request *r)
             r->shared = true;
             return;
         }
-    refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
+    doors_refuse(r, "http.origin", "the request comes from a page that may not ask here (Origin)");
 }
 
 bool

@@ -10,7 +10,7 @@
 #define FOLLOWED_MAX (4UL * 1024 * 1024)    /* of events that a follower did not take yet */
 
 static void
-refuse(struct request *r, const char *what)
+gate_refuse(struct request *r, const char *what)
 {
     reply_error(r, MHD_HTTP_BAD_REQUEST, "gate.request", "docs/gate.md has the form", "%s", what);
 }
@@ -109,7 +109,7 @@ static const struct answers list_answers = { .approval = on_item, .end = on_list
 static const struct answers one_answers = { .approval = on_item, .end = on_one_end };
 
 static void
-list(struct request *r)
+gate_list(struct request *r)
 {
     char state[16], limit[8], after[EDGE_CURSOR_MAX + 1], id[EDGE_ID + 1];
     bool bad = false;
@@ -122,7 +122,8 @@ list(struct request *r)
     if (bad || (s != NULL && strcmp(s, "all") != 0 && !approval_state_parse(s, &which)) ||
         (l != NULL && (!str_parse_u64(str_of(l), EDGE_APPROVALS, &n) || n == 0)) ||
         (a != NULL && a[0] != '\0' && !edge_cursor(a, id, &created))) {      /* "": from the beginning */
-        refuse(r, "state=pending, approved, denied, timeout or all, limit=1..100, after=NEXT of the former answer");
+        gate_refuse(r,
+                    "state=pending, approved, denied, timeout or all, limit=1..100, after=NEXT of the former answer");
         return;
     }
     r->list = json_array();
@@ -134,7 +135,7 @@ id_well(struct request *r)
 {
     if (edge_is_id(r->id))
         return true;
-    refuse(r, "it is named by its id, 32 hexadecimal digits");
+    gate_refuse(r, "it is named by its id, 32 hexadecimal digits");
     return false;
 }
 
@@ -173,24 +174,24 @@ decide(struct request *r, bool approve)
     if (!id_well(r))
         return;
     if (!members_well(r->json, approve)) {
-        refuse(r, approve ? "the body is an object; known members: scope, expires, reason"
-                          : "the body is an object; known member: reason");
+        gate_refuse(r, approve ? "the body is an object; known members: scope, expires, reason"
+                               : "the body is an object; known member: reason");
         return;
     }
     if (reason != NULL) {
         d.reason = json_string_value(reason);
         if (d.reason == NULL || strlen(d.reason) != json_string_length(reason) || strlen(d.reason) > EDGE_REASON_MAX) {
-            refuse(r, "reason is a string of at most 500 bytes");
+            gate_refuse(r, "reason is a string of at most 500 bytes");
             return;
         }
     }
     if (scope != NULL && (!json_is_string(scope) || !approval_scope_parse(json_string_value(scope), &d.scope))) {
-        refuse(r, "scope is once, sandbox or caller");
+        gate_refuse(r, "scope is once, sandbox or caller");
         return;
     }
     if (expires != NULL && (!json_is_integer(expires) || json_integer_value(expires) < 1 ||
                             json_integer_value(expires) > (json_int_t)GRANT_SECONDS_MAX || d.scope == SCOPE_ONCE)) {
-        refuse(r, "expires is a whole number of seconds from 1 to 2592000, for the scopes sandbox and caller");
+        gate_refuse(r, "expires is a whole number of seconds from 1 to 2592000, for the scopes sandbox and caller");
         return;
     }
     d.seconds = expires != NULL ? (uint32_t)json_integer_value(expires) : 0;
@@ -242,7 +243,7 @@ follow(struct request *r)
     const char *text = query_get(r, "follow", room, sizeof(room), &bad);
 
     if (bad || (text != NULL && strcmp(text, "true") != 0 && strcmp(text, "false") != 0))
-        refuse(r, "follow=true or false");
+        gate_refuse(r, "follow=true or false");
     else
         ask_approvals(r, text == NULL || text[0] == 't', APPROVAL_PENDING, EDGE_APPROVALS_OPEN, "", "",
                       &follow_answers);
@@ -294,12 +295,12 @@ end_grant(struct request *r)
 }
 
 const struct route gate_routes[] = {
-    { "GET",    "/v1/approvals",            list,    false, false, false },
-    { "GET",    "/v1/approvals/stream",     follow,  false, false, .endless = true },
-    { "GET",    "/v1/approvals/{}",         get,     false, false, false },
-    { "POST",   "/v1/approvals/{}/approve", approve, true,  false, false },
-    { "POST",   "/v1/approvals/{}/deny",    deny,    true,  false, false },
-    { "GET",    "/v1/grants",               grants,  false, false, false },
+    { "GET",    "/v1/approvals",            gate_list, false, false, false },
+    { "GET",    "/v1/approvals/stream",     follow,    false, false, .endless = true },
+    { "GET",    "/v1/approvals/{}",         get,       false, false, false },
+    { "POST",   "/v1/approvals/{}/approve", approve,   true,  false, false },
+    { "POST",   "/v1/approvals/{}/deny",    deny,      true,  false, false },
+    { "GET",    "/v1/grants",               grants,    false, false, false },
     { "DELETE", "/v1/grants/{}",            end_grant, false, false, false },
 };
 const size_t gate_n_routes = ARRAY_LEN(gate_routes);

@@ -57,7 +57,7 @@ late_begins(struct request *r)
 }
 
 static void
-refuse(struct request *r)
+late_refuse(struct request *r)
 {
     const struct err err = { .kind = ERR_SYSTEM, .code = "serve.warden.late",
                              .msg = "the daemon's process that judges requests does not answer",
@@ -98,7 +98,7 @@ late_time(struct front *f)
         any = true;
         unread |= !is_read(r);
         if (is_in_vain(r))
-            refuse(r);
+            late_refuse(r);
     }
     if (unread || (any && clock_since(now, f->late.heard_ms) >= LOOK_MS))
         ping(f);
@@ -132,7 +132,7 @@ late_ready(struct request *r)
     r->asked = EDGE_PING;
     r->answers = &ready_answers;
     if (late_is(f))
-        refuse(r);
+        late_refuse(r);
     else
         ping(f);
 }

@@ -63,7 +63,7 @@ settle(struct request *r)
 }
 
 static void
-put(struct request *r, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
+live_put(struct request *r, uint8_t opcode, const uint8_t *head, size_t head_n, const void *p, size_t n)
 {
     if (r->up.fd < 0)
         return;
@@ -80,7 +80,7 @@ put_json(struct request *r, json_t *message)
 
     json_decref(message);
     if (text != NULL)
-        put(r, WS_TEXT, NULL, 0, text, strlen(text));
+        live_put(r, WS_TEXT, NULL, 0, text, strlen(text));
     else
         upgrade_end(r);
     free(text);
@@ -89,7 +89,7 @@ put_json(struct request *r, json_t *message)
 static void
 put_bytes(struct request *r, uint8_t channel, const void *p, size_t n)
 {
-    put(r, WS_BINARY, &channel, 1, p, n);
+    live_put(r, WS_BINARY, &channel, 1, p, n);
 }
 
 /* Nothing comes after it. */
@@ -100,7 +100,7 @@ put_close(struct request *r, unsigned code)
 
     if (r->live->state == LIVE_OVER)
         return;
-    put(r, WS_CLOSE, NULL, 0, p, sizeof(p));
+    live_put(r, WS_CLOSE, NULL, 0, p, sizeof(p));
     r->live->state = LIVE_OVER;
     r->live->over_ms = clock_ms();
     buf_reset(&r->in);
@@ -279,7 +279,7 @@ control_frame(struct request *r, const uint8_t *p, size_t n)
     struct live *l = r->live;
 
     if (l->in.frame.opcode == WS_PING)
-        put(r, WS_PONG, NULL, 0, p, n);
+        live_put(r, WS_PONG, NULL, 0, p, n);
     if (l->in.frame.opcode == WS_CLOSE)
         put_close(r, CLOSE_DONE);
     return 0;
@@ -408,7 +408,7 @@ static const struct op_answers said = { .out = on_out, .exit = on_ended, .failed
 /* --- beginning and time ------------------------------------------------------------------------------------------- */
 
 static void
-begin(struct request *r, const uint8_t *p, size_t n)
+front_live_begin(struct request *r, const uint8_t *p, size_t n)
 {
     struct live *l = calloc(1, sizeof(*l));
 
@@ -444,7 +444,7 @@ on_time(struct request *r, uint64_t now)
     if ((clock_since(now, l->heard_ms) >= after || !listens(r)) && clock_since(now, l->pinged_ms) >= after &&
         l->state != LIVE_OVER) {
         l->pinged_ms = now;
-        put(r, WS_PING, NULL, 0, NULL, 0);
+        live_put(r, WS_PING, NULL, 0, NULL, 0);
     }
     settle(r);
 }
@@ -466,7 +466,7 @@ live_free(struct request *r)
 
 /* --- the route ---------------------------------------------------------------------------------------------------- */
 
-static const struct upgraded speaks = { .begin = begin, .hear = hear, .time = on_time };
+static const struct upgraded speaks = { .begin = front_live_begin, .hear = hear, .time = on_time };
 
 static void
 on_box(struct request *r, const struct edge_box *box)

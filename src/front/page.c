@@ -54,7 +54,7 @@ static const char style[] =
     "button{font-size:1em;padding:.4em 1.2em;margin:.6em 1em 0 0}";
 
 static void
-begin(struct buf *b, const char *title)
+front_page_begin(struct buf *b, const char *title)
 {
     buf_printf(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>"
                "<meta name=\"viewport\" content=\"width=device-width\">"
@@ -88,7 +88,7 @@ reply(struct request *r, unsigned status, struct buf *b)
 }
 
 static void
-put(struct buf *b, const char *text)
+page_put(struct buf *b, const char *text)
 {
     html_put(b, text, strlen(text), false);
 }
@@ -99,7 +99,7 @@ put_row(struct buf *b, const char *name, const char *text)
     if (text[0] == '\0')
         return;
     buf_printf(b, "<dt>%s</dt><dd>", name);
-    put(b, text);
+    page_put(b, text);
     buf_puts(b, "</dd>\n");
 }
 
@@ -108,11 +108,11 @@ fail(struct request *r, unsigned status, const char *text, const char *hint)
 {
     cleanup_buf struct buf b = BUF_INIT(64 * 1024);
 
-    begin(&b, "Not done");
+    front_page_begin(&b, "Not done");
     buf_puts(&b, "<p>");
-    put(&b, text);
+    page_put(&b, text);
     buf_puts(&b, "</p>\n<p>");
-    put(&b, hint);
+    page_put(&b, hint);
     buf_puts(&b, "</p>\n");
     reply(r, status, &b);
 }
@@ -187,7 +187,7 @@ put_params(struct buf *b, const char *text)
         size_t how = JSON_ENCODE_ANY | (is_deeper(value, INDENT_LEVELS) ? 0 : JSON_INDENT(2));
         char *json = json_is_string(value) ? NULL : json_dumps(value, how);
         buf_puts(b, "<dt>");
-        put(b, name);
+        page_put(b, name);
         buf_puts(b, "</dt><dd><pre>");
         if (json_is_string(value))
             html_put(b, json_string_value(value), json_string_length(value), true);
@@ -222,7 +222,7 @@ put_approval(struct buf *b, const struct edge_approval *a)
 {
     bool pending = a->state == APPROVAL_PENDING, whole;
 
-    begin(b, pending ? "Waits for your decision" : "Decided");
+    front_page_begin(b, pending ? "Waits for your decision" : "Decided");
     buf_puts(b, "<dl>\n");
     put_row(b, "State", approval_state_name(a->state));
     put_row(b, "Risk", gate_risk_name(a->risk));
@@ -324,7 +324,7 @@ form(struct request *r)
 
     if (!id_well(r))
         return;
-    begin(&b, "Somebody has to approve this");
+    front_page_begin(&b, "Somebody has to approve this");
     put_token(&b, r->id);
     buf_puts(&b, "<button name=\"do\" value=\"show\">Show it</button>\n</form>\n<p>The token is used once and kept "
              "nowhere.</p>\n");

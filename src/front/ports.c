@@ -143,7 +143,7 @@ expose(struct request *r)
 }
 
 static void
-list(struct request *r)
+front_ports_list(struct request *r)
 {
     r->list = json_array();
     ASK(r, EDGE_ASK_PORTS, &list_answers, .id = r->id);
@@ -159,8 +159,8 @@ end_it(struct request *r)
 }
 
 const struct route port_routes[] = {
-    { "POST",   "/v1/sandboxes/{}/ports",   expose, true,  false },
-    { "GET",    "/v1/sandboxes/{}/ports",   list,   false, false },
-    { "DELETE", "/v1/sandboxes/{}/ports/{*}", end_it, false, false },
+    { "POST",   "/v1/sandboxes/{}/ports",   expose,           true,  false },
+    { "GET",    "/v1/sandboxes/{}/ports",   front_ports_list, false, false },
+    { "DELETE", "/v1/sandboxes/{}/ports/{*}", end_it,           false, false },
 };
 const size_t port_n_routes = ARRAY_LEN(port_routes);

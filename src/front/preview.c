@@ -474,7 +474,7 @@ static const struct answers answers = { .port = on_port, .granted = on_granted, 
 static const struct op_answers said = { .out = on_out, .exit = on_closed, .failed = fail_err, .wake = wake };
 
 static void
-begin(struct request *r)
+preview_begin(struct request *r)
 {
     const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
     struct preview *p = calloc(1, sizeof(*p));
@@ -559,12 +559,12 @@ preview_time(struct front *f)
 }
 
 const struct route preview_routes[] = {
-    { "GET",     "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "HEAD",    "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "POST",    "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "PUT",     "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "PATCH",   "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "DELETE",  "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
-    { "OPTIONS", "/preview/{}/~", begin, .upload = true, .open = true, .foreign = true },
+    { "GET",     "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "HEAD",    "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "POST",    "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "PUT",     "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "PATCH",   "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "DELETE",  "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
+    { "OPTIONS", "/preview/{}/~", preview_begin, .upload = true, .open = true, .foreign = true },
 };
 const size_t preview_n_routes = ARRAY_LEN(preview_routes);

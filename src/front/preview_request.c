@@ -77,7 +77,7 @@ framing_of(struct preview *p, const struct fields *f)
 }
 
 static void
-add(struct fields *f, struct str name, struct str value)
+preview_request_add(struct fields *f, struct str name, struct str value)
 {
     f->add[f->n++] = (struct http1_add){ name, value };
 }
@@ -109,12 +109,12 @@ preview_write_head(struct request *r)
         return false;
     snprintf(own, sizeof(own), "http://localhost:%u", (unsigned)p->port);
     if (f.origins == 1)
-        add(&f, STR_LIT("Origin"), is_own_origin(r, f.origin, host) ? str_of(own) : f.origin);
-    add(&f, STR_LIT("X-Forwarded-Proto"), r->f->tls ? STR_LIT("https") : STR_LIT("http"));
+        preview_request_add(&f, STR_LIT("Origin"), is_own_origin(r, f.origin, host) ? str_of(own) : f.origin);
+    preview_request_add(&f, STR_LIT("X-Forwarded-Proto"), r->f->tls ? STR_LIT("https") : STR_LIT("http"));
     if (host.n > 0)
-        add(&f, STR_LIT("X-Forwarded-Host"), host);
+        preview_request_add(&f, STR_LIT("X-Forwarded-Host"), host);
     if (p->root[0] != '\0')
-        add(&f, STR_LIT("X-Forwarded-Prefix"), str_of(p->root));
+        preview_request_add(&f, STR_LIT("X-Forwarded-Prefix"), str_of(p->root));
     out.out = (struct http1_out){ .add = f.add, .n_add = f.n, .framing = p->framing, .body_length = p->length,
                                   .connection = p->websocket ? HTTP1_CONN_DEFAULT : HTTP1_CONN_CLOSE,
                                   .upgrade = p->websocket ? STR_LIT("websocket") : (struct str){ "", 0 } };

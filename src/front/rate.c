@@ -46,7 +46,7 @@ find(struct rate *rate, uint64_t key)
 
 /* In the place of the one that was longest unused. */
 static struct rate_bucket *
-add(struct rate *rate, uint64_t key, uint64_t now, uint64_t full)
+rate_add(struct rate *rate, uint64_t key, uint64_t now, uint64_t full)
 {
     struct rate_bucket *set = rate->buckets[key % RATE_SETS], *oldest = &set[0];
 
@@ -85,7 +85,7 @@ rate_take(struct rate *rate, const struct ip *peer, const char *credential, uint
         return take(b, now, per_s);
     arrivals = key_of(rate, 'n', peer, "");
     new = find(rate, arrivals);
-    if (take(new != NULL ? new : add(rate, arrivals, now, full), now, per_s) > 0)
+    if (take(new != NULL ? new : rate_add(rate, arrivals, now, full), now, per_s) > 0)
         return 1;
-    return take(add(rate, key, now, full), now, per_s);
+    return take(rate_add(rate, key, now, full), now, per_s);
 }

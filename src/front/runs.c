@@ -108,7 +108,7 @@ static const struct op_answers list_answers = { .run = add_run, .done = on_liste
 static const struct op_answers one_answers = { .run = keep_run, .done = on_one, .failed = on_failed };
 
 static void
-list(struct request *r)
+runs_list(struct request *r)
 {
     r->list = json_array();
     ask_run(r, &(struct edge_run_ask){ .what = RUN_LIST }, &plain, &list_answers);
@@ -321,7 +321,7 @@ follow(struct request *r)
 }
 
 const struct route run_routes[] = {
-    { "GET",    "/v1/sandboxes/{}/exec",            list,        false, false },
+    { "GET",    "/v1/sandboxes/{}/exec",            runs_list,   false, false },
     { "GET",    "/v1/sandboxes/{}/exec/{#}",        get,         false, false },
     { "DELETE", "/v1/sandboxes/{}/exec/{#}",        end,         false, false },
     { "GET",    "/v1/sandboxes/{}/exec/{#}/stream", follow,      false, false, .endless = true },

@@ -33,7 +33,7 @@ forget(struct identity *i)
 }
 
 static int
-refuse(struct err *err, const char *what, int why)
+tls_refuse(struct err *err, const char *what, int why)
 {
     err_set(err, ERR_USAGE, "serve.tls.refused", "%s: %s", what, gnutls_strerror(why));
     return err_hint(err, "tls-cert is the certificate first, then those that signed it; tls-key its own key, without a "
@@ -48,10 +48,10 @@ match(const gnutls_datum_t *cert, const gnutls_datum_t *key, struct err *err)
     int r = gnutls_certificate_allocate_credentials(&both);
 
     if (r < 0)
-        return refuse(err, "tls-cert", r);
+        return tls_refuse(err, "tls-cert", r);
     r = gnutls_certificate_set_x509_key_mem(both, cert, key, GNUTLS_X509_FMT_PEM);
     gnutls_certificate_free_credentials(both);
-    return r < 0 ? refuse(err, "tls-cert and tls-key", r) : 0;
+    return r < 0 ? tls_refuse(err, "tls-cert and tls-key", r) : 0;
 }
 
 static int
@@ -65,12 +65,12 @@ load(struct identity *i, const gnutls_datum_t *cert, const gnutls_datum_t *key, 
     r = gnutls_pcert_list_import_x509_raw(i->certs, &n, cert, GNUTLS_X509_FMT_PEM,
                                           GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
     if (r < 0)
-        return refuse(err, "tls-cert", r);
+        return tls_refuse(err, "tls-cert", r);
     i->n = n;
     r = gnutls_privkey_init(&i->key);
     if (r == 0)
         r = gnutls_privkey_import_x509_raw(i->key, key, GNUTLS_X509_FMT_PEM, NULL, 0);
-    return r < 0 ? refuse(err, "tls-key", r) : 0;
+    return r < 0 ? tls_refuse(err, "tls-key", r) : 0;
 }
 
 int

@@ -82,7 +82,7 @@ create(struct request *r)
 }
 
 static void
-list(struct request *r)
+tokens_list(struct request *r)
 {
     r->list = json_array();
     ASK(r, EDGE_ASK_TOKEN, &list_answers, .what = TOKEN_LIST);
@@ -98,8 +98,8 @@ end_it(struct request *r)
 }
 
 const struct route token_routes[] = {
-    { "POST",   "/v1/tokens",    create, true,  false },
-    { "GET",    "/v1/tokens",    list,   false, false },
-    { "DELETE", "/v1/tokens/{}", end_it, false, false },
+    { "POST",   "/v1/tokens",    create,      true,  false },
+    { "GET",    "/v1/tokens",    tokens_list, false, false },
+    { "DELETE", "/v1/tokens/{}", end_it,      false, false },
 };
 const size_t token_n_routes = ARRAY_LEN(token_routes);

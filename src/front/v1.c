@@ -312,7 +312,7 @@ limit_of(const struct request *r, uint64_t max, uint64_t usual, uint16_t *out)
 }
 
 static void
-list(struct request *r)
+v1_list(struct request *r)
 {
     char prefix[EDGE_NAME_MAX + 1], label[400], line[512] = "", after[EDGE_CURSOR_MAX + 1], state[32];
     char workspace[EDGE_WORKSPACE_MAX + 1], id[EDGE_ID + 1];
@@ -451,7 +451,7 @@ const struct route v1_routes[] = {
     { "GET",    "/v1/events",               events,    false, false },
     { "POST",   "/v1/kill",                 stop_all,  true,  false },
     { "POST",   "/v1/sandboxes",            create,    true,  false },
-    { "GET",    "/v1/sandboxes",            list,      false, false },
+    { "GET",    "/v1/sandboxes",            v1_list,   false, false },
     { "GET",    "/v1/sandboxes/{}",         get,       false, false },
     { "DELETE", "/v1/sandboxes/{}",         delete_it, false, false },
     { "POST",   "/v1/sandboxes/{}/pause",   pause_it,  true,  false },

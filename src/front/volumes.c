@@ -38,7 +38,7 @@ static const struct answers list_answers = { .volume = on_item, .end = on_end };
 static const struct answers removed_answers = { .volume = on_removed };
 
 static void
-list(struct request *r)
+volumes_list(struct request *r)
 {
     r->list = json_array();
     ASK(r, EDGE_ASK_VOLUMES, &list_answers, .id = "");
@@ -55,7 +55,7 @@ take_away(struct request *r)
 }
 
 const struct route volume_routes[] = {
-    { "GET",    "/v1/volumes",    list,      false, false },
-    { "DELETE", "/v1/volumes/{}", take_away, false, false },
+    { "GET",    "/v1/volumes",    volumes_list, false, false },
+    { "DELETE", "/v1/volumes/{}", take_away,    false, false },
 };
 const size_t volume_n_routes = ARRAY_LEN(volume_routes);

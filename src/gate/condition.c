@@ -13,7 +13,7 @@ static const struct { const char *name; enum operator op; } operators[OPERATORS]
 };
 
 static int
-refuse(const char *name, const struct node *at, struct err *err, const char *what)
+condition_refuse(const char *name, const struct node *at, struct err *err, const char *what)
 {
     err_set(err, ERR_POLICY, "gate.condition", "%s:%u: %s", name, at->line, what);
     return err_hint(err, OPERATORS_LISTED);
@@ -78,16 +78,16 @@ range_of(struct condition *c, const struct node *v, const char *name, struct err
     c->min = -__builtin_inf();
     c->max = __builtin_inf();
     if (v->type != NODE_MAP || v->n == 0)
-        return refuse(name, v, err, "range is {min: NUMBER, max: NUMBER}, or one of them");
+        return condition_refuse(name, v, err, "range is {min: NUMBER, max: NUMBER}, or one of them");
     for (const struct node *m = v->first; m != NULL; m = m->next) {
         bool is_min = str_eq_c(m->key, "min");
         json_t *number = m->type == NODE_NUMBER && (is_min || str_eq_c(m->key, "max")) ? json_of(m) : NULL;
         if (number == NULL)
-            return refuse(name, m, err, "range is {min: NUMBER, max: NUMBER}, or one of them");
+            return condition_refuse(name, m, err, "range is {min: NUMBER, max: NUMBER}, or one of them");
         *(is_min ? &c->min : &c->max) = json_number_value(number);
         json_decref(number);
     }
-    return c->min <= c->max ? 0 : refuse(name, v, err, "nothing is in this range");
+    return c->min <= c->max ? 0 : condition_refuse(name, v, err, "nothing is in this range");
 }
 
 static int
@@ -97,25 +97,26 @@ value_of(struct condition *c, const struct node *v, const char *name, struct err
     case IS_MATCHES:
     case IS_CONTAINS:
         if (v->type != NODE_STRING || v->text.n == 0)
-            return refuse(name, v, err, "the text to look for is a string that is not empty");
+            return condition_refuse(name, v, err, "the text to look for is a string that is not empty");
         return compile(c, v, name, err);
     case IS_RANGE:
         return range_of(c, v, name, err);
     case IS_PRESENT:
         if (v->type != NODE_BOOL)
-            return refuse(name, v, err, "present is true or false");
+            return condition_refuse(name, v, err, "present is true or false");
         c->present = v->truth;
         return 0;
     case IS_ONE_OF:
     case IS_ONLY:
         if (v->type != NODE_LIST || v->n == 0)
-            return refuse(name, v, err, "one-of and only have a list that is not empty");
+            return condition_refuse(name, v, err, "one-of and only have a list that is not empty");
         break;
     default:
         break;
     }
     c->value = json_of(v);
-    return c->value != NULL ? 0 : refuse(name, v, err, "a string, number, true, false, null, or a list of these");
+    return c->value != NULL ? 0
+           : condition_refuse(name, v, err, "a string, number, true, false, null, or a list of these");
 }
 
 static int
@@ -124,9 +125,9 @@ condition_of(struct condition *c, const struct node *map, const char *name, stru
     const struct node *param = map->type == NODE_MAP ? node_member(map, "param") : NULL;
 
     if (param == NULL || param->type != NODE_STRING || param->text.n == 0)
-        return refuse(name, map, err, "a condition names its param");
+        return condition_refuse(name, map, err, "a condition names its param");
     if (map->n != 2)
-        return refuse(name, map, err, "a condition has one param and says one thing about it");
+        return condition_refuse(name, map, err, "a condition has one param and says one thing about it");
     c->param = param->text.p;
     for (const struct node *m = map->first; m != NULL; m = m->next) {
         if (m == param)
@@ -141,14 +142,15 @@ condition_of(struct condition *c, const struct node *map, const char *name, stru
                 (int)(m->key.n < 64 ? m->key.n : 64), m->key.p);
         return err_hint(err, OPERATORS_LISTED);
     }
-    return refuse(name, map, err, "a condition says one thing about its param");
+    return condition_refuse(name, map, err, "a condition says one thing about its param");
 }
 
 int
 gate_conditions(struct rule *r, const struct node *list, const char *name, struct err *err)
 {
     if (list->type != NODE_LIST || list->n == 0 || list->n > GATE_CONDITIONS_MAX)
-        return refuse(name, list, err, "conditions is a list of 1 to 16 of them; leave it out for a rule without any");
+        return condition_refuse(name, list, err,
+                                "conditions is a list of 1 to 16 of them; leave it out for a rule without any");
     for (const struct node *m = list->first; m != NULL; m = m->next)
         /* counted before it is whole, so that what it holds is freed */
         if (condition_of(&r->conditions[r->n_conditions++], m, name, err) < 0)

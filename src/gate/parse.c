@@ -21,7 +21,7 @@ gate_timeout_of(enum gate_risk risk)
 }
 
 static int
-refuse(const char *name, unsigned line, struct err *err, const char *what)
+parse_refuse(const char *name, unsigned line, struct err *err, const char *what)
 {
     return err_set(err, ERR_POLICY, "gate.rule", "%s:%u: %s", name, line, what);
 }
@@ -34,15 +34,16 @@ put_tools(struct rule *r, const struct node *list, const char *name, struct err 
     char tool[GATE_NAME_MAX + 1];
 
     if (list->type != NODE_LIST || list->n == 0 || list->n > GATE_TOOLS_MAX)
-        return refuse(name, list->line, err, "tools is a list of 1 to 64 names");
+        return parse_refuse(name, list->line, err, "tools is a list of 1 to 64 names");
     for (const struct node *m = list->first; m != NULL; m = m->next) {
         size_t n = m->text.n;
         bool star = m->type == NODE_STRING && n > 0 && n <= GATE_NAME_MAX && m->text.p[n - 1] == '*';
         if (m->type == NODE_STRING && n <= GATE_NAME_MAX)
             snprintf(tool, sizeof(tool), "%.*s", (int)(star ? n - 1 : n), m->text.p);
         if (m->type != NODE_STRING || n > GATE_NAME_MAX || (!gate_tool_well(tool) && !(star && n == 1)))
-            return refuse(name, m->line, err, "a tool is a name of letters, digits and ._:/-, its beginning with \"*\" "
-                                              "behind it, or \"*\"");
+            return parse_refuse(name, m->line, err,
+                                "a tool is a name of letters, digits and ._:/-, its beginning with \"*\" "
+                                                    "behind it, or \"*\"");
         r->tools[r->n_tools++] = m->text.p;
     }
     return 0;
@@ -52,7 +53,7 @@ static int
 put_risk(struct rule *r, const struct node *v, const char *name, struct err *err)
 {
     return v->type == NODE_STRING && gate_risk_parse(v->text.p, &r->risk)
-               ? 0 : refuse(name, v->line, err, "risk is LOW, MEDIUM, HIGH or CRITICAL");
+               ? 0 : parse_refuse(name, v->line, err, "risk is LOW, MEDIUM, HIGH or CRITICAL");
 }
 
 static int
@@ -61,7 +62,7 @@ put_timeout(struct rule *r, const struct node *v, const char *name, struct err *
     uint64_t seconds;
 
     if (v->type != NODE_NUMBER || !str_parse_u64(v->text, GATE_TIMEOUT_MAX, &seconds) || seconds == 0)
-        return refuse(name, v->line, err, "timeout is a whole number of seconds from 1 to 86400");
+        return parse_refuse(name, v->line, err, "timeout is a whole number of seconds from 1 to 86400");
     r->timeout_s = (uint32_t)seconds;
     return 0;
 }
@@ -84,7 +85,7 @@ put_rule_member(struct rule *r, const struct node *m, const char *name, struct e
     else if (str_eq_c(m->key, "require_approval") && m->type == NODE_BOOL)
         r->ask = m->truth;
     else {
-        refuse(name, m->key_line, err, "no key of a rule, or not a value for it");
+        parse_refuse(name, m->key_line, err, "no key of a rule, or not a value for it");
         return err_hint(err, "name, tools, conditions, risk, require_approval, timeout, description");
     }
     return 0;
@@ -155,18 +156,18 @@ put_rule(struct gate *g, const struct node *map, const char *name, struct err *e
     *r = (struct rule){ .description = "", .risk = GATE_RISKS, .ask = true };
     g->rules[g->n_rules++] = r;
     if (map->type != NODE_MAP)
-        return refuse(name, map->line, err, "a rule is a map");
+        return parse_refuse(name, map->line, err, "a rule is a map");
     for (const struct node *m = map->first; m != NULL; m = m->next)
         if (put_rule_member(r, m, name, err) < 0)
             return -1;
     if (r->name == NULL)
-        return refuse(name, map->line, err, "a rule has a name, of at most 63 letters, digits and ._:/-");
+        return parse_refuse(name, map->line, err, "a rule has a name, of at most 63 letters, digits and ._:/-");
     if (r->n_tools == 0 || r->risk == GATE_RISKS)
-        return refuse(name, map->line, err, "a rule has tools and a risk");
+        return parse_refuse(name, map->line, err, "a rule has tools and a risk");
     r->timeout_s = r->timeout_s != 0 ? r->timeout_s : gate_timeout_of(r->risk);
     for (size_t i = 0; i + 1 < g->n_rules; i++)
         if (strcmp(g->rules[i]->name, r->name) == 0)
-            return refuse(name, map->line, err, "another rule has this name");
+            return parse_refuse(name, map->line, err, "another rule has this name");
     digest_rule(g, map);
     return 0;
 }
@@ -178,13 +179,13 @@ put_levels(struct gate *g, const struct node *list, const char *name, struct err
 {
     memset(g->level, 0, sizeof(g->level));
     if (list->type != NODE_LIST)
-        return refuse(name, list->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
+        return parse_refuse(name, list->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
     for (const struct node *m = list->first; m != NULL; m = m->next) {
         enum gate_risk risk;
         if (m->type != NODE_STRING || !gate_risk_parse(m->text.p, &risk))
-            return refuse(name, m->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
+            return parse_refuse(name, m->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
         if (risk == GATE_CRITICAL) {
-            refuse(name, m->line, err, "CRITICAL is never approved by its level");
+            parse_refuse(name, m->line, err, "CRITICAL is never approved by its level");
             return err_hint(err, "a rule of its own with require_approval: false says what exactly is meant");
         }
         g->level[risk] = true;
@@ -196,9 +197,9 @@ static int
 put_rules(struct gate *g, const struct node *list, const char *name, struct err *err)
 {
     if (list->type != NODE_LIST)
-        return refuse(name, list->line, err, "rules is a list");
+        return parse_refuse(name, list->line, err, "rules is a list");
     if (list->n > GATE_RULES_MAX - g->n_rules)
-        return refuse(name, list->line, err, "more rules than there can be");
+        return parse_refuse(name, list->line, err, "more rules than there can be");
     for (const struct node *m = list->first; m != NULL; m = m->next)
         if (put_rule(g, m, name, err) < 0)
             return -1;
@@ -221,7 +222,7 @@ put_member(struct gate *g, const struct node *m, const char *name, struct err *e
         g->for_all = str_eq_c(m->text, "all");
         return 0;
     }
-    refuse(name, m->key_line, err, "no key of gate, or not a value for it");
+    parse_refuse(name, m->key_line, err, "no key of gate, or not a value for it");
     return err_hint(err, "rules, auto-approve, defaults (true, false), apply-to (agents, all)");
 }
 
@@ -234,13 +235,13 @@ put_gate(struct gate *g, const char *name, const void *data, size_t n, struct er
         return -1;
     map = top->type == NODE_MAP ? node_member(top, "gate") : NULL;
     if (map == NULL)
-        return refuse(name, top->line, err, "there is no key \"gate\" in it");
+        return parse_refuse(name, top->line, err, "there is no key \"gate\" in it");
     if (map->type == NODE_STRING && str_eq_c(map->text, "off")) {
         g->off = true;
         return 0;
     }
     if (map->type != NODE_MAP)
-        return refuse(name, map->line, err, "gate is a map, or the word off");
+        return parse_refuse(name, map->line, err, "gate is a map, or the word off");
     for (const struct node *m = map->first; m != NULL; m = m->next)
         if (put_member(g, m, name, err) < 0)
             return -1;

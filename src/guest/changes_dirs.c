@@ -175,7 +175,7 @@ move_to(struct changes *c, int i, int parent, char *name)
 
 /* A new one. @name is taken when 0 is returned. */
 static int
-add(struct changes *c, int wd, int parent, char *name)
+changes_dirs_add(struct changes *c, int wd, int parent, char *name)
 {
     int other = parent >= 0 ? dirs_child(c, parent, name) : -1, i;
 
@@ -212,7 +212,7 @@ dirs_place(struct changes *c, int fd, int parent, const char *name, int was)
         return DIRS_LOST;
     if (parent >= 0 && (own = strdup(name)) == NULL)
         return ENOMEM;
-    rc = i >= 0 ? move_to(c, i, parent, own) : add(c, wd, parent, own);
+    rc = i >= 0 ? move_to(c, i, parent, own) : changes_dirs_add(c, wd, parent, own);
     if (rc == 0)
         own = NULL;
     return rc;

@@ -6,7 +6,7 @@
 #include "guest/client_priv.h"
 
 static int
-refuse(struct guest_client *c, const char *why)
+client_events_refuse(struct guest_client *c, const char *why)
 {
     c->why = why;
     return -1;
@@ -18,9 +18,9 @@ on_hello(void *ctx, const struct frame *f)
     struct guest_client *c = ctx;
 
     if (!msg_get_hello(f, &c->event->hello) || f->channel != 0)
-        return refuse(c, "malformed HELLO");
+        return client_events_refuse(c, "malformed HELLO");
     if (c->event->hello.version != GUEST_PROTOCOL_VERSION)
-        return refuse(c, "another protocol version");
+        return client_events_refuse(c, "another protocol version");
     c->event->type = GUEST_HELLO;
     c->gate.state = CLIENT_READY;
     return 0;
@@ -33,7 +33,7 @@ on_started(void *ctx, const struct frame *f)
     struct client_exec *e = client_exec_of(c, f->channel);
 
     if (e == NULL || e->started || !msg_get_u32(f, &c->event->pid))
-        return refuse(c, "STARTED out of place");
+        return client_events_refuse(c, "STARTED out of place");
     e->started = true;
     c->event->type = GUEST_STARTED;
     return 0;
@@ -46,7 +46,7 @@ on_exec_failed(void *ctx, const struct frame *f)
     struct client_exec *e = client_exec_of(c, f->channel);
 
     if (e == NULL || e->started || !msg_get_exec_failed(f, &c->event->exec_failed))
-        return refuse(c, "EXEC_FAILED out of place");
+        return client_events_refuse(c, "EXEC_FAILED out of place");
     *e = (struct client_exec){ .id = 0 };
     c->event->type = GUEST_EXEC_FAILED;
     return 0;
@@ -60,10 +60,10 @@ on_output(void *ctx, const struct frame *f)
     size_t stream = f->type == MSG_STDERR;
 
     if (e == NULL || e->stdio == EXEC_STDIO_FDS || (stream == 1 && e->stdio != EXEC_STDIO_STREAM))
-        return refuse(c, "output of a command that has none here");
+        return client_events_refuse(c, "output of a command that has none here");
     if (e->window != 0) {
         if (f->length > e->output_room[stream])
-            return refuse(c, "more output than was asked for");
+            return client_events_refuse(c, "more output than was asked for");
         e->output_room[stream] -= f->length;
     }
     c->event->type = stream == 0 ? GUEST_STDOUT : GUEST_STDERR;
@@ -80,10 +80,10 @@ on_stdin_window(void *ctx, const struct frame *f)
     struct msg_stdin_window m;
 
     if (e == NULL || e->stdio == EXEC_STDIO_FDS || !msg_get_stdin_window(f, &m))
-        return refuse(c, "STDIN_WINDOW out of place");
+        return client_events_refuse(c, "STDIN_WINDOW out of place");
     /* Credit comes back only for what was sent. */
     if (m.bytes > MSG_STDIN_WINDOW_START - e->stdin_room)
-        return refuse(c, "more stdin credit than was used");
+        return client_events_refuse(c, "more stdin credit than was used");
     e->stdin_room += m.bytes;
     if ((m.flags & MSG_STDIN_GONE) != 0)
         e->stdin_closed = true;
@@ -99,7 +99,7 @@ on_exit(void *ctx, const struct frame *f)
     struct client_exec *e = client_exec_of(c, f->channel);
 
     if (e == NULL || !msg_get_exit(f, &c->event->exit))
-        return refuse(c, "EXIT out of place");
+        return client_events_refuse(c, "EXIT out of place");
     *e = (struct client_exec){ .id = 0 };
     c->event->type = GUEST_EXIT;
     return 0;
@@ -111,7 +111,7 @@ on_denied(void *ctx, const struct frame *f)
     struct guest_client *c = ctx;
 
     if (f->channel != 0 || !msg_get_denied(f, &c->event->denied))
-        return refuse(c, "malformed DENIED");
+        return client_events_refuse(c, "malformed DENIED");
     c->event->type = GUEST_DENIED;
     return 0;
 }
@@ -122,7 +122,7 @@ on_notice(void *ctx, const struct frame *f)
     struct guest_client *c = ctx;
 
     if (f->channel != 0 || !msg_get_notice(f, &c->event->notice))
-        return refuse(c, "malformed NOTICE");
+        return client_events_refuse(c, "malformed NOTICE");
     c->event->type = GUEST_NOTICE;
     return 0;
 }
@@ -134,9 +134,9 @@ on_file_data(void *ctx, const struct frame *f)
     struct client_file *r = client_file_of(c, f->channel);
 
     if (r == NULL || r->type != MSG_FILE_READ)
-        return refuse(c, "file contents that nobody asked for");
+        return client_events_refuse(c, "file contents that nobody asked for");
     if (f->length > r->left)
-        return refuse(c, "more of a file than was asked for");
+        return client_events_refuse(c, "more of a file than was asked for");
     r->left -= f->length;
     r->said += f->length;
     c->event->type = GUEST_FILE_DATA;
@@ -154,12 +154,12 @@ on_file_entries(void *ctx, const struct frame *f)
     struct msg_file_info info;
 
     if (r == NULL || r->type != MSG_FILE_LIST)
-        return refuse(c, "a listing that nobody asked for");
+        return client_events_refuse(c, "a listing that nobody asked for");
     while (msg_next_entry(&in, &info))
         if (info.name[0] == '\0')
-            return refuse(c, "a listed entry without a name");
+            return client_events_refuse(c, "a listed entry without a name");
     if (in.bad)
-        return refuse(c, "malformed FILE_ENTRIES");
+        return client_events_refuse(c, "malformed FILE_ENTRIES");
     c->event->type = GUEST_FILE_ENTRIES;
     c->event->entries = wire_in_of(f->payload, f->length);
     return 0;
@@ -173,13 +173,13 @@ on_file_change(void *ctx, const struct frame *f)
     struct msg_change *m = &c->event->change;
 
     if (r == NULL || r->type != MSG_FILE_WATCH)
-        return refuse(c, "a change that nobody watches for");
+        return client_events_refuse(c, "a change that nobody watches for");
     if (!msg_get_change(f, m))
-        return refuse(c, "malformed FILE_CHANGE");
+        return client_events_refuse(c, "malformed FILE_CHANGE");
     if (f->length > r->room)
-        return refuse(c, "more changes than were asked for");
+        return client_events_refuse(c, "more changes than were asked for");
     if (m->kind == CHANGE_WATCHING ? r->watching : !r->watching && m->kind != CHANGE_UNWATCHED)
-        return refuse(c, "FILE_CHANGE out of place");
+        return client_events_refuse(c, "FILE_CHANGE out of place");
     r->room -= f->length;
     r->watching = r->watching || m->kind == CHANGE_WATCHING;
     c->event->type = GUEST_FILE_CHANGE;
@@ -193,7 +193,7 @@ on_file_info(void *ctx, const struct frame *f)
     struct client_file *r = client_file_of(c, f->channel);
 
     if (r == NULL || r->type != MSG_FILE_STAT || !msg_get_file_info(f, &c->event->info))
-        return refuse(c, "FILE_INFO out of place");
+        return client_events_refuse(c, "FILE_INFO out of place");
     r->id = 0;
     c->event->type = GUEST_FILE_INFO;
     return 0;
@@ -207,9 +207,9 @@ on_file_ok(void *ctx, const struct frame *f)
 
     if (r == NULL || r->type == MSG_FILE_STAT || r->type == MSG_FILE_WATCH ||
         (r->type == MSG_FILE_WRITE && !r->ended) || !msg_get_u64(f, &c->event->count))
-        return refuse(c, "FILE_OK out of place");
+        return client_events_refuse(c, "FILE_OK out of place");
     if (r->type == MSG_FILE_READ && c->event->count != r->said)
-        return refuse(c, "another number of bytes than it sent");
+        return client_events_refuse(c, "another number of bytes than it sent");
     r->id = 0;
     c->event->type = GUEST_FILE_DONE;
     return 0;
@@ -222,7 +222,7 @@ on_file_error(void *ctx, const struct frame *f)
     struct client_file *r = client_file_of(c, f->channel);
 
     if (r == NULL || !msg_get_file_error(f, &c->event->file_error))
-        return refuse(c, "FILE_ERROR out of place");
+        return client_events_refuse(c, "FILE_ERROR out of place");
     /* A write that failed half-way: chunks may be on their way, and the guest drops them until its END. */
     if (r->type == MSG_FILE_WRITE && !r->ended)
         (void)frame_append(&c->out, MSG_FILE_CANCEL, 0, r->id, NULL, 0);

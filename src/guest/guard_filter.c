@@ -118,7 +118,7 @@ static const struct answer answers[] = {
 };
 
 static void
-put(struct guard_filter *f, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
+guard_filter_put(struct guard_filter *f, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
 {
     /* The program is fixed but for the flags; test_guard builds all of them. */
     if (f->n < GUARD_FILTER_MAX)
@@ -128,14 +128,14 @@ put(struct guard_filter *f, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
 static void
 ret(struct guard_filter *f, uint32_t answer)
 {
-    put(f, BPF_RET, answer, 0, 0);
+    guard_filter_put(f, BPF_RET, answer, 0, 0);
 }
 
 /* With the number in A: when it is @nr run the next @n instructions, which must end in a return. */
 static void
 when_nr(struct guard_filter *f, int nr, uint8_t n)
 {
-    put(f, BPF_JEQ, (uint32_t)nr, 0, n);
+    guard_filter_put(f, BPF_JEQ, (uint32_t)nr, 0, n);
 }
 
 /* The open flags that make an open a matter of ours. */
@@ -161,9 +161,9 @@ static void
 trap_open(struct guard_filter *f, int nr, unsigned arg, uint32_t flags)
 {
     when_nr(f, nr, 5);
-    put(f, BPF_LD_ABS, OFF_ARG(arg), 0, 0);
-    put(f, BPF_JSET, open_passes(flags), 1, 0);
-    put(f, BPF_JSET, open_mask(flags), 1, 0);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(arg), 0, 0);
+    guard_filter_put(f, BPF_JSET, open_passes(flags), 1, 0);
+    guard_filter_put(f, BPF_JSET, open_mask(flags), 1, 0);
     ret(f, GS_RET_ALLOW);
     ret(f, GS_RET_USER_NOTIF);
 }
@@ -178,19 +178,19 @@ close_ioctls(struct guard_filter *f, uint32_t flags)
     bool writes = (flags & GUARD_WRITES) != 0;
 
     when_nr(f, SYS_ioctl, writes ? 13 : 10);
-    put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
-    put(f, BPF_AND, 0xffffu, 0, 0);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
+    guard_filter_put(f, BPF_AND, 0xffffu, 0, 0);
     if (writes) {
-        put(f, BPF_JEQ, 0x6602u /* FS_IOC_SETFLAGS */, 9, 0);
-        put(f, BPF_JEQ, 0x5820u /* FS_IOC_FSSETXATTR */, 8, 0);
-        put(f, BPF_JEQ, 0x6685u /* FS_IOC_ENABLE_VERITY */, 7, 0);
+        guard_filter_put(f, BPF_JEQ, 0x6602u /* FS_IOC_SETFLAGS */, 9, 0);
+        guard_filter_put(f, BPF_JEQ, 0x5820u /* FS_IOC_FSSETXATTR */, 8, 0);
+        guard_filter_put(f, BPF_JEQ, 0x6685u /* FS_IOC_ENABLE_VERITY */, 7, 0);
     }
-    put(f, BPF_JEQ, 0x9409u /* FICLONE */, 5, 0);
-    put(f, BPF_JEQ, 0x940du /* FICLONERANGE */, 4, 0);
-    put(f, BPF_JEQ, 0x9436u /* FIDEDUPERANGE */, 3, 0);
-    put(f, BPF_AND, 0xff00u, 0, 0);
-    put(f, BPF_JEQ, 0x9400u, 2, 0);
-    put(f, BPF_JEQ, 0xbc00u, 1, 0);
+    guard_filter_put(f, BPF_JEQ, 0x9409u /* FICLONE */, 5, 0);
+    guard_filter_put(f, BPF_JEQ, 0x940du /* FICLONERANGE */, 4, 0);
+    guard_filter_put(f, BPF_JEQ, 0x9436u /* FIDEDUPERANGE */, 3, 0);
+    guard_filter_put(f, BPF_AND, 0xff00u, 0, 0);
+    guard_filter_put(f, BPF_JEQ, 0x9400u, 2, 0);
+    guard_filter_put(f, BPF_JEQ, 0xbc00u, 1, 0);
     ret(f, GS_RET_ALLOW);
     ret(f, ANSWER_ERRNO(ENOTTY));
 }
@@ -203,8 +203,8 @@ tell_unshare(struct guard_filter *f)
     const uint32_t clone_fs = 0x200u, clone_newns = 0x20000u, clone_newuser = 0x10000000u;
 
     when_nr(f, SYS_unshare, 4);
-    put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
-    put(f, BPF_JSET, clone_fs | clone_newns | clone_newuser, 0, 1);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
+    guard_filter_put(f, BPF_JSET, clone_fs | clone_newns | clone_newuser, 0, 1);
     ret(f, GS_RET_USER_NOTIF);
     ret(f, GS_RET_ALLOW);
 }
@@ -214,8 +214,8 @@ static void
 swallow_dumpable(struct guard_filter *f)
 {
     when_nr(f, SYS_prctl, 4);
-    put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
-    put(f, BPF_JEQ, PR_SET_DUMPABLE, 0, 1);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
+    guard_filter_put(f, BPF_JEQ, PR_SET_DUMPABLE, 0, 1);
     ret(f, ANSWER_ERRNO(0));
     ret(f, GS_RET_ALLOW);
 }
@@ -225,12 +225,12 @@ static void
 close_datagrams(struct guard_filter *f, int nr, uint32_t answer)
 {
     when_nr(f, nr, 8);
-    put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
-    put(f, BPF_JEQ, AF_UNIX, 0, 4);
-    put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
-    put(f, BPF_AND, 0xfu, 0, 0);
-    put(f, BPF_JEQ, SOCK_STREAM, 1, 0);
-    put(f, BPF_JEQ, SOCK_SEQPACKET, 0, 1);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(0), 0, 0);
+    guard_filter_put(f, BPF_JEQ, AF_UNIX, 0, 4);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARG(1), 0, 0);
+    guard_filter_put(f, BPF_AND, 0xfu, 0, 0);
+    guard_filter_put(f, BPF_JEQ, SOCK_STREAM, 1, 0);
+    guard_filter_put(f, BPF_JEQ, SOCK_SEQPACKET, 0, 1);
     ret(f, GS_RET_ALLOW);
     ret(f, answer);
 }
@@ -242,12 +242,12 @@ guard_filter_build(uint32_t flags, struct guard_filter *f)
     flags = guard_flags_whole(flags);
     if ((flags & GUARD_FLAGS_ALL) == 0)
         return;
-    put(f, BPF_LD_ABS, OFF_ARCH, 0, 0);
-    put(f, BPF_JEQ, GS_ARCH, 1, 0);
+    guard_filter_put(f, BPF_LD_ABS, OFF_ARCH, 0, 0);
+    guard_filter_put(f, BPF_JEQ, GS_ARCH, 1, 0);
     ret(f, ANSWER_ERRNO(ENOSYS));
-    put(f, BPF_LD_ABS, OFF_NR, 0, 0);
+    guard_filter_put(f, BPF_LD_ABS, OFF_NR, 0, 0);
 #ifdef GS_X32_BIT
-    put(f, BPF_JGE, GS_X32_BIT, 0, 1);
+    guard_filter_put(f, BPF_JGE, GS_X32_BIT, 0, 1);
     ret(f, ANSWER_ERRNO(ENOSYS));
 #endif
     /* the most frequent ones first: what opens for reading should not notice */

@@ -21,7 +21,7 @@
 #define FAR_MAX  8              /* ... where the path is too long to be told */
 
 static int
-refuse(char rule[GIT_RULE_MAX], const char *what, const char *why)
+guard_git_refuse(char rule[GIT_RULE_MAX], const char *what, const char *why)
 {
     snprintf(rule, GIT_RULE_MAX, "git state: %s%s", what, why);
     return EACCES;
@@ -219,11 +219,11 @@ exchange(struct looking *l, int dir, const char *name, enum git_state state)
     int rc;
 
     if (file < 0)
-        return refuse(l->rule, git_state_name(state), " that cannot be read");
+        return guard_git_refuse(l->rule, git_state_name(state), " that cannot be read");
     rc = git_copy_file(file, dir, name, state, &l->site, 0, l->rule);
     if (rc == EBUSY || rc == EROFS)
         return 0;
-    return rc == 0 || rc == EACCES ? rc : refuse(l->rule, git_state_name(state), " that cannot be exchanged");
+    return rc == 0 || rc == EACCES ? rc : guard_git_refuse(l->rule, git_state_name(state), " that cannot be exchanged");
 }
 
 static int look_through(struct looking *l, int dir, struct str sub);
@@ -239,21 +239,21 @@ look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
     if (state == GIT_STATE_NONE || (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
         return 0;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : refuse(l->rule, git_state_name(state), " that cannot be looked at");
+        return errno == ENOENT ? 0 : guard_git_refuse(l->rule, git_state_name(state), " that cannot be looked at");
     switch (state) {
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
-        return refuse(l->rule, git_state_name(state), "");
+        return guard_git_refuse(l->rule, git_state_name(state), "");
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
         below = S_ISDIR(st.st_mode) ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         return below >= 0 ? look_through(l, below, str_of(name))
-                          : refuse(l->rule, git_state_name(state), " that is no plain directory");
+                          : guard_git_refuse(l->rule, git_state_name(state), " that is no plain directory");
     default:
         break;
     }
     if (!S_ISREG(st.st_mode))
-        return refuse(l->rule, git_state_name(state), " that is no plain file");
+        return guard_git_refuse(l->rule, git_state_name(state), " that is no plain file");
     return state == GIT_STATE_SAMPLE || state == GIT_STATE_REDIRECT ? 0 : exchange(l, dir, name, state);
 }
 
@@ -267,13 +267,13 @@ look_through(struct looking *l, int dir, struct str sub)
     int rc = 0;
 
     if (list == NULL)
-        return refuse(l->rule, "a directory that cannot be listed", "");
+        return guard_git_refuse(l->rule, "a directory that cannot be listed", "");
     listed = -1;
     while (rc == 0 && (entry = readdir(list)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (l->left-- == 0)
-            return refuse(l->rule, "a directory with too many entries", "");
+            return guard_git_refuse(l->rule, "a directory with too many entries", "");
         rc = look_at_entry(l, dir, sub, entry->d_name);
     }
     return rc;
@@ -337,17 +337,18 @@ may_be_made(struct git_spot spot, enum git_arrival what, char rule[GIT_RULE_MAX]
         return 0;
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
-        return what == GIT_ARRIVES_DIR ? 0 : refuse(rule, said, " that is no plain directory");
+        return what == GIT_ARRIVES_DIR ? 0 : guard_git_refuse(rule, said, " that is no plain directory");
     case GIT_STATE_FILE:
-        return what == GIT_ARRIVES_DIR ? 0 : refuse(rule, said, " made other than by rename");
+        return what == GIT_ARRIVES_DIR ? 0 : guard_git_refuse(rule, said, " made other than by rename");
     case GIT_STATE_SAMPLE:
     case GIT_STATE_REDIRECT:
-        return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK ? 0 : refuse(rule, said, " that is no plain file");
+        return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK
+                   ? 0 : guard_git_refuse(rule, said, " that is no plain file");
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
-        return refuse(rule, said, "");
+        return guard_git_refuse(rule, said, "");
     default:
-        return refuse(rule, said, " made other than by rename");
+        return guard_git_refuse(rule, said, " made other than by rename");
     }
 }
 
@@ -362,7 +363,8 @@ git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str nam
     if (!is_watched(g, dir_st))
         return 0;
     spot = look_at(g, dir, dir_st, name, &path);
-    rc = spot.own && what == GIT_ARRIVES_OTHER ? refuse(rule, DOT_GIT_LINK, "") : may_be_made(spot, what, rule);
+    rc = spot.own && what == GIT_ARRIVES_OTHER ? guard_git_refuse(rule, DOT_GIT_LINK, "")
+                                               : may_be_made(spot, what, rule);
     if (rc == 0 && what == GIT_ARRIVES_OTHER)
         rc = git_may_lead(dir, path, name, rule);
     return rc == 0 && spot.completes ? may_become(g, dir, STR_LIT(""), path, rule) : rc;
@@ -395,9 +397,9 @@ git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str na
     if (!is_watched(g, dir_st))
         return 0;
     if (git_is_top_head(g, dir, dir_st, name))
-        return refuse(rule, TOP_HEAD, " written in place");
+        return guard_git_refuse(rule, TOP_HEAD, " written in place");
     spot = look_at(g, dir, dir_st, name, &path);
-    return is_kept(spot.state) ? refuse(rule, git_state_name(spot.state), " written in place") : 0;
+    return is_kept(spot.state) ? guard_git_refuse(rule, git_state_name(spot.state), " written in place") : 0;
 }
 
 bool
@@ -418,9 +420,9 @@ git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str nam
     if (!is_watched(g, dir_st))
         return 0;
     if (git_is_top_head(g, dir, dir_st, name))
-        return refuse(rule, TOP_HEAD, " under another name");
+        return guard_git_refuse(rule, TOP_HEAD, " under another name");
     spot = look_at(g, dir, dir_st, name, &path);
-    return is_kept(spot.state) ? refuse(rule, git_state_name(spot.state), " under another name") : 0;
+    return is_kept(spot.state) ? guard_git_refuse(rule, git_state_name(spot.state), " under another name") : 0;
 }
 
 int
@@ -436,7 +438,7 @@ git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX])
         return 0;
     n = fd_text(g, object, path, sizeof(path) - 1);
     if (n <= 0 || n == (ssize_t)sizeof(path) - 1)
-        return refuse(rule, "a file whose path cannot be told", "");
+        return guard_git_refuse(rule, "a file whose path cannot be told", "");
     if (path[0] != '/')
         return 0;
     path[n] = '\0';
@@ -444,7 +446,7 @@ git_may_use_object(struct guard *g, int object, char rule[GIT_RULE_MAX])
     *slash = '\0';
     dir = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &dir_st) < 0)
-        return errno == ENOENT ? 0 : refuse(rule, "a file in a directory that cannot be searched", "");
+        return errno == ENOENT ? 0 : guard_git_refuse(rule, "a file in a directory that cannot be searched", "");
     return git_may_write(g, dir, &dir_st, str_of(slash + 1), rule);
 }
 
@@ -456,7 +458,8 @@ may_bring(struct guard *g, int from, const char *from_name, struct str sub, stru
 {
     cleanup_close int dir = openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    return dir < 0 ? refuse(rule, "a directory that cannot be listed", "") : may_become(g, dir, sub, place, rule);
+    return dir < 0 ? guard_git_refuse(rule, "a directory that cannot be listed", "") : may_become(g, dir, sub, place,
+                                                                                                  rule);
 }
 
 static int
@@ -494,7 +497,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     if (git_is_top_head(g, to, to_st, to_name))
         return GIT_BY_COPY;
     if (S_ISDIR(st->st_mode) && !git_keeps_worktrees(g, from, str_of(from_name), to, to_st, to_name, &said))
-        return refuse(rule, said, "");
+        return guard_git_refuse(rule, said, "");
     spot = look_at(g, to, to_st, to_name, &path);
     said = git_state_name(spot.state);
     switch (spot.state) {
@@ -503,21 +506,21 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
         rc = S_ISDIR(st->st_mode) ? may_bring(g, from, from_name, to_name, path, rule)
-                                  : refuse(rule, said, " that is no plain directory");
+                                  : guard_git_refuse(rule, said, " that is no plain directory");
         break;
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
-        rc = refuse(rule, said, "");
+        rc = guard_git_refuse(rule, said, "");
         break;
     case GIT_STATE_FILE:
-        rc = S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? 0 : refuse(rule, DOT_GIT_LINK, "");
+        rc = S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? 0 : guard_git_refuse(rule, DOT_GIT_LINK, "");
         break;
     default:
-        rc = S_ISREG(st->st_mode) ? 0 : refuse(rule, said, " that is no plain file");
+        rc = S_ISREG(st->st_mode) ? 0 : guard_git_refuse(rule, said, " that is no plain file");
         break;
     }
     if (rc == 0 && spot.own && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
-        rc = refuse(rule, DOT_GIT_LINK, "");
+        rc = guard_git_refuse(rule, DOT_GIT_LINK, "");
     if (rc == 0 && !S_ISREG(st->st_mode))
         rc = S_ISDIR(st->st_mode) ? git_may_bring_leads(from, from_name, to, path, to_name, rule)
                                   : git_may_lead(to, path, to_name, rule);
@@ -537,7 +540,7 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
 
     /* what was written in place (guard_git_later.c) may be in no git place any more */
     if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
-        return refuse(rule, "a place that changed", "");
+        return guard_git_refuse(rule, "a place that changed", "");
     struct git_site site = site_of(g, path);
     int rc = spot.completes ? may_become(g, to, STR_LIT(""), path, rule) : 0;
     return rc == 0 ? git_copy_file(file, to, to_name, spot.state, &site, flags, rule) : rc;
@@ -556,7 +559,7 @@ write_head(int source, int from, const char *from_name, int to, const char *to_n
     if (head < 0 || n < 0)
         return errno;
     if (!git_head_harmless((struct str){ text, (size_t)n }))
-        return refuse(rule, TOP_HEAD, " that names nothing");
+        return guard_git_refuse(rule, TOP_HEAD, " that names nothing");
     if (pwrite(head, text, (size_t)n, 0) != n || ftruncate(head, n) < 0)
         return EIO;
     return unlinkat(from, from_name, 0) < 0 ? errno : 0;

@@ -91,7 +91,7 @@ take_over(int file, const struct place *p, const char *name)
 
 /* A file without a name that its maker shall write. 0 with @l, or a negated errno. */
 static int
-begin(struct later *l, const struct place *p, const char *name, int flags, int *writer)
+guard_git_later_begin(struct later *l, const struct place *p, const char *name, int flags, int *writer)
 {
     cleanup_close int file = openat(p->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     int rc = 0;
@@ -150,7 +150,7 @@ later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *w
     l = &g->later[g->n_later];
     *l = (struct later){ .dir = fcntl(p->dir, F_DUPFD_CLOEXEC, 0), .file = -1 };
     memcpy(l->name, name, p->name_n + 1);
-    rc = l->dir < 0 ? -errno : begin(l, p, name, flags, writer);
+    rc = l->dir < 0 ? -errno : guard_git_later_begin(l, p, name, flags, writer);
     if (rc == 0 && fchmod(*writer, mode & ~c->umask & 0777) < 0)
         rc = -errno;
     if (rc == 0)

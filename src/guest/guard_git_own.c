@@ -22,7 +22,7 @@
 #define BELOW_MAX  (1u << 19)   /* entries below a directory that is moved to a `.git` */
 
 static int
-refuse(char rule[GIT_RULE_MAX], const char *why)
+guard_git_own_refuse(char rule[GIT_RULE_MAX], const char *why)
 {
     snprintf(rule, GIT_RULE_MAX, "git state: %s", why);
     return EACCES;
@@ -31,7 +31,7 @@ refuse(char rule[GIT_RULE_MAX], const char *why)
 static int
 refuse_lead(char rule[GIT_RULE_MAX])
 {
-    return refuse(rule, "neither file nor directory where git writes");
+    return guard_git_own_refuse(rule, "neither file nor directory where git writes");
 }
 
 /* Is @name, in @dir at @path, something that @is says of a git place's own? */
@@ -108,7 +108,7 @@ search(struct search *s, int above, const char *name, unsigned level, bool (*lea
     int rc = 0;
 
     if (list == NULL)
-        return refuse(s->rule, "a directory that cannot be looked through");
+        return guard_git_own_refuse(s->rule, "a directory that cannot be looked through");
     fd = -1;
     while (rc == 0 && (entry = readdir(list)) != NULL) {
         const char *own = entry->d_name;
@@ -117,7 +117,7 @@ search(struct search *s, int above, const char *name, unsigned level, bool (*lea
         if (strcmp(own, ".") == 0 || strcmp(own, "..") == 0)
             continue;
         if (s->left-- == 0)
-            return refuse(s->rule, "a directory with too many entries");
+            return guard_git_own_refuse(s->rule, "a directory with too many entries");
         if (type == 0)
             type = fstatat(dirfd(list), own, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & S_IFMT : S_IFLNK;
         if (S_ISDIR(type) && down(str_of(own)) && !is_fan(name, own))
@@ -165,7 +165,7 @@ each_below(struct each *e, int above, const char *name, size_t path_n, unsigned 
     int rc;
 
     if (fd < 0)
-        return refuse(e->rule, "a directory that cannot be looked through");
+        return guard_git_own_refuse(e->rule, "a directory that cannot be looked through");
     if ((rc = e->put(e->ctx, fd, (struct str){ e->path, path_n }, e->rule)) != 0)
         return rc;
     while (rc == 0 && (entry = dirents_next(&names)) != NULL) {
@@ -173,7 +173,7 @@ each_below(struct each *e, int above, const char *name, size_t path_n, unsigned 
         bool fits = path_n > 0 && path_n + n < PATH_MAX;
 
         if (e->left-- == 0)
-            return refuse(e->rule, "a directory with too many entries");
+            return guard_git_own_refuse(e->rule, "a directory with too many entries");
         if (!dirents_maybe_directory(&names) || fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISDIR(st.st_mode))
             continue;
@@ -183,7 +183,7 @@ each_below(struct each *e, int above, const char *name, size_t path_n, unsigned 
         }
         rc = each_below(e, fd, entry, fits ? path_n + n : 0, level + 1);
     }
-    return names.failed != 0 ? refuse(e->rule, "a directory that cannot be looked through") : rc;
+    return names.failed != 0 ? guard_git_own_refuse(e->rule, "a directory that cannot be looked through") : rc;
 }
 
 int

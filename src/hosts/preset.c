@@ -76,7 +76,7 @@ host_of(const struct variable *v, const char *value, char out[URL_HOST_MAX])
 }
 
 static int
-refuse(struct err *err, const char *code, const char *variable, const char *what, const char *value)
+preset_refuse(struct err *err, const char *code, const char *variable, const char *what, const char *value)
 {
     err_set(err, ERR_POLICY, code, "--preset ci: %s %s%s%.200s%s", variable, what, value != NULL ? " \"" : "",
             value != NULL ? value : "", value != NULL ? "\"" : "");
@@ -95,16 +95,16 @@ add_wildcard(struct policy *p, const char *host, const struct origin *from, stru
 }
 
 static int
-add(struct policy *p, const struct variable *v, struct err *err)
+preset_add(struct policy *p, const struct variable *v, struct err *err)
 {
     const char *value = value_of(v->name);
     char host[URL_HOST_MAX], name[64];
     struct origin from = p->preset.from;
 
     if (value == NULL)
-        return v->needed ? refuse(err, "policy.preset.missing", v->name, "is not set", NULL) : 0;
+        return v->needed ? preset_refuse(err, "policy.preset.missing", v->name, "is not set", NULL) : 0;
     if (!host_of(v, value, host))
-        return refuse(err, "policy.preset.malformed", v->name, "names no host:", value);
+        return preset_refuse(err, "policy.preset.malformed", v->name, "names no host:", value);
     snprintf(name, sizeof(name), "--preset ci (%s)", v->name);
     if (from.kind == ORIGIN_FLAG)
         from.name = name;
@@ -124,10 +124,10 @@ preset_open(struct policy *p, struct err *err)
     if (p->preset.p == NULL || p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT)
         return 0;
     if (is_gitlab == is_github)
-        return refuse(err, "policy.preset.missing", "GITLAB_CI and GITHUB_ACTIONS",
-                      is_gitlab ? "are both \"true\"" : "are both not \"true\"", NULL);
+        return preset_refuse(err, "policy.preset.missing", "GITLAB_CI and GITHUB_ACTIONS",
+                             is_gitlab ? "are both \"true\"" : "are both not \"true\"", NULL);
     for (const struct variable *v = is_gitlab ? gitlab : github; v->name != NULL; v++)
-        if (add(p, v, err) < 0)
+        if (preset_add(p, v, err) < 0)
             return -1;
     return 0;
 }

@@ -21,7 +21,7 @@
 
 /* With its length, so that no two lists of parts are the same. */
 static void
-add(struct sha256 *h, const void *p, size_t n)
+keeper_print_add(struct sha256 *h, const void *p, size_t n)
 {
     uint64_t length = n;
 
@@ -50,12 +50,12 @@ add_file(struct sha256 *h, const char *path, struct err *err)
         sha256_add(&file, room, (size_t)n);
     }
     sha256_end(&file, digest);
-    add(h, digest, fd >= 0 ? sizeof(digest) : 0);
+    keeper_print_add(h, digest, fd >= 0 ? sizeof(digest) : 0);
     return 0;
 }
 
 static void
-put(struct buf *out, const char *name, struct sha256 *h)
+keeper_print_put(struct buf *out, const char *name, struct sha256 *h)
 {
     uint8_t digest[SHA256_SIZE];
     char text[SHA256_TEXT + 1];
@@ -76,9 +76,9 @@ put_profile(struct buf *out, const char *name, const struct policy *p, struct er
     if (text == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     sha256_init(&h);
-    add(&h, text, strlen(text));
+    keeper_print_add(&h, text, strlen(text));
     policy_add_hidden(p, &h);           /* what the files that it names hold now, too */
-    put(out, name, &h);
+    keeper_print_put(out, name, &h);
     return 0;
 }
 
@@ -91,7 +91,7 @@ put_image(struct buf *out, struct err *err)
     sha256_init(&h);
     if (add_file(&h, "/etc/os-release", err) < 0)
         return -1;
-    put(out, "image", &h);
+    keeper_print_put(out, "image", &h);
     return 0;
 }
 
@@ -104,13 +104,13 @@ put_host(struct buf *out, struct err *err)
     sha256_init(&h);
     if (uname(&host) < 0)
         return err_sys(err, errno, "serve.print", "uname");
-    add(&h, host.nodename, strlen(host.nodename));
-    add(&h, host.release, strlen(host.release));
-    add(&h, host.version, strlen(host.version));
-    add(&h, host.machine, strlen(host.machine));
+    keeper_print_add(&h, host.nodename, strlen(host.nodename));
+    keeper_print_add(&h, host.release, strlen(host.release));
+    keeper_print_add(&h, host.version, strlen(host.version));
+    keeper_print_add(&h, host.machine, strlen(host.machine));
     if (add_file(&h, "/etc/machine-id", err) < 0)
         return -1;
-    put(out, "host", &h);
+    keeper_print_put(out, "host", &h);
     return 0;
 }
 
@@ -125,13 +125,13 @@ put_runtime(struct buf *out, struct err *err)
     struct sha256 h;
 
     sha256_init(&h);
-    add(&h, CLOCHE_VERSION, strlen(CLOCHE_VERSION));
+    keeper_print_add(&h, CLOCHE_VERSION, strlen(CLOCHE_VERSION));
     if (add_file(&h, "/proc/self/exe", err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(programs); i++)
         if (helper_find(programs[i].folder, programs[i].name, path, err) < 0 || add_file(&h, path, err) < 0)
             return -1;
-    put(out, "runtime", &h);
+    keeper_print_put(out, "runtime", &h);
     return 0;
 }
 

@@ -246,7 +246,7 @@ static watch_fn on_front;
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
 static void
-list(struct run_asker *a)
+keeper_run_ask_list(struct run_asker *a)
 {
     uint64_t n = 0;
 
@@ -322,10 +322,10 @@ steer(struct run_asker *a, const struct edge_run_ask *ask)
 }
 
 static void
-begin(struct run_asker *a, const struct edge_run_ask *ask)
+keeper_run_ask_begin(struct run_asker *a, const struct edge_run_ask *ask)
 {
     if (ask->what == RUN_LIST)
-        return list(a);
+        return keeper_run_ask_list(a);
     a->run = run_find(a->k, ask->number);
     if (a->run == NULL)
         return say_no(a, ERR_NOT_FOUND, "exec.unknown", "there is no such command in the background");
@@ -377,7 +377,7 @@ asker_on_ask(void *ctx, const struct frame *f)
     a->edge = (struct watch){ .fd = take_fd(&k->passed), .ready = on_front, .owner = a };
     a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     k->askers[i] = a;
-    begin(a, &ask);
+    keeper_run_ask_begin(a, &ask);
     if (a->over && !packet_queue_waits(&a->out))
         asker_free(a);
     return 0;

@@ -44,7 +44,7 @@ open_piece(struct run_log *log, uint8_t stream)
 
 /* At most as much as there is room for in all. */
 static void
-add(struct run_log *log, uint8_t stream, const uint8_t *p, size_t n)
+keeper_run_log_add(struct run_log *log, uint8_t stream, const uint8_t *p, size_t n)
 {
     size_t at = (size_t)(log->end % RUN_LOG_BYTES), head = RUN_LOG_BYTES - at < n ? RUN_LOG_BYTES - at : n;
 
@@ -71,7 +71,7 @@ run_log_add(struct run_log *log, uint8_t stream, const uint8_t *p, size_t n)
     }
     for (size_t take; n > 0; p += take, n -= take) {
         take = n < RUN_LOG_BYTES ? n : RUN_LOG_BYTES;
-        add(log, stream, p, take);
+        keeper_run_log_add(log, stream, p, take);
     }
     return 0;
 }

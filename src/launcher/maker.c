@@ -225,7 +225,7 @@ struct maker {
 };
 
 static _Noreturn void
-begin(const struct maker *m, const struct maker_wanted *w)
+maker_begin(const struct maker *m, const struct maker_wanted *w)
 {
     const struct rlimit *files = w->has_files ? &w->files : NULL;
     char *env[] = { w->program == MAKE_SCRIBE ? NULL : w->log, NULL };
@@ -341,7 +341,7 @@ on_make(void *ctx, const struct frame *f)
         return -1;
     pid = sibling(m);
     if (pid == 0)
-        begin(m, &w);
+        maker_begin(m, &w);
     at = frame_begin(&frame, pid > 0 ? MAKER_MADE : MAKER_NOT_MADE, 0, 0);
     buf_put_be32(&frame, pid > 0 ? (uint32_t)pid : (uint32_t)errno);
     forget_given(m);

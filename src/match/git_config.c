@@ -47,7 +47,7 @@ next_byte(struct git_config_reader *r)
 }
 
 static bool
-put(char *buf, size_t cap, size_t *n, int c)
+git_config_put(char *buf, size_t cap, size_t *n, int c)
 {
     if (*n >= cap)
         return false;
@@ -65,12 +65,12 @@ read_subsection(struct git_config_reader *r, size_t *n)
     do
         c = next_byte(r);
     while (is_space(c));
-    if (c != '"' || !put(r->key, GIT_CONFIG_KEY_MAX, n, '.'))
+    if (c != '"' || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, n, '.'))
         return false;
     while ((c = next_byte(r)) != '"') {
         if (c == '\\')
             c = next_byte(r);
-        if (c < 0 || c == '\n' || !put(r->key, GIT_CONFIG_KEY_MAX, n, c))
+        if (c < 0 || c == '\n' || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, n, c))
             return false;
     }
     return next_byte(r) == ']';
@@ -89,10 +89,10 @@ read_section(struct git_config_reader *r)
                 return false;
             break;
         }
-        if ((!is_key_char(c) && c != '.') || !put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
+        if ((!is_key_char(c) && c != '.') || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
             return false;
     }
-    if (n == 0 || !put(r->key, GIT_CONFIG_KEY_MAX, &n, '.'))
+    if (n == 0 || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, '.'))
         return false;
     r->stem = n;
     return true;
@@ -129,7 +129,7 @@ read_value(struct git_config_reader *r, size_t *n)
         if (comment)
             continue;
         if (!quoted && is_space(c)) {
-            if (*n > 0 && !put(r->value, GIT_CONFIG_VALUE_MAX, n, c))
+            if (*n > 0 && !git_config_put(r->value, GIT_CONFIG_VALUE_MAX, n, c))
                 return false;
             continue;
         }
@@ -141,9 +141,10 @@ read_value(struct git_config_reader *r, size_t *n)
             quoted = !quoted;
         } else if (c == '\\') {
             c = next_byte(r);
-            if (c != '\n' && c != END && ((c = escaped(c)) == ODD || !put(r->value, GIT_CONFIG_VALUE_MAX, n, c)))
+            if (c != '\n' && c != END && ((c = escaped(c)) == ODD || !git_config_put(r->value, GIT_CONFIG_VALUE_MAX, n,
+                                                                                     c)))
                 return false;
-        } else if (!put(r->value, GIT_CONFIG_VALUE_MAX, n, c)) {
+        } else if (!git_config_put(r->value, GIT_CONFIG_VALUE_MAX, n, c)) {
             return false;
         }
         kept = *n;
@@ -157,7 +158,7 @@ read_entry(struct git_config_reader *r, int c, struct git_config_entry *e)
     size_t n = r->stem, value = 0;
 
     for (; is_key_char(c); c = next_byte(r))
-        if (!put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
+        if (!git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
             return false;
     while (is_space(c))
         c = next_byte(r);

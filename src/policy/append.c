@@ -78,7 +78,7 @@ end_of(const struct edit *e, const yaml_node_t *node)
 
 /* The file with @a, the rule in quotes, and @b put in at byte @at. */
 static int
-put(struct edit *e, size_t at, const char *a, const char *b)
+append_put(struct edit *e, size_t at, const char *a, const char *b)
 {
     buf_append(e->out, e->text.p, at);
     buf_printf(e->out, "%s\"%.*s\"%s", a, (int)e->rule.n, e->rule.p, b);
@@ -105,7 +105,7 @@ put_line(struct edit *e, size_t at, size_t column, const char *key)
     if (column > 200)
         return no_place(e, "its lists are indented too deep");
     snprintf(before, sizeof(before), "%s%*s%s", end == NULL ? newline_of(e) : "", (int)column, "", key);
-    return put(e, begin, before, end == NULL && e->text.n == 0 ? "" : newline_of(e));
+    return append_put(e, begin, before, end == NULL && e->text.n == 0 ? "" : newline_of(e));
 }
 
 static int
@@ -117,8 +117,8 @@ into_list(struct edit *e, const yaml_node_t *list)
     if (!is_flow(list))
         return put_line(e, end_of(e, list), list->start_mark.column, "- ");
     if (empty)
-        return put(e, byte_of(e, list->start_mark.index) + 1, "", "");
-    return put(e, end_of(e, yaml_document_get_node(e->doc, last[-1])), ", ", "");
+        return append_put(e, byte_of(e, list->start_mark.index) + 1, "", "");
+    return append_put(e, end_of(e, yaml_document_get_node(e->doc, last[-1])), ", ", "");
 }
 
 /* @network without a list: one is put in front of its members. */
@@ -130,12 +130,12 @@ into_network(struct edit *e, const yaml_node_t *network)
     char before[256], after[256];
 
     if (is_flow(network))
-        return put(e, at + 1, "\"allow\": [", empty ? "]" : "], ");
+        return append_put(e, at + 1, "\"allow\": [", empty ? "]" : "], ");
     if (network->start_mark.column > 200)
         return no_place(e, "its keys are indented too deep");
     snprintf(before, sizeof(before), "allow:%s%*s- ", newline_of(e), (int)network->start_mark.column + 2, "");
     snprintf(after, sizeof(after), "%s%*s", newline_of(e), (int)network->start_mark.column, "");
-    return put(e, at, before, after);
+    return append_put(e, at, before, after);
 }
 
 static int
@@ -144,12 +144,13 @@ into_root(struct edit *e, const yaml_node_t *root)
     bool empty = root->data.mapping.pairs.start == root->data.mapping.pairs.top;
 
     if (is_flow(root))
-        return put(e, byte_of(e, root->start_mark.index) + 1, "\"network\": {\"allow\": [", empty ? "]}" : "]}, ");
+        return append_put(e, byte_of(e, root->start_mark.index) + 1, "\"network\": {\"allow\": [",
+                          empty ? "]}" : "]}, ");
     if (root->start_mark.column != 0)
         return no_place(e, "its keys are indented");
-    return put(e, byte_of(e, root->start_mark.index), newline_of(e)[0] == '\r' ? "network:\r\n  allow:\r\n    - "
-                                                                              : "network:\n  allow:\n    - ",
-               newline_of(e));
+    return append_put(e, byte_of(e, root->start_mark.index), newline_of(e)[0] == '\r' ? "network:\r\n  allow:\r\n    - "
+                                                                                     : "network:\n  allow:\n    - ",
+                      newline_of(e));
 }
 
 static int

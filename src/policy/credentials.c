@@ -329,7 +329,7 @@ entry_of(char *path)
 }
 
 static int
-add(struct policy *p, char *path, struct err *err)
+credentials_add(struct policy *p, char *path, struct err *err)
 {
     return path != NULL ? list_push(p, &p->credentials, entry_of(path), err) : policy_no_memory(err);
 }
@@ -343,7 +343,7 @@ add_normal(struct policy *p, struct str path, struct err *err)
     /* one that cannot be named cannot be used either */
     if (path_normalise(path, STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK)
         return 0;
-    return add(p, arena_copy(p->arena, (struct str){ normal, n }), err);
+    return credentials_add(p, arena_copy(p->arena, (struct str){ normal, n }), err);
 }
 
 static int
@@ -386,11 +386,12 @@ add_moved(struct policy *p, const char *place, struct str path, struct err *err)
         if (path_within(str_of(place), str_of(known)))
             whole = true;
         else if (path_within(str_of(known), str_of(place)) && kernel_tree(value) == NULL &&
-                 add(p, arena_join(p->arena, n == 1 ? STR_LIT("") : str_of(value), str_of(known + strlen(place))),
-                     err) < 0)
+                 credentials_add(p, arena_join(p->arena, n == 1 ? STR_LIT("") : str_of(value),
+                                               str_of(known + strlen(place))),
+                                 err) < 0)
             return -1;
     }
-    return whole && !too_wide(p, value) ? add(p, value, err) : 0;
+    return whole && !too_wide(p, value) ? credentials_add(p, value, err) : 0;
 }
 
 /* "FILE:/tmp/cache" of Kerberos is a path behind a word; a list of files has ':' between them. */
@@ -425,7 +426,7 @@ add_callers(struct policy *p, const struct policy_host *host, struct err *err)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(path, sizeof(path), places_by_uid[i], (unsigned)host->uid, (unsigned)host->uid);
 #pragma GCC diagnostic pop
-        if (add(p, arena_copy(p->arena, str_of(path)), err) < 0)
+        if (credentials_add(p, arena_copy(p->arena, str_of(path)), err) < 0)
             return -1;
     }
     return 0;

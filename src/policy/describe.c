@@ -83,7 +83,7 @@ number(struct describer *d, const struct policy_spec *s, const struct policy_u64
 }
 
 static void
-list(struct describer *d, const struct policy_spec *s, const struct policy_list *l)
+describe_list(struct describer *d, const struct policy_spec *s, const struct policy_list *l)
 {
     if (l->n == 0)
         emit(d, &(struct policy_row){ .key = s->key, .type = ROW_NO_ENTRIES, .from = &l->from });
@@ -239,7 +239,7 @@ show_row(struct describer *d, const struct policy *p, const struct policy_spec *
         number(d, s, spec_in(p, s));
         return;
     case SPEC_LIST:
-        list(d, s, spec_in(p, s));
+        describe_list(d, s, spec_in(p, s));
         return;
     case SPEC_RECORDS:
         records(d, p, s);

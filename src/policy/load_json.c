@@ -64,7 +64,7 @@ next_token(struct json_reader *r)
 }
 
 static int
-refuse(struct json_reader *r, unsigned line, const char *code, const char *text)
+load_json_refuse(struct json_reader *r, unsigned line, const char *code, const char *text)
 {
     struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->name, .line = line } };
 
@@ -83,7 +83,7 @@ check_depth(struct json_reader *r)
             i = skip_string(r->text, i) - 1;
         } else if (c == '{' || c == '[') {
             if (++depth > DOC_DEPTH_MAX)
-                return refuse(r, r->line, "policy.file.too-deep", "nested too deeply");
+                return load_json_refuse(r, r->line, "policy.file.too-deep", "nested too deeply");
         } else if ((c == '}' || c == ']') && depth > 0) {
             depth--;
         } else if (c == '\n') {
@@ -100,7 +100,7 @@ copy_text(struct json_reader *r, struct str text, struct str *out)
     const char *copy;
 
     if (text.n > POLICY_STRING_MAX)
-        return refuse(r, r->line, "policy.file.too-large", "a string longer than 65536 bytes");
+        return load_json_refuse(r, r->line, "policy.file.too-large", "a string longer than 65536 bytes");
     copy = arena_copy(r->arena, text);
     if (copy == NULL)
         return policy_no_memory(r->err);
@@ -123,7 +123,7 @@ build_map(struct json_reader *r, json_t *object, struct node *map)
         next_token(r);
         line = r->line;
         if (key[0] == '\0' || strlen(key) > 255)
-            return refuse(r, line, "policy.json.key", "a key must have 1 to 255 bytes");
+            return load_json_refuse(r, line, "policy.json.key", "a key must have 1 to 255 bytes");
         if (copy_text(r, str_of(key), &text) < 0)
             return -1;
         child = build(r, value);
@@ -166,7 +166,7 @@ build(struct json_reader *r, json_t *value)
     }
     node->line = r->line;
     if (++r->nodes > DOC_NODES_MAX) {
-        refuse(r, r->line, "policy.file.too-large", "too many values");
+        load_json_refuse(r, r->line, "policy.file.too-large", "too many values");
         return NULL;
     }
     switch (json_typeof(value)) {

@@ -30,7 +30,7 @@ line_of(const yaml_mark_t *mark)
 }
 
 static int
-refuse(struct yaml_reader *r, const yaml_mark_t *mark, const char *code, const char *text)
+load_yaml_refuse(struct yaml_reader *r, const yaml_mark_t *mark, const char *code, const char *text)
 {
     struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->name, .line = line_of(mark) } };
 
@@ -84,7 +84,7 @@ new_node(struct yaml_reader *r, enum node_type type, const yaml_mark_t *mark)
     struct node *node;
 
     if (++r->nodes > DOC_NODES_MAX) {
-        refuse(r, mark, "policy.file.too-large", "too many values");
+        load_yaml_refuse(r, mark, "policy.file.too-large", "too many values");
         return NULL;
     }
     node = arena_alloc(r->arena, sizeof(*node));
@@ -113,9 +113,9 @@ on_open(struct yaml_reader *r, enum node_type type, const yaml_event_t *event, c
     if (tag != NULL)
         return refuse_subset(r, &event->start_mark, "tags are");
     if (wants_key(r))
-        return refuse(r, &event->start_mark, "policy.yaml.key", "a key must be a plain word");
+        return load_yaml_refuse(r, &event->start_mark, "policy.yaml.key", "a key must be a plain word");
     if (r->depth == DOC_DEPTH_MAX)
-        return refuse(r, &event->start_mark, "policy.file.too-deep", "nested too deeply");
+        return load_yaml_refuse(r, &event->start_mark, "policy.file.too-deep", "nested too deeply");
     node = new_node(r, type, &event->start_mark);
     if (node == NULL || place(r, node) < 0)
         return -1;
@@ -136,7 +136,7 @@ static int
 on_key(struct yaml_reader *r, const yaml_event_t *event, struct str text)
 {
     if (text.n == 0 || text.n > 255)
-        return refuse(r, &event->start_mark, "policy.yaml.key", "a key must have 1 to 255 bytes");
+        return load_yaml_refuse(r, &event->start_mark, "policy.yaml.key", "a key must have 1 to 255 bytes");
     if (str_eq(text, STR_LIT("<<")) && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         return refuse_subset(r, &event->start_mark, "merge keys are");
     r->key = text;
@@ -157,9 +157,9 @@ on_scalar(struct yaml_reader *r, const yaml_event_t *event)
     if (event->data.scalar.tag != NULL)
         return refuse_subset(r, &event->start_mark, "tags are");
     if (text.n > POLICY_STRING_MAX)
-        return refuse(r, &event->start_mark, "policy.file.too-large", "a string longer than 65536 bytes");
+        return load_yaml_refuse(r, &event->start_mark, "policy.file.too-large", "a string longer than 65536 bytes");
     if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
-        return refuse(r, &event->start_mark, "policy.string.nul", "a string holds a NUL byte");
+        return load_yaml_refuse(r, &event->start_mark, "policy.string.nul", "a string holds a NUL byte");
     copy = arena_copy(r->arena, text);
     if (copy == NULL)
         return policy_no_memory(r->err);

@@ -14,7 +14,7 @@ struct reader {
 };
 
 static int
-refuse(const struct reader *r, const struct node *n, const char *key, const char *code, const char *text)
+runtime_refuse(const struct reader *r, const struct node *n, const char *key, const char *code, const char *text)
 {
     const struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->path, .line = n->line }, .key = key };
 
@@ -64,13 +64,13 @@ read_words(const struct reader *r, const struct node *n, size_t files, const cha
     size_t count = 0, found = 0;
 
     if (n->type != NODE_LIST || n->n == 0)
-        return refuse(r, n, n->key.p, "runtime.command", "a list of words is wanted, the program first");
+        return runtime_refuse(r, n, n->key.p, "runtime.command", "a list of words is wanted, the program first");
     if (n->n > LANGUAGE_ARGV_MAX)
-        return refuse(r, n, n->key.p, "runtime.command", "more than 16 words");
+        return runtime_refuse(r, n, n->key.p, "runtime.command", "more than 16 words");
     for (const struct node *w = n->first; w != NULL; w = w->next) {
         if ((w->type != NODE_STRING && w->type != NODE_NUMBER) || w->text.n > LANGUAGE_TEXT_MAX ||
             (count == 0 && w->text.n == 0))
-            return refuse(r, w, n->key.p, "runtime.command", "each word is a string of at most 255 bytes");
+            return runtime_refuse(r, w, n->key.p, "runtime.command", "each word is a string of at most 255 bytes");
         found += str_eq_c(w->text, LANGUAGE_FILE);
         if (copy(r, w->text, &out[count++]) < 0)
             return -1;
@@ -78,9 +78,10 @@ read_words(const struct reader *r, const struct node *n, size_t files, const cha
     if (found == files && strcmp(out[0], LANGUAGE_FILE) != 0)
         return 0;
     if (files == 0)
-        return refuse(r, n, n->key.p, "runtime.command", "\"{file}\" has no place where code is standard input");
-    refuse(r, n, n->key.p, "runtime.command",
-           "\"{file}\" stands for the file with the code, once, behind the program");
+        return runtime_refuse(r, n, n->key.p, "runtime.command",
+                              "\"{file}\" has no place where code is standard input");
+    runtime_refuse(r, n, n->key.p, "runtime.command",
+                   "\"{file}\" stands for the file with the code, once, behind the program");
     return err_hint(r->err, "command: [lua, \"{file}\"]");
 }
 
@@ -92,7 +93,8 @@ read_command(const struct reader *r, const struct node *n)
     r->out->program = r->out->file_argv[0];
     if (strchr(r->out->program, '/') == NULL || r->out->program[0] == '/')
         return 0;
-    return refuse(r, n->first, "command", "runtime.command", "the program is a name on the PATH inside, or absolute");
+    return runtime_refuse(r, n->first, "command", "runtime.command",
+                          "the program is a name on the PATH inside, or absolute");
 }
 
 static int
@@ -105,7 +107,8 @@ static int
 read_extension(const struct reader *r, const struct node *n)
 {
     if (n->type == NODE_LIST || n->type == NODE_MAP || !is_word(n->text, 15, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-        return refuse(r, n, "extension", "runtime.extension", "up to 15 letters and digits are wanted, as \"lua\"");
+        return runtime_refuse(r, n, "extension", "runtime.extension",
+                              "up to 15 letters and digits are wanted, as \"lua\"");
     r->out->file = arena_join(r->arena, STR_LIT("script."), n->text);
     return r->out->file != NULL ? 0 : policy_no_memory(r->err);
 }
@@ -114,12 +117,12 @@ static int
 read_alias(const struct reader *r, const struct node *n)
 {
     if (n->type != NODE_STRING || !runtime_name_fits(n->text))
-        return refuse(r, n, "alias", "runtime.name",
-                      "lower-case letters, digits and \"+-_#\" are wanted, a letter first");
+        return runtime_refuse(r, n, "alias", "runtime.name",
+                              "lower-case letters, digits and \"+-_#\" are wanted, a letter first");
     if (copy(r, n->text, &r->out->alias) < 0)
         return -1;
     return !is_built_in(r->out->alias) ? 0
-           : refuse(r, n, "alias", "runtime.taken", "a language of cloche's has that name");
+           : runtime_refuse(r, n, "alias", "runtime.taken", "a language of cloche's has that name");
 }
 
 static int
@@ -135,14 +138,14 @@ static int
 read_packages(const struct reader *r, const struct node *n)
 {
     if (n->type != NODE_STRING || !is_word(n->text, LANGUAGE_TEXT_MAX, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
-        return refuse(r, n, "packages", "runtime.packages", "the name of a variable is wanted, as LUA_PATH");
+        return runtime_refuse(r, n, "packages", "runtime.packages", "the name of a variable is wanted, as LUA_PATH");
     return copy(r, n->text, &r->out->packages);
 }
 
 static int
 read_later(const struct reader *r, const struct node *n)
 {
-    refuse(r, n, n->key.p, "runtime.not-yet", "is not in this release");
+    runtime_refuse(r, n, n->key.p, "runtime.not-yet", "is not in this release");
     return err_hint(r->err, "a runtime is what the sandbox's own PATH has, or a bind shows");
 }
 
@@ -200,11 +203,11 @@ runtime_parse(struct arena *a, const char *path, const char *name, struct str te
     if (root == NULL)
         return -1;
     if (root->type != NODE_MAP)
-        return refuse(&r, root, NULL, "runtime.key", "a map of keys is wanted");
+        return runtime_refuse(&r, root, NULL, "runtime.key", "a map of keys is wanted");
     if (read_keys(&r, root) < 0)
         return -1;
     if (out->program == NULL || out->file == NULL) {
-        refuse(&r, root, out->program == NULL ? "command" : "extension", "runtime.missing", "is missing");
+        runtime_refuse(&r, root, out->program == NULL ? "command" : "extension", "runtime.missing", "is missing");
         return err_hint(err, "two lines are enough: command: [lua, \"{file}\"] and extension: lua");
     }
     if (out->argv[0] == NULL)       /* most interpreters read standard input by that name */

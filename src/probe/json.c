@@ -27,7 +27,7 @@ flush(struct jw *j)
 }
 
 static void
-put(struct jw *j, const char *p, size_t n)
+json_put(struct jw *j, const char *p, size_t n)
 {
     while (n > 0) {
         size_t room = sizeof(j->buf) - j->n;
@@ -45,7 +45,7 @@ put(struct jw *j, const char *p, size_t n)
 static void
 put_c(struct jw *j, const char *cstr)
 {
-    put(j, cstr, strlen(cstr));
+    json_put(j, cstr, strlen(cstr));
 }
 
 static void
@@ -70,9 +70,9 @@ put_string(struct jw *j, const char *s, size_t n)
         } else if (p[i] == '"' || p[i] == '\\') {
             escaped[0] = '\\';
             escaped[1] = (char)p[i];
-            put(j, escaped, 2);
+            json_put(j, escaped, 2);
         } else {
-            put(j, s + i, len);
+            json_put(j, s + i, len);
         }
         i += len;
     }

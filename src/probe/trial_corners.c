@@ -36,7 +36,7 @@ is_there(const char *path)
 }
 
 static bool
-put(const char *path, const char *text)
+trial_corners_put(const char *path, const char *text)
 {
     cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
@@ -114,7 +114,7 @@ leads_from_git(struct attempt *a)
     (void)!symlink("/etc/passwd", in_project(a, "leads/index", path));
     make_folders(a, in_project(a, "leads/objects/", folder));
     make_folders(a, in_project(a, "leads/refs/", folder));
-    put(in_project(a, "leads/HEAD", folder), "ref: refs/heads/main\n");
+    trial_corners_put(in_project(a, "leads/HEAD", folder), "ref: refs/heads/main\n");
     if (is_there(path) && is_there(folder) && is_there(in_project(a, "leads/refs", path)) &&
         is_there(in_project(a, "leads/objects", path)))
         return "a folder with a link where git writes becomes a repository";
@@ -146,7 +146,7 @@ moved_module(struct attempt *a)
 
     make_folders(a, in_project(a, "outer/.git/modules/m/objects/", path));
     make_folders(a, in_project(a, "outer/.git/modules/m/refs/", path));
-    put(in_project(a, "outer/.git/modules/m/HEAD", path), "ref: refs/heads/main\n");
+    trial_corners_put(in_project(a, "outer/.git/modules/m/HEAD", path), "ref: refs/heads/main\n");
     if (is_there(path) && rename(in_project(a, "outer/.git/modules/m", path), in_project(a, "outer/m", up)) == 0)
         return "a submodule's repository is moved up";
     return NULL;
@@ -174,12 +174,12 @@ trial_project_git_in_place(struct attempt *a)
 
     make_folders(a, in_project(a, "in-place/objects/", other));
     make_folders(a, in_project(a, "in-place/refs/", other));
-    put(in_project(a, "in-place/HEAD", other), "ref: refs/heads/main\n");
-    if (!put(in_project(a, "in-place/config", path), runs))
+    trial_corners_put(in_project(a, "in-place/HEAD", other), "ref: refs/heads/main\n");
+    if (!trial_corners_put(in_project(a, "in-place/config", path), runs))
         return outcome_of(a, BLOCKED, "%s: %s", path, strerror(errno));
     /* the guard looks whenever it is asked for something */
     for (int i = 0; i < 20 && !is_there(path); i++) {
-        put(in_project(a, "asked", other), "own\n");
+        trial_corners_put(in_project(a, "asked", other), "own\n");
         unlink(other);
     }
     return read_small(path, text, sizeof(text)) > 0 && strstr(text, "fsmonitor") != NULL

@@ -19,7 +19,7 @@
 #define COUNT(rows) ARRAY_LEN(rows)
 
 static bool
-put(const char *path, const char *text)
+trial_git_put(const char *path, const char *text)
 {
     cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0755);
 
@@ -44,11 +44,11 @@ arrives(struct attempt *a, const char *name, const char *text)
     in_project(a, name, path);
     in_project(a, "git-to-be", own);
     make_folders(a, path);
-    put(path, text);
+    trial_git_put(path, text);
     there = holds(path, text);
-    if (!there && put(own, text))
+    if (!there && trial_git_put(own, text))
         there = rename(own, path) == 0 && holds(path, text);
-    if (!there && put(own, text))
+    if (!there && trial_git_put(own, text))
         there = link(own, path) == 0 && holds(path, text);
     unlink(own);
     unlink(path);
@@ -71,7 +71,7 @@ shape(struct attempt *a, const char *folder)
         make_folders(a, in_project(a, name, path));
     }
     snprintf(name, sizeof(name), "%s/HEAD", folder);
-    put(in_project(a, name, path), "ref: refs/heads/main\n");
+    trial_git_put(in_project(a, name, path), "ref: refs/heads/main\n");
     return stat(path, &st) == 0;
 }
 
@@ -132,8 +132,8 @@ trial_project_git_steps(struct attempt *a)
         return outcome_of(a, NOT_APPLICABLE, "no folder of a repository's shape can be made");
     /* a work tree that was added: what it shares lies elsewhere */
     make_folders(a, in_project(a, ".git/worktrees/x/", path));
-    put(in_project(a, ".git/worktrees/x/HEAD", path), "ref: refs/heads/x\n");
-    put(in_project(a, ".git/worktrees/x/commondir", path), "../..\n");
+    trial_git_put(in_project(a, ".git/worktrees/x/HEAD", path), "ref: refs/heads/x\n");
+    trial_git_put(in_project(a, ".git/worktrees/x/commondir", path), "../..\n");
     for (size_t i = 0; i < COUNT(rows); i++)
         if (arrives(a, rows[i].name, rows[i].text))
             return SUCCEEDED;
@@ -149,9 +149,9 @@ shares(struct attempt *a)
     char path[1024], other[1024];
 
     make_folders(a, in_project(a, "linked/", path));
-    put(in_project(a, "linked/config.worktree", path), monitor);
-    put(in_project(a, "linked/HEAD", other), "ref: refs/heads/main\n");
-    put(in_project(a, "linked/commondir", other), "../.git\n");
+    trial_git_put(in_project(a, "linked/config.worktree", path), monitor);
+    trial_git_put(in_project(a, "linked/HEAD", other), "ref: refs/heads/main\n");
+    trial_git_put(in_project(a, "linked/commondir", other), "../.git\n");
     return holds(other, "../.git\n") && holds(in_project(a, "linked/HEAD", other), "ref: refs/heads/main\n") &&
            holds(path, monitor);
 }
@@ -164,12 +164,12 @@ is_moved_in(struct attempt *a)
     struct stat st;
 
     make_folders(a, in_project(a, "stage/inner/objects/", path));
-    put(in_project(a, "stage/inner/config", path), monitor);
+    trial_git_put(in_project(a, "stage/inner/config", path), monitor);
     make_folders(a, in_project(a, "sub/.git/modules/", path));
     if (rename(in_project(a, "stage/inner", path), in_project(a, "sub/.git/modules/y", to)) < 0)
         return false;
     make_folders(a, in_project(a, "sub/.git/modules/y/refs/", refs));
-    put(in_project(a, "sub/.git/modules/y/HEAD", path), "ref: refs/heads/main\n");
+    trial_git_put(in_project(a, "sub/.git/modules/y/HEAD", path), "ref: refs/heads/main\n");
     return stat(refs, &st) == 0 && holds(in_project(a, "sub/.git/modules/y/config", to), monitor);
 }
 

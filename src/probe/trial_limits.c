@@ -182,7 +182,7 @@ lived(void)
 
 /* Said first: what never began has not been ended by a limit. */
 static void
-begin(void)
+trial_limits_begin(void)
 {
     static const char said[] = "began\n";
 
@@ -206,7 +206,7 @@ trial_memory(const struct probe *p)
     size_t want = (size_t)p->limit_memory * 3;
     char *at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    begin();
+    trial_limits_begin();
     if (at == MAP_FAILED)
         return 0;
     fill_slowly(at, want);
@@ -243,7 +243,7 @@ trial_memory_shared(const struct probe *p)
     size_t want = (size_t)p->limit_memory * 3;
     char *at;
 
-    begin();
+    trial_limits_begin();
     if (fills_memory_file(p))
         return lived();
     at = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -262,7 +262,7 @@ trial_memory_sockets(const struct probe *p)
     uint64_t sent = 0;
     int pair[2];
 
-    begin();
+    trial_limits_begin();
     while (sent < p->limit_memory * 3 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0) {
         ssize_t n;
 
@@ -298,7 +298,7 @@ trial_memory_datagrams(const struct probe *p)
 {
     uint64_t held = 0;
 
-    begin();
+    trial_limits_begin();
     for (int i = 0; i < DATAGRAM_SOCKETS && held < p->limit_memory * 3; i++) {
         uint32_t memory[SK_MEMINFO_VARS] = { 0 };
         socklen_t n = sizeof(memory);
@@ -321,7 +321,7 @@ trial_time(const struct probe *p)
     (void)p;
     /* whoever does not go when it is told to */
     ignore_ends();
-    begin();
+    trial_limits_begin();
     sleep_ms(6000);
     return lived();
 }

@@ -22,7 +22,7 @@
 #define LIST_MAX (64 * 1024)
 
 static pid_t
-list(char *program, int to)
+helper_lacks_list(char *program, int to)
 {
     char traced[] = "LD_TRACE_LOADED_OBJECTS=1", *argv[] = { program, NULL }, *env[] = { traced, NULL };
     posix_spawn_file_actions_t actions;
@@ -76,7 +76,7 @@ helper_lacks(const char *folder, const char *name, char *out, size_t n)
         return false;
     from = ends[0];
     to = ends[1];
-    pid = list(program, to);
+    pid = helper_lacks_list(program, to);
     close_fd(&to);
     while (pid > 0 && (now = clock_ms()) < end) {
         struct pollfd p = { .fd = from, .events = POLLIN };

@@ -67,7 +67,7 @@ find(const struct verb *v, const char *name)
 }
 
 static int
-put(const struct verb_flag *f, void *options, const char *value, struct err *err)
+verb_put(const struct verb_flag *f, void *options, const char *value, struct err *err)
 {
     char *at = (char *)options + f->at;
 
@@ -106,7 +106,7 @@ verb_take(const struct verb *v, void *options, const char *name, const char *val
         return 0;
     if (f->value != NULL && value == NULL)
         return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    if (put(f, options, value, err) < 0)
+    if (verb_put(f, options, value, err) < 0)
         return -1;
     return f->value != NULL ? 2 : 1;
 }

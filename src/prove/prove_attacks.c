@@ -108,7 +108,7 @@ struct arguments {
 };
 
 static void
-add(struct arguments *a, const char *name, const char *value)
+prove_attacks_add(struct arguments *a, const char *name, const char *value)
 {
     if (a->n + 3 > a->max)
         return;
@@ -141,7 +141,7 @@ add_closed_places(struct arguments *a, const struct policy *p)
             if (reopened || e->value[0] != '/' || (!e->literal && strpbrk(e->value, "*?[{") != NULL) ||
                 !readable_here(e->value))
                 continue;
-            add(a, "--read", e->value);
+            prove_attacks_add(a, "--read", e->value);
             given++;
         }
 }
@@ -163,14 +163,14 @@ add_readonly_places(struct arguments *a, const struct policy *p)
     static const char *const host[] = { "/etc", "/etc/passwd", "/var", "/home", "/root", "/boot", "/" };
     for (size_t i = 0; i < ARRAY_LEN(system); i++)
         if (!prove_opens(p, system[i]))
-            add(a, "--write", system[i]);
+            prove_attacks_add(a, "--write", system[i]);
     /* of a private root too: it is the sandbox's own, and stays as it was made */
     for (size_t i = 0; i < ARRAY_LEN(host); i++)
         if (!prove_opens(p, host[i]) && !bound_at(p, host[i]))
-            add(a, "--write", host[i]);
+            prove_attacks_add(a, "--write", host[i]);
     for (size_t i = 0, given = 0; i < p->deny_write.n && given < 100; i++)
         if (p->deny_write.v[i].value[0] == '/' && strpbrk(p->deny_write.v[i].value, "*?[{") == NULL) {
-            add(a, "--write", p->deny_write.v[i].value);
+            prove_attacks_add(a, "--write", p->deny_write.v[i].value);
             given++;
         }
 }
@@ -187,34 +187,34 @@ prove_arguments(const struct proof *p, const struct bait *b, const char *word, c
     exe[n < 0 ? 0 : n] = '\0';
     snprintf(pid, sizeof(pid), "%d", (int)b->process);
     snprintf(port, sizeof(port), "%u", b->tcp_port);
-    add(&a, word, NULL);
-    add(&a, "--mode", policy_mode_name(policy->mode.v));
+    prove_attacks_add(&a, word, NULL);
+    prove_attacks_add(&a, "--mode", policy_mode_name(policy->mode.v));
     if (p->bare) {
-        add(&a, "--bare", NULL);
-        add(&a, "--scratch", b->dir);       /* goes when the baits go, even when we are killed */
+        prove_attacks_add(&a, "--bare", NULL);
+        prove_attacks_add(&a, "--scratch", b->dir);       /* goes when the baits go, even when we are killed */
     }
     if (p->quick || strcmp(word, "posture") != 0)     /* once is enough: activity moves no files of the host */
-        add(&a, "--no-walk", NULL);
-    add(&a, "--host-pid", pid);
-    add(&a, "--host-name", b->name);
-    add(&a, "--tcp-port", port);
-    add(&a, "--unix-abstract", b->abstract);
+        prove_attacks_add(&a, "--no-walk", NULL);
+    prove_attacks_add(&a, "--host-pid", pid);
+    prove_attacks_add(&a, "--host-name", b->name);
+    prove_attacks_add(&a, "--tcp-port", port);
+    prove_attacks_add(&a, "--unix-abstract", b->abstract);
     if (p->bare || !prove_opens(policy, b->file)) {
-        add(&a, "--unix-path", b->socket);
-        add(&a, "--host-file", b->file);
+        prove_attacks_add(&a, "--unix-path", b->socket);
+        prove_attacks_add(&a, "--host-file", b->file);
     }
     if (exe[0] == '/' && (p->bare || !prove_opens(policy, exe)))
-        add(&a, "--exe-path", exe);
+        prove_attacks_add(&a, "--exe-path", exe);
     if (stat("/", &st) == 0) {
         snprintf(root, sizeof(root), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
-        add(&a, "--host-root", root);
+        prove_attacks_add(&a, "--host-root", root);
     }
     if (strcmp(word, "attacks") == 0)
         return a.n;
     if (strcmp(word, "posture") == 0 && !p->quick && !p->bare) {
         prove_needles(policy, needles, sizeof(needles));
         if (needles[0] != '\0')
-            add(&a, "--needles", needles);
+            prove_attacks_add(&a, "--needles", needles);
     }
     add_closed_places(&a, policy);
     add_readonly_places(&a, policy);

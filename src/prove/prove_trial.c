@@ -358,7 +358,8 @@ find(const json_t *result, const char *id)
 }
 
 static void
-add(struct proof *p, const struct trial *t, const struct trial_row *row, enum check_state state, const char *detail)
+prove_trial_add(struct proof *p, const struct trial *t, const struct trial_row *row, enum check_state state,
+                const char *detail)
 {
     char id[64];
 
@@ -414,7 +415,7 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
             state = trial_outside_written(t->dir, true, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
             detail = seen;
         }
-        add(p, t, &rows[i], state, got != NULL ? detail : json_text(report, "stderr"));
+        prove_trial_add(p, t, &rows[i], state, got != NULL ? detail : json_text(report, "stderr"));
     }
     json_decref(result);
 }
@@ -444,7 +445,7 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
     char detail[200];
 
     if (!began) {
-        add(p, t, &ends[t->kind], CHECK_SURPRISE, "it did not begin: nothing was tried");
+        prove_trial_add(p, t, &ends[t->kind], CHECK_SURPRISE, "it did not begin: nothing was tried");
         return;
     }
     if (t->kind == KIND_OUTPUT) {
@@ -455,8 +456,8 @@ judge_end(struct proof *p, const struct trial *t, const json_t *report)
     } else {
         snprintf(detail, sizeof(detail), "%s: %s", lived ? "it lived on" : "ended", json_text(report, "reason"));
     }
-    add(p, t, &ends[t->kind], !lived ? CHECK_HELD : kept(report, names[t->kind]) ? CHECK_SURPRISE : CHECK_NOT_PROMISED,
-        detail);
+    prove_trial_add(p, t, &ends[t->kind],
+                    !lived ? CHECK_HELD : kept(report, names[t->kind]) ? CHECK_SURPRISE : CHECK_NOT_PROMISED, detail);
 }
 
 static void
@@ -472,7 +473,7 @@ judge(struct proof *p, const struct trial *t)
         /* no sandbox is no hole; but neither was anything tried */
         snprintf(detail, sizeof(detail), "%s%s: %.200s", t->word, t->suffix,
                  error != NULL ? json_text(error, "message") : t->out.n > 0 ? (const char *)t->out.p : "no report");
-        add(p, t, &started, error != NULL ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
+        prove_trial_add(p, t, &started, error != NULL ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
     } else if (t->kind == KIND_STAGE) {
         judge_stage(p, t, report);
     } else {

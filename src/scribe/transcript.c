@@ -31,7 +31,7 @@ send_frame(struct page *p, struct buf *frame, size_t at)
 }
 
 static void
-refuse(struct page *p, const struct err *err)
+transcript_refuse(struct page *p, const struct err *err)
 {
     cleanup_buf struct buf frame = BUF_INIT(8192);
     size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
@@ -92,7 +92,7 @@ page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
     if (room == NULL)
         err_set(&err, ERR_SYSTEM, "memory", "out of memory");
     if (room == NULL || read_page(dir, id, offset, room, &n, &err) < 0)
-        return refuse(p, &err);
+        return transcript_refuse(p, &err);
     n = whole_lines(room, n);
     for (size_t at = 0, take; at < n && p->socket >= 0; at += take) {
         size_t begin;
@@ -131,7 +131,7 @@ is_transcript(const char *name)
 }
 
 static size_t
-list(int folder, struct kept *out)
+transcript_list(int folder, struct kept *out)
 {
     cleanup_close int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cleanup_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -171,7 +171,7 @@ transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s)
 
     if (folder < 0 || all == NULL)
         return;
-    n = list(folder, all);
+    n = transcript_list(folder, all);
     qsort(all, n, sizeof(*all), newest_first);
     for (size_t i = 0; i < n; i++)
         if (i >= keep || (keep_s > 0 && now - all[i].changed > (int64_t)keep_s))

@@ -73,7 +73,7 @@ set_name(X509_NAME *name, const char *common)
 
 /* Version, serial, validity, key: what every certificate has. */
 static X509 *
-begin(EVP_PKEY *key, long before_s, long after_s, struct err *err)
+ca_begin(EVP_PKEY *key, long before_s, long after_s, struct err *err)
 {
     X509 *x = X509_new();
 
@@ -91,7 +91,7 @@ begin(EVP_PKEY *key, long before_s, long after_s, struct err *err)
 static X509 *
 self_signed(EVP_PKEY *key, struct err *err)
 {
-    X509 *x = begin(key, SKEW_S, CA_YEARS * 365L * 24 * 3600, err);
+    X509 *x = ca_begin(key, SKEW_S, CA_YEARS * 365L * 24 * 3600, err);
     char common[64];
     uint8_t tag[4];
 
@@ -248,7 +248,7 @@ ca_describe(const struct ca *ca, char fingerprint[65], uint64_t *not_after, stru
 static X509 *
 leaf(const struct ca *ca, EVP_PKEY *key, const struct host *host, struct err *err)
 {
-    X509 *x = begin(key, SKEW_S, CA_LEAF_S, err);
+    X509 *x = ca_begin(key, SKEW_S, CA_LEAF_S, err);
     char san[HOST_NAME_MAX_LEN + 16];
     /* a common name has 64 bytes at most; the alternative name is what counts (RFC 9525) */
     const char *common = host->n <= 64 ? host->name : "a host of this sandbox";

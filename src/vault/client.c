@@ -102,7 +102,7 @@ ask(struct vault_client *c, struct question *q, struct buf *frame, size_t at, st
 
 /* @why is set: there is no answer. */
 static void
-refuse(struct question *q, const struct err *why)
+client_refuse(struct question *q, const struct err *why)
 {
     struct question was = *q;
 
@@ -126,7 +126,7 @@ end_all(struct vault_client *c)
     close_fd(&c->fd);
     for (size_t i = 0; i < n; i++)
         if (c->questions[i].ticket != 0)
-            refuse(&c->questions[i], ended(&why));
+            client_refuse(&c->questions[i], ended(&why));
 }
 
 /* The vault ends an edge that says more than it may, and what is asked for is a stranger's to choose. */
@@ -367,7 +367,7 @@ on_refused(void *ctx, const struct frame *f)
 
     if (q == NULL || !packet_get_err(&in, &why))
         return -1;
-    refuse(q, &why);
+    client_refuse(q, &why);
     return 0;
 }
 

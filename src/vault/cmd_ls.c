@@ -65,7 +65,7 @@ print_meta(const struct store_meta *m)
 }
 
 static int
-list(const struct store *s, struct store_meta *m, json_t *array, struct err *err)
+cmd_ls_list(const struct store *s, struct store_meta *m, json_t *array, struct err *err)
 {
     if (array == NULL)
         printf("%-24s %-8s %-10s %-20s %-20s %s\n", "NAME", "STATE", "BINDING", "VARIABLE", "EXPIRES", "HOSTS");
@@ -91,7 +91,7 @@ cmd_ls(struct cmd_options *o, struct err *err)
     int r = m == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : store_open(&s, false, err);
 
     if (r == 0)
-        r = list(&s, m, array, err);
+        r = cmd_ls_list(&s, m, array, err);
     free(m);
     if (r == 0 && !o->json) {
         printf("\nstore: %s/secrets\nkey:   %s/secrets.key (a file that only you can read; no keyring is used)\n",

@@ -49,7 +49,7 @@ now_s(void)
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
 static struct buf *
-begin(struct vault *v, uint8_t type, size_t *at)
+serve_begin(struct vault *v, uint8_t type, size_t *at)
 {
     v->out = (struct buf)BUF_INIT_IN(v->out_room, sizeof(v->out_room));
     *at = frame_begin(&v->out, type, 0, 0);
@@ -107,7 +107,7 @@ say_mask(struct vault *v, uint8_t type, uint32_t *mask)
 
     if (*mask == 0 || v->waits || v->egress < 0)
         return 0;
-    buf_put_be32(begin(v, type, &at), *mask);
+    buf_put_be32(serve_begin(v, type, &at), *mask);
     *mask = 0;
     return to_egress(v, at);
 }
@@ -121,10 +121,10 @@ say_revoked(struct vault *v)
 /* --- the egress edge ---------------------------------------------------------------------------------------------- */
 
 static int
-refuse(struct vault *v, uint32_t ticket, const struct err *err)
+serve_refuse(struct vault *v, uint32_t ticket, const struct err *err)
 {
     size_t at;
-    struct buf *b = begin(v, VAULT_REFUSED, &at);
+    struct buf *b = serve_begin(v, VAULT_REFUSED, &at);
 
     buf_put_be32(b, ticket);
     packet_put_err(b, err);
@@ -147,8 +147,8 @@ on_ask_lease(void *ctx, const struct frame *f)
     use = bound_permitted(&v->set, &request, want, now_s(), &err);
     mask = use | bound_searched(&v->set, &request, want);
     if (mask == 0)
-        return refuse(v, ticket, &err);
-    b = begin(v, VAULT_LEASED, &at);
+        return serve_refuse(v, ticket, &err);
+    b = serve_begin(v, VAULT_LEASED, &at);
     buf_put_be32(b, ticket);
     buf_put_be32(b, bound_lease_ms(&v->set, use, now_s()));
     buf_put_u8(b, (uint8_t)__builtin_popcount(mask));
@@ -179,8 +179,8 @@ on_ask_leaf(void *ctx, const struct frame *f)
     if (!wire_done(&in) || host_canonical(name, &host) != HOST_OK)
         return -1;
     if (ca_issue(v->ca, &host, &certificate, &key, &err) < 0)
-        return refuse(v, ticket, &err);
-    b = begin(v, VAULT_CERTIFIED, &at);
+        return serve_refuse(v, ticket, &err);
+    b = serve_begin(v, VAULT_CERTIFIED, &at);
     buf_put_be32(b, ticket);
     buf_put_be32(b, CA_RENEW_S * 1000);
     vault_put_bytes(b, certificate.p, certificate.n);
@@ -211,8 +211,8 @@ on_ask_signature(void *ctx, const struct frame *f)
     if (!well || !wire_done(&in))
         return -1;
     if (bound_sign(&v->set, &request, id, &what, now_s(), &authorization, &err) < 0)
-        return refuse(v, ticket, &err);
-    buf_put_be32(begin(v, VAULT_SIGNED, &at), ticket);
+        return serve_refuse(v, ticket, &err);
+    buf_put_be32(serve_begin(v, VAULT_SIGNED, &at), ticket);
     wire_put_cstr(&v->out, (const char *)authorization.p, VAULT_AUTHORIZATION_MAX);
     r = to_egress(v, at);
     explicit_bzero(authorization.p, authorization.n);
@@ -235,7 +235,7 @@ announce(struct vault *v)
     for (size_t i = 0; i < v->set.n; i++) {
         const struct bound *s = &v->set.v[i];
         cleanup_buf struct buf text = BUF_INIT(BINDING_TEXT_MAX);
-        struct buf *b = begin(v, VAULT_ANNOUNCE, &at);
+        struct buf *b = serve_begin(v, VAULT_ANNOUNCE, &at);
         if (binding_text(&s->binding, &text) < 0)
             return -1;
         buf_put_u8(b, (uint8_t)i);
@@ -247,7 +247,7 @@ announce(struct vault *v)
         if (to_egress(v, at) < 0 || v->waits)
             return -1;
     }
-    begin(v, VAULT_ANNOUNCED, &at);
+    serve_begin(v, VAULT_ANNOUNCED, &at);
     return to_egress(v, at) < 0 || v->waits ? -1 : 0;
 }
 
@@ -258,7 +258,7 @@ say_no(struct vault *v, const struct err *err)
 {
     size_t at;
 
-    packet_put_err(begin(v, VAULT_NO, &at), err);
+    packet_put_err(serve_begin(v, VAULT_NO, &at), err);
     return to_supervisor(v, at);
 }
 
@@ -278,7 +278,7 @@ on_bind(void *ctx, const struct frame *f)
         return -1;
     if (bound_add(&v->set, &v->store, name, builtin, add, env, &first, &count, &err) < 0)
         return say_no(v, &err);
-    b = begin(v, VAULT_BOUND, &at);
+    b = serve_begin(v, VAULT_BOUND, &at);
     wire_put_cstr(b, v->set.v[first].id, VAULT_ID_TEXT);
     buf_put_u8(b, (uint8_t)count);
     for (size_t i = first; i < first + count; i++) {
@@ -301,7 +301,7 @@ on_start(void *ctx, const struct frame *f)
     (void)f;
     store_forget_key(&v->store);
     v->to_supervisor.state = ST_RUNNING;
-    begin(v, VAULT_STARTED, &at);
+    serve_begin(v, VAULT_STARTED, &at);
     return to_supervisor(v, at);
 }
 
@@ -362,7 +362,7 @@ on_print(void *ctx, const struct frame *f)
     struct printing p = { .key = f->payload };
     size_t at, count;
 
-    p.b = begin(v, VAULT_PRINTED, &at);
+    p.b = serve_begin(v, VAULT_PRINTED, &at);
     count = p.b->n;
     buf_put_u8(p.b, 0);
     for (size_t i = 0; i < v->set.n; i++) {
@@ -476,7 +476,7 @@ prepare(struct vault *v, struct err *err)
     /* said only when nothing can be reached any more */
     if (vault_confine(err) < 0)
         return -1;
-    wire_put_cstr(begin(v, VAULT_CA, &at), (const char *)pem.p, VAULT_CA_PEM_MAX);
+    wire_put_cstr(serve_begin(v, VAULT_CA, &at), (const char *)pem.p, VAULT_CA_PEM_MAX);
     wire_put_cstr(&v->out, v->store.path, sizeof(v->store.path));
     return to_supervisor(v, at) < 0 ? err_sys(err, errno, "vault.protocol", "answer the supervisor") : 0;
 }

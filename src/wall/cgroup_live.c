@@ -20,7 +20,7 @@ enum { MEMORY, CPU, PIDS };     /* places in cgroup.dirs of v1 */
 /* --- what is to be written ---------------------------------------------------------------------------------------- */
 
 static struct cgroup_step *
-add(struct cgroup_step *out, size_t *n, int dir, const char *file, const char *none, uint64_t value)
+cgroup_live_add(struct cgroup_step *out, size_t *n, int dir, const char *file, const char *none, uint64_t value)
 {
     struct cgroup_step *s = &out[(*n)++];
 
@@ -46,23 +46,23 @@ v1_memory(const struct cgroup *cg, uint64_t from, uint64_t to, uint64_t sockets,
     static const char memory[] = "memory.limit_in_bytes", both[] = "memory.memsw.limit_in_bytes";
 
     if (lowers(from, to))
-        add(out, n, cg->dirs[MEMORY], memory, "-1", to);
-    add(out, n, cg->dirs[MEMORY], both, "-1", to)->maybe = true;
-    add(out, n, cg->dirs[MEMORY], CGROUP_V1_SOCKETS, "-1", sockets)->maybe = true;
+        cgroup_live_add(out, n, cg->dirs[MEMORY], memory, "-1", to);
+    cgroup_live_add(out, n, cg->dirs[MEMORY], both, "-1", to)->maybe = true;
+    cgroup_live_add(out, n, cg->dirs[MEMORY], CGROUP_V1_SOCKETS, "-1", sockets)->maybe = true;
     if (!lowers(from, to))
-        add(out, n, cg->dirs[MEMORY], memory, "-1", to);
+        cgroup_live_add(out, n, cg->dirs[MEMORY], memory, "-1", to);
 }
 
 static void
 v2_memory(const struct cgroup *cg, uint64_t from, uint64_t to, struct cgroup_step *out, size_t *n)
 {
     if (lowers(from, to)) {
-        struct cgroup_step *s = add(out, n, cg->dirs[0], "memory.high", "max", to);
+        struct cgroup_step *s = cgroup_live_add(out, n, cg->dirs[0], "memory.high", "max", to);
         s->maybe = s->squeezes = true;
     }
-    add(out, n, cg->dirs[0], "memory.max", "max", to);
+    cgroup_live_add(out, n, cg->dirs[0], "memory.max", "max", to);
     if (lowers(from, to))
-        add(out, n, cg->dirs[0], "memory.high", "max", 0)->maybe = true;
+        cgroup_live_add(out, n, cg->dirs[0], "memory.high", "max", 0)->maybe = true;
 }
 
 static void
@@ -86,14 +86,14 @@ cgroup_steps(const struct cgroup *cg, const struct cgroup_limits *from, const st
     if (less)
         memory(cg, from, to, out, &n);
     if (from->cpu_milli != to->cpu_milli && v1) {
-        add(out, &n, cg->dirs[CPU], "cpu.cfs_quota_us", "-1", to->cpu_milli * 100);
+        cgroup_live_add(out, &n, cg->dirs[CPU], "cpu.cfs_quota_us", "-1", to->cpu_milli * 100);
     } else if (from->cpu_milli != to->cpu_milli) {
-        add(out, &n, cg->dirs[0], "cpu.max", "max 100000", to->cpu_milli * 100);
+        cgroup_live_add(out, &n, cg->dirs[0], "cpu.max", "max 100000", to->cpu_milli * 100);
         if (to->cpu_milli > 0)
             snprintf(out[n - 1].text, sizeof(out[0].text), "%" PRIu64 " 100000", to->cpu_milli * 100);
     }
     if (from->pids != to->pids)
-        add(out, &n, cg->dirs[v1 ? PIDS : 0], "pids.max", "max", to->pids);
+        cgroup_live_add(out, &n, cg->dirs[v1 ? PIDS : 0], "pids.max", "max", to->pids);
     if (from->memory != to->memory && !less)
         memory(cg, from, to, out, &n);
     return n;

@@ -56,7 +56,7 @@ static const struct argument {
 struct program { size_t n; struct sock_filter at[24 + 2 * SERVICE_CALLS_MAX + N(arguments) * (4 + 2 * VALUES_MAX)]; };
 
 static void
-put(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
+service_filter_put(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
 {
     p->at[p->n++] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes, (uint8_t)no);
 }
@@ -67,14 +67,15 @@ put_argument(struct program *p, const struct argument *a)
 {
     const uint32_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
 
-    put(p, BPF_JMP | BPF_JEQ | BPF_K, a->call, 0, 3 + 2 * a->n);
-    put(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args[0]) + a->which * 8 + low, 0, 0);
-    put(p, BPF_ALU | BPF_AND | BPF_K, a->mask, 0, 0);
+    service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, a->call, 0, 3 + 2 * a->n);
+    service_filter_put(p, BPF_LD | BPF_W | BPF_ABS,
+                       (uint32_t)offsetof(struct seccomp_data, args[0]) + a->which * 8 + low, 0, 0);
+    service_filter_put(p, BPF_ALU | BPF_AND | BPF_K, a->mask, 0, 0);
     for (size_t i = 0; i < a->n; i++) {
-        put(p, BPF_JMP | BPF_JEQ | BPF_K, a->values[i], 0, 1);
-        put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+        service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, a->values[i], 0, 1);
+        service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     }
-    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+    service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 }
 
 static void
@@ -86,18 +87,18 @@ put_call(struct program *p, unsigned call)
             return;
         }
     }
-    put(p, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
-    put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
 /* The call's number, where it is one of this architecture's; @otherwise. */
 static void
 put_number(struct program *p, uint32_t otherwise)
 {
-    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-    put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-    put(p, BPF_RET | BPF_K, otherwise, 0, 0);
-    put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    service_filter_put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+    service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
+    service_filter_put(p, BPF_RET | BPF_K, otherwise, 0, 0);
+    service_filter_put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
 /* The list, then socket(2) by its family, then nothing. */
@@ -117,7 +118,7 @@ write_program(struct program *p, const struct service_plan *plan)
         put_call(p, plan->calls[i]);
     if (family.n > 0)
         put_argument(p, &family);
-    put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+    service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 }
 
 static int
@@ -165,13 +166,13 @@ service_deny(const unsigned *calls, size_t n, struct err *err)
     put_number(&p, refused);
 #if defined(__x86_64__)
     /* x32 has the same calls under other numbers */
-    put(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
-    put(&p, BPF_RET | BPF_K, refused, 0, 0);
+    service_filter_put(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+    service_filter_put(&p, BPF_RET | BPF_K, refused, 0, 0);
 #endif
     for (size_t i = 0; i < n; i++) {
-        put(&p, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
-        put(&p, BPF_RET | BPF_K, refused, 0, 0);
+        service_filter_put(&p, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+        service_filter_put(&p, BPF_RET | BPF_K, refused, 0, 0);
     }
-    put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    service_filter_put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     return install(&p, err);
 }

@@ -28,7 +28,7 @@ free_approval(struct approval *a)
 
 /* In memory. NULL: no memory. */
 static struct approval *
-add(struct warden *w, const struct edge_approval *r)
+approvals_add(struct warden *w, const struct edge_approval *r)
 {
     struct approval *a = calloc(1, sizeof(*a));
     const char **texts[9], *from[] = { r->caller, r->caller_text, r->tool, r->params, r->rule, r->description, r->by,
@@ -147,7 +147,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
     memcpy(r.box, d->box, sizeof(r.box));
     memcpy(r.digest, d->digest, sizeof(r.digest));
     r.until_ms = r.created_ms + (uint64_t)v->timeout_s * 1000;
-    a = add(w, &r);
+    a = approvals_add(w, &r);
     if (a == NULL) {
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
         return NULL;
@@ -528,7 +528,7 @@ load_one(void *ctx, const struct edge_approval *r)
 
     if (r->used || (r->state == APPROVAL_APPROVED && now >= r->until_ms))
         return;
-    a = add(l->w, r);
+    a = approvals_add(l->w, r);
     if (a == NULL) {
         l->no_memory = true;
         return;

@@ -43,7 +43,7 @@ tell_grant(void *ctx, const struct edge_grant *g)
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
 static int
-refuse(struct warden *w, const struct err *err)
+approvals_ask_refuse(struct warden *w, const struct err *err)
 {
     answer_no(w, w->asker, err);
     return 0;
@@ -67,10 +67,10 @@ asked_gate(struct warden *w, const struct ask_gate *m)
     if (m->id[0] != '\0' && (b = living(w, m->id)) == NULL) {
         json_decref(params);
         not_found(m->id, &err);
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     }
     if (deed_make(m->tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     if (gate_decide(w, &d, async, &v, &err) == GATE_ALLOWED && gate_judges(w))
         v.pass = pass_new(w, &d);
     if (err.kind != ERR_NONE)
@@ -147,18 +147,18 @@ asked_approvals(struct warden *w, const struct ask_approvals *m)
         caller_of(&w->who, caller);
     if (own && m->follow) {
         err_set(&err, ERR_DENIED, "auth.role", "an agent may not follow what others ask");
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     }
     t.whole = m->id[0] != '\0';
     n = state_approvals_from(w->approvals->store, &q, tell_approval, &t, &more, &err);
     if (n < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     if (m->id[0] != '\0' && n == 0) {
         err_set(&err, ERR_NOT_FOUND, "gate.not-found", "there is no approval \"%s\"", m->id);
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     }
     if (m->follow && follow(w, &err) < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     answer_end(w, w->asker, (uint32_t)n, more);
     return 0;
 }
@@ -181,7 +181,7 @@ not_open(struct warden *w, const char *id)
     else if (n > 0)
         err_set(&err, ERR_DENIED, "gate.decided", "it is decided already");
     err_hint(&err, "GET /v1/approvals/%s shows it", id);
-    return refuse(w, &err);
+    return approvals_ask_refuse(w, &err);
 }
 
 /* A denial waits for nothing. */
@@ -213,11 +213,11 @@ asked_decide(struct warden *w, const struct edge_decision *m)
     if (a == NULL)
         return not_open(w, id);
     if (approval_may(w, a, &err) < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     if (recorded(w, a, m))
         return 0;
     if (approval_decide(w, a, m, &err) < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     (void)state_approvals(w->approvals->store, id, 0, "", 1, tell_approval, &t, NULL);
     answer_end(w, w->asker, 1, false);
     if (m->approve)
@@ -236,7 +236,7 @@ asked_grants(struct warden *w, const struct ask_id *m)
     (void)state_gate_prune(w->approvals->store, time_now(w), NULL);
     if (m->id[0] != '\0') {
         if (state_grant_forget(w->approvals->store, m->id, &err) < 0)
-            return refuse(w, &err);
+            return approvals_ask_refuse(w, &err);
         who_text(w, &w->who, who);
         warden_note(w, NULL, "gate_revoked", "grant %s, by %s", m->id, who);
         answer_end(w, w->asker, 0, false);
@@ -244,7 +244,7 @@ asked_grants(struct warden *w, const struct ask_id *m)
     }
     n = state_grants(w->approvals->store, tell_grant, &t, &err);
     if (n < 0)
-        return refuse(w, &err);
+        return approvals_ask_refuse(w, &err);
     answer_end(w, w->asker, (uint32_t)n, false);
     return 0;
 }

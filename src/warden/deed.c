@@ -85,7 +85,7 @@ deed_free(struct deed *d)
 
 /* Each with its length before it: no two lists of parts are the same bytes. */
 static void
-add(struct sha256 *h, const void *p, size_t n)
+deed_add(struct sha256 *h, const void *p, size_t n)
 {
     uint8_t length[8];
 
@@ -112,11 +112,11 @@ deed_make(const char *tool, const char *box, json_t *params, const void *more, s
         return err_hint(err, "words, variables and paths of agents are UTF-8 without NUL");
     }
     sha256_init(&h);
-    add(&h, DIGEST_OF, sizeof(DIGEST_OF) - 1);
-    add(&h, tool, strlen(tool));
-    add(&h, box, strlen(box));
-    add(&h, out->text, strlen(out->text));
-    add(&h, more, n);
+    deed_add(&h, DIGEST_OF, sizeof(DIGEST_OF) - 1);
+    deed_add(&h, tool, strlen(tool));
+    deed_add(&h, box, strlen(box));
+    deed_add(&h, out->text, strlen(out->text));
+    deed_add(&h, more, n);
     sha256_end(&h, hash);
     sha256_text(hash, out->digest);
     return 0;

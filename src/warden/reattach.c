@@ -84,7 +84,7 @@ end_probe(struct box *p)
 }
 
 static void
-refuse(struct box *p, const struct err *err)
+reattach_refuse(struct box *p, const struct err *err)
 {
     (void)state_once_forget(p->w->state, p->r.id, NULL);
     keep_refused(p, err);
@@ -127,7 +127,7 @@ make(struct box *p)
     if (p->r.how[0] == '\0')
         box_text(&p->r.how, "\nreattached=no\n");
     if (box_record(p, &err) < 0)
-        refuse(p, &err);
+        reattach_refuse(p, &err);
     else
         keep_make(p);
 }

@@ -250,7 +250,7 @@ refuse_made(struct warden *w, const char *id, const struct err *err)
 
 /* Nothing was done, and the record does not say that it was asked. */
 static void
-refuse(struct warden *w, const struct held *h)
+record_refuse(struct warden *w, const struct held *h)
 {
     struct err err = ERR_INIT;
 
@@ -296,7 +296,7 @@ release(struct warden *w, uint64_t upto, bool written)
             go_on(w, h);
         } else {
             take_back(r, h->number);
-            refuse(w, h);
+            record_refuse(w, h);
         }
         free(h);
     }
@@ -328,7 +328,7 @@ wait_for(struct warden *w, struct box *b, struct audit_entry *e, struct held *h,
     bool required = record_required(w, b);
 
     if (r->down && required && h->way == RECORD_WAIT) {
-        refuse(w, h);
+        record_refuse(w, h);
         return true;
     }
     stamp(r, e);
@@ -341,7 +341,7 @@ wait_for(struct warden *w, struct box *b, struct audit_entry *e, struct held *h,
     if (h->number > 0 && hold(r, h, f != NULL ? f->payload : NULL, f != NULL ? f->length : 0) == 0)
         return true;
     take_back(r, h->number);
-    refuse(w, h);
+    record_refuse(w, h);
     return true;
 }
 

@@ -163,7 +163,7 @@ recovery_after_end(struct box *b)
 
 /* Destroying it and making it anew is privileged: not while that cannot be put on record. */
 static void
-begin(struct box *b, uint64_t now)
+recovery_begin(struct box *b, uint64_t now)
 {
     struct edge_recovery *r = &b->r.recovery;
     char text[EDGE_DETAIL_MAX];
@@ -197,7 +197,7 @@ turn_waiting(struct box *b, uint64_t now)
     else if (life_is_over(b, now))
         box_stop(b, "its maximum lifetime was over");
     else if (now >= b->recover_ms)
-        begin(b, now);
+        recovery_begin(b, now);
 }
 
 static void
@@ -207,7 +207,7 @@ turn_degraded(struct box *b, uint64_t now)
 
     if (b->recover_ms > 0) {
         if (now >= b->recover_ms)
-            begin(b, now);
+            recovery_begin(b, now);
         return;
     }
     if (b->r.recovery.given_up)

@@ -338,7 +338,7 @@ tell(struct warden *w, const struct volume *v)
 }
 
 static void
-list(struct warden *w)
+warden_volumes_list(struct warden *w)
 {
     const char *owner = who_owner(&w->who);
     uint32_t n = 0;
@@ -402,7 +402,7 @@ asked_volumes(struct warden *w, const struct ask_id *m)
     struct err err = ERR_INIT;
 
     if (m->id[0] == '\0')
-        list(w);
+        warden_volumes_list(w);
     else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;

@@ -265,7 +265,7 @@ on_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
 }
 
 static void
-begin(struct webhook *h)
+send_begin(struct webhook *h)
 {
     struct webhook_event *e = &h->queue[0];
     const struct host *host = &h->s->url.host;
@@ -293,7 +293,7 @@ webhook_turn(struct webhook *h)
     if (h->state != HOOK_IDLE && h->loop.now_ms >= h->deadline_ms)
         fail(h, true, "the server took too long");
     if (h->state == HOOK_IDLE && h->n > 0 && h->loop.now_ms >= h->queue[0].due_ms)
-        begin(h);
+        send_begin(h);
 }
 
 int

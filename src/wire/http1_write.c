@@ -8,7 +8,7 @@
 #include "match/ip.h"
 
 static void
-put(struct buf *b, struct str s)
+http1_write_put(struct buf *b, struct str s)
 {
     buf_append(b, s.p, s.n);
 }
@@ -18,9 +18,9 @@ put_field(struct buf *b, struct str name, struct str value)
 {
     if (!http1_is_token(name) || !http1_is_value(value))
         return -1;
-    put(b, name);
+    http1_write_put(b, name);
     buf_puts(b, ": ");
-    put(b, value);
+    http1_write_put(b, value);
     buf_puts(b, "\r\n");
     return 0;
 }
@@ -113,7 +113,7 @@ put_authority(struct buf *b, const struct http1_request_out *req, bool with_port
     if (!v6 && (http1_authority_parse(req->host, false, &same) != HTTP1_OK || same.host.n != req->host.n))
         return -1;
     buf_puts(b, v6 ? "[" : "");
-    put(b, req->host);
+    http1_write_put(b, req->host);
     buf_puts(b, v6 ? "]" : "");
     if (with_port)
         buf_printf(b, ":%u", req->port);
@@ -135,8 +135,8 @@ put_path(struct buf *b, const struct http1_request_out *req)
     /* an empty path is "/" (RFC 9112 §3.2.1) */
     if (req->path.n == 0)
         buf_puts(b, "/");
-    put(b, req->path);
-    put(b, req->query);
+    http1_write_put(b, req->path);
+    http1_write_put(b, req->query);
     return 0;
 }
 
@@ -184,7 +184,7 @@ put_request(struct buf *b, const struct http1_request_out *req)
 {
     bool is_connect = req->form == HTTP1_AUTHORITY;
 
-    put(b, req->method);
+    http1_write_put(b, req->method);
     buf_puts(b, " ");
     if (put_target(b, req) < 0)
         return -1;
@@ -226,7 +226,7 @@ put_response(struct buf *b, const struct http1_response_out *res)
     if (res->status < 100 || res->status > 999 || !http1_is_value(res->reason) || !is_framing_sane(res))
         return -1;
     buf_printf(b, "HTTP/1.1 %u ", res->status);
-    put(b, res->reason);
+    http1_write_put(b, res->reason);
     buf_puts(b, "\r\n");
     return put_rest(b, &res->out);
 }
@@ -250,7 +250,7 @@ http1_write_chunk(struct buf *b, struct str data)
     if (data.n == 0)    /* would be the last one */
         return -1;
     buf_printf(b, "%zx\r\n", data.n);
-    put(b, data);
+    http1_write_put(b, data);
     buf_puts(b, "\r\n");
     if (buf_ok(b))
         return 0;

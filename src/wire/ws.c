@@ -90,7 +90,7 @@ ws_free(struct ws_way *w)
 
 /* A frame of ours. */
 static enum ws_result
-put(const struct ws_way *w, bool fin, uint8_t opcode, const uint8_t *p, size_t n, struct buf *out)
+ws_put(const struct ws_way *w, bool fin, uint8_t opcode, const uint8_t *p, size_t n, struct buf *out)
 {
     uint8_t key[4];
     size_t at;
@@ -115,7 +115,7 @@ flush(struct ws_way *w, bool end, struct buf *out)
 
     if (w->text.n == 0 && !end)
         return WS_OK;
-    r = put(w, end, w->begun ? WS_CONTINUATION : w->opcode, w->text.p, w->text.n, out);
+    r = ws_put(w, end, w->begun ? WS_CONTINUATION : w->opcode, w->text.p, w->text.n, out);
     w->begun = !end;
     buf_reset(&w->text);
     return r;
@@ -154,7 +154,7 @@ control_bytes(struct ws_way *w, const uint8_t *p, size_t n, bool end, ws_bytes_f
         return WS_ROOM;
     r = flush(w, false, out);
     if (r == WS_OK)
-        r = put(w, true, w->frame.opcode, made.p, made.n, out);
+        r = ws_put(w, true, w->frame.opcode, made.p, made.n, out);
     w->closed = w->frame.opcode == WS_CLOSE;
     explicit_bzero(room, sizeof(room));
     return r;
@@ -162,7 +162,7 @@ control_bytes(struct ws_way *w, const uint8_t *p, size_t n, bool end, ws_bytes_f
 
 /* A whole head is there. */
 static enum ws_result
-begin(struct ws_way *w)
+ws_begin(struct ws_way *w)
 {
     const struct ws_frame *f = &w->frame;
 
@@ -222,7 +222,7 @@ ws_feed(struct ws_way *w, const uint8_t *p, size_t n, ws_bytes_fn *fn, void *ctx
         }
         w->head_n = 0;
         if (r == WS_OK)
-            r = begin(w);
+            r = ws_begin(w);
         if (r == WS_OK && w->left == 0)
             r = payload(w, p, 0, &used, fn, ctx, out);
     }

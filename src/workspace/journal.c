@@ -29,7 +29,7 @@ journal_free(struct journal *j)
 }
 
 static int
-add(struct journal *j, const struct step *step, char *path)
+workspace_journal_add(struct journal *j, const struct step *step, char *path)
 {
     if (j->n == j->cap) {
         size_t cap = j->cap > 0 ? j->cap * 2 : 64;
@@ -49,7 +49,7 @@ journal_add(struct journal *j, const struct step *step, const char *path, struct
 {
     char *copy = strdup(path);
 
-    if (copy == NULL || add(j, step, copy) < 0) {
+    if (copy == NULL || workspace_journal_add(j, step, copy) < 0) {
         free(copy);
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     }

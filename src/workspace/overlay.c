@@ -42,7 +42,7 @@ overlay_clone_idmapped(int fd, int idmap_userns, bool read_only, struct err *err
 
 /* Refuse with what the kernel says about the mount: its log line when there is one. */
 static int
-refuse(int context, int saved_errno, const char *what, struct err *err)
+overlay_refuse(int context, int saved_errno, const char *what, struct err *err)
 {
     char text[256];
     ssize_t n = context < 0 ? -1 : read(context, text, sizeof(text) - 1);
@@ -152,20 +152,20 @@ mount_with(const struct option *layers, size_t n, bool by_fd, struct err *err)
     cleanup_close int context = kernel_fsopen("overlay");
 
     if (context < 0)
-        return refuse(-1, errno, "fsopen overlay", err);
+        return overlay_refuse(-1, errno, "fsopen overlay", err);
     if (kernel_fsconfig(context, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0)
-        return refuse(context, errno, "option userxattr", err);
+        return overlay_refuse(context, errno, "option userxattr", err);
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         if (kernel_fsconfig(context, FSCONFIG_SET_STRING, settings[i][0], settings[i][1], 0) < 0)
-            return refuse(context, errno, settings[i][0], err);
+            return overlay_refuse(context, errno, settings[i][0], err);
     if (set_layers(context, layers, n, by_fd) < 0)
-        return refuse(context, errno, "layers", err);
+        return overlay_refuse(context, errno, "layers", err);
     if (kernel_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return refuse(context, errno, "create", err);
+        return overlay_refuse(context, errno, "create", err);
 
     int mount = kernel_fsmount(context, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (mount < 0)
-        return refuse(context, errno, "fsmount", err);
+        return overlay_refuse(context, errno, "fsmount", err);
     return mount;
 }
 

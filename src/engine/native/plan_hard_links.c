@@ -36,7 +36,7 @@ struct finding {
 };
 
 static int
-add(struct finding *f, const struct stat *dir, const struct stat *st, const char *path, struct err *err)
+plan_hard_links_add(struct finding *f, const struct stat *dir, const struct stat *st, const char *path, struct err *err)
 {
     if (f->n == FOUND_MAX)
         return err_set(err, ERR_LIMIT, "wall.hard-links.too-many",
@@ -65,7 +65,7 @@ add_shut(struct finding *f, int fd, const char *path, int why, struct err *err)
     if (why != EACCES || fstat(fd, &st) < 0 || !plan_real_opens_again(&st) || strrchr(path, '/') == NULL)
         return 0;
     st.st_nlink = (nlink_t)-1;          /* more names than can be met */
-    return add(f, &st, &st, path, err);
+    return plan_hard_links_add(f, &st, &st, path, err);
 }
 
 static int
@@ -99,7 +99,7 @@ look_through(struct finding *f, int fd, const char *path, unsigned depth, struct
             cleanup_close int sub = openat(copy, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (sub >= 0 && look_through(f, sub, name, depth + 1, err) < 0)
                 return -1;
-        } else if (add(f, &here, &st, name, err) < 0) {
+        } else if (plan_hard_links_add(f, &here, &st, name, err) < 0) {
             return -1;
         }
     }

@@ -47,7 +47,7 @@ no_memory(struct err *err)
 }
 
 static int
-put(struct gather *g, const char *path, struct err *err)
+plan_rules_put(struct gather *g, const char *path, struct err *err)
 {
     struct policy_list *out = g->out;
     struct policy_entry entry = *g->rule;
@@ -94,7 +94,7 @@ close_shut(struct gather *g, const char *path, struct err *err)
             return 0;
     plan_warn(g->plan, "%s cannot be searched, and the rule \"%s\" leads into it: it is closed whole", shut,
               g->rule->written);
-    return put(g, shut, err);
+    return plan_rules_put(g, shut, err);
 }
 
 static int
@@ -107,7 +107,7 @@ on_shut(void *ctx, const char *relative, struct err *err)
              relative);
     snprintf(inside, sizeof(inside), "%s/.", path);
     /* as a folder that can be searched, but not listed */
-    return close_shut(g, inside, err) < 0 ? -1 : put(g, path, err);
+    return close_shut(g, inside, err) < 0 ? -1 : plan_rules_put(g, path, err);
 }
 
 /* A closed name: it, the same behind the links on its way, and what it leads to. */
@@ -117,19 +117,19 @@ close_name(struct gather *g, const char *path, struct err *err)
     const char *slash = strrchr(path, '/');
     char parent[PATH_MAX], real[PATH_MAX], name[2 * PATH_MAX];
 
-    if (put(g, path, err) < 0 || close_shut(g, path, err) < 0)
+    if (plan_rules_put(g, path, err) < 0 || close_shut(g, path, err) < 0)
         return -1;
     if (slash == NULL || strlen(path) >= sizeof(parent) || !plan_real_future(path, real))
         return 0;
     if (strcmp(real, path) == 0)
         return 0;
-    if (put(g, real, err) < 0 || close_shut(g, real, err) < 0)
+    if (plan_rules_put(g, real, err) < 0 || close_shut(g, real, err) < 0)
         return -1;
     snprintf(parent, sizeof(parent), "%.*s", slash == path ? 1 : (int)(slash - path), path);
     if (!plan_real_future(parent, real))
         return 0;
     snprintf(name, sizeof(name), "%s%s", strcmp(real, "/") == 0 ? "" : real, slash);
-    return put(g, name, err);
+    return plan_rules_put(g, name, err);
 }
 
 /* Where the way to the home has no link, neither has the name of what is absent. */
@@ -141,11 +141,11 @@ close_builtin(struct gather *g, struct plan_known *known, bool plain_home, struc
 
     g->absent = plain_home && plan_known_absent(known, g->rule->value);
     if (g->absent)
-        return put(g, g->rule->value, err);
+        return plan_rules_put(g, g->rule->value, err);
     if (plain_home)
         fd = open(g->rule->value, O_PATH | O_CLOEXEC);
     if (fd >= 0 && plan_real_path(fd, real, sizeof(real)) && strcmp(real, g->rule->value) == 0)
-        return put(g, real, err);
+        return plan_rules_put(g, real, err);
     return close_name(g, g->rule->value, err);
 }
 
@@ -161,7 +161,7 @@ open_hit(struct gather *g, const char *path, struct err *err)
         return no_memory(err);
     if (lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
         return 0;
-    return plan_links_note(g->plan, &named, err) < 0 ? -1 : put(g, path, err);
+    return plan_links_note(g->plan, &named, err) < 0 ? -1 : plan_rules_put(g, path, err);
 }
 
 static int
@@ -213,7 +213,7 @@ all_of_root(struct gather *g, struct err *err)
         for (size_t i = 0; i < ARRAY_LEN(own); i++)
             skip |= strcmp(entry->d_name, own[i]) == 0;
         snprintf(path, sizeof(path), "/%s", entry->d_name);
-        if (!skip && (g->open ? open_hit(g, path, err) : put(g, path, err)) < 0)
+        if (!skip && (g->open ? open_hit(g, path, err) : plan_rules_put(g, path, err)) < 0)
             return -1;
     }
     return 0;
@@ -266,7 +266,7 @@ close_list(struct native_plan *plan, const struct policy *p, struct policy *real
             r = close_builtin(&g, &known, plain_home, err);
         else if (g.rule->from.kind == ORIGIN_BUILTIN && g.rule->literal && plan_known_absent(&known, g.rule->value) &&
                  plan_known_plain(&known, g.rule->value))
-            r = put(&g, g.rule->value, err);
+            r = plan_rules_put(&g, g.rule->value, err);
         else
             r = close_name(&g, g.rule->value, err);
         if (r < 0)
@@ -296,7 +296,7 @@ open_one(struct gather *g, bool write, struct err *err)
         return 0;
     r = plan_links_note(g->plan, &(struct plan_named){ .way = way, .rule = g->rule, .from = &g->rule->from,
                                                         .name = g->rule->value, .write = write }, err);
-    return r <= 0 ? r : put(g, way.real, err);
+    return r <= 0 ? r : plan_rules_put(g, way.real, err);
 }
 
 static bool
@@ -419,7 +419,7 @@ close_shown(struct gather *g, const struct policy *real, const char *path, const
     if (!open)
         return 0;
     g->rule = &rule;
-    r = put(g, path, err);
+    r = plan_rules_put(g, path, err);
     g->rule = NULL;
     return r;
 }
@@ -466,7 +466,7 @@ put_alias(struct native_plan *plan, struct policy_list *list, const struct polic
 {
     struct gather g = { .plan = plan, .rule = entry, .out = list, .cap = list->n };
 
-    return put(&g, path, err);
+    return plan_rules_put(&g, path, err);
 }
 
 static int

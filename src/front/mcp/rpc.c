@@ -96,7 +96,7 @@ id_of(const struct request *r)
 
 /* An answer about the request as such. */
 static void __attribute__((format(printf, 5, 0)))
-refuse(struct request *r, unsigned status, int code, json_t *data, const char *fmt, va_list ap)
+rpc_refuse(struct request *r, unsigned status, int code, json_t *data, const char *fmt, va_list ap)
 {
     char text[1024];
     json_t *error;
@@ -114,7 +114,7 @@ mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const 
     va_list ap;
 
     va_start(ap, fmt);
-    refuse(r, status, code, data, fmt, ap);
+    rpc_refuse(r, status, code, data, fmt, ap);
     va_end(ap);
 }
 
@@ -127,7 +127,7 @@ mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...)
     if (mcp_is_stateless(r))
         status = code == MCP_NO_METHOD ? MHD_HTTP_NOT_FOUND : code == MCP_NO_CAPABILITY ? MHD_HTTP_BAD_REQUEST : status;
     va_start(ap, fmt);
-    refuse(r, status, code, data, fmt, ap);
+    rpc_refuse(r, status, code, data, fmt, ap);
     va_end(ap);
 }
 
