@@ -476,8 +476,8 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const left[] = { "c/state.db", "c/state.db-wal", "g/state.db", "g/state.db-wal", "p/state.db", "p/state.db-wal",
-                                        "state.db", "state.db-wal" };
+    static const char *const left[] = { "c/state.db", "c/state.db-wal", "c/state.room", "g/state.db", "g/state.db-wal", "g/state.room",
+                                        "p/state.db", "p/state.db-wal", "p/state.room", "state.db", "state.db-wal", "state.room" };
     char path[128];
 
     (void)state;
