@@ -102,7 +102,7 @@ def test_what_the_confined_hold(daemon, name):
         allowed |= {f"/proc/{pid}/{f}" for f in ("stat", "statm")}
     if name == "cloche-warden":
         allowed |= {f"/proc/{daemon.process.pid}/{f}" for f in ("stat", "statm")}
-        allowed |= {str(daemon.cloche.state / "cloche" / "serve" / f) for f in ("state.db", "state.db-wal")}
+        allowed |= {str(daemon.cloche.state / "cloche" / "serve" / f) for f in ("state.db", "state.db-wal", "state.room")}
         allowed |= {"/memfd:cloche-epochs (deleted)"}       # for each new front, to be read (warden/epoch.h)
     if name == "cloche-scribe":
         allowed |= {str(daemon.cloche.state / "cloche" / f) for f in ("audit", "audit/audit.jsonl")}
