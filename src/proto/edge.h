@@ -96,8 +96,6 @@ enum edge_message {
                                and so many texts, origins be16 and so many, where browsers find us ("" nowhere),
                                certificate be32 and key be32: lengths in the file that comes with it where there is
                                TLS */
-    EDGE_NO_LANGUAGE = 233, /* before SETTINGS: those of the user's own are none */
-    EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
     /* front to launcher, the answer to it; warden to launcher (EDGE_LIMITED) */
     EDGE_SETTLED,
     EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
@@ -112,6 +110,9 @@ enum edge_message {
     /* warden to launcher */
     EDGE_SCRIBE_LATE = 231, /* the scribe has entries, and does not say that they are written */
     EDGE_KEEPER_LATE,       /* id: its keeper does not answer; one that was stopped is to go on */
+    /* launcher to front */
+    EDGE_NO_LANGUAGE,       /* before SETTINGS: those of the user's own are none */
+    EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
 
     /* warden to keeper */
     EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */
