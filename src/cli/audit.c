@@ -121,19 +121,22 @@ set_format(void *at, const char *value, struct err *err)
     return 0;
 }
 
-#define FLAG_SET(member, fn) offsetof(struct options, member), fn
 static const struct verb_flag audit_flags[] = {
     { "--follow", 'f', NULL, "wait for more", FLAG_ON(struct options, follow) },
-    { "--limit", 'n', "N", "at most so many entries, the newest", FLAG_SET(show, set_limit) },
-    { "--type", 0, "TYPE", "of that type; may be repeated", FLAG_SET(show, add_type) },
-    { "--severity", 0, "LEVEL", "info, warn, error or critical; may be repeated", FLAG_SET(show, add_severity) },
-    { "--sandbox", 0, "ID", "of the sandbox whose id begins so", FLAG_SET(sandbox, set_text) },
-    { "--host", 0, "HOST", "about that host, or any below .HOST", FLAG_SET(host, set_text) },
-    { "--since", 0, "TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d", FLAG_SET(since, set_moment) },
-    { "--until", 0, "TIME", "the same; that time is still in", FLAG_SET(until, set_moment) },
-    { "--text", 0, "WORDS", "with that in its summary or details, in any case", FLAG_SET(text, set_text) },
+    { "--limit", 'n', "N", "at most so many entries, the newest", FLAG_SET(struct options, show, set_limit) },
+    { "--type", 0, "TYPE", "of that type; may be repeated", FLAG_SET(struct options, show, add_type) },
+    { "--severity", 0, "LEVEL", "info, warn, error or critical; may be repeated",
+      FLAG_SET(struct options, show, add_severity) },
+    { "--sandbox", 0, "ID", "of the sandbox whose id begins so", FLAG_SET(struct options, sandbox, set_text) },
+    { "--host", 0, "HOST", "about that host, or any below .HOST", FLAG_SET(struct options, host, set_text) },
+    { "--since", 0, "TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d",
+      FLAG_SET(struct options, since, set_moment) },
+    { "--until", 0, "TIME", "the same; that time is still in", FLAG_SET(struct options, until, set_moment) },
+    { "--text", 0, "WORDS", "with that in its summary or details, in any case",
+      FLAG_SET(struct options, text, set_text) },
     { "--expect", 0, "HASH", "an entry with that hash must be there", FLAG_TEXT(struct options, expect) },
-    { "--format", 0, "jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION, FLAG_SET(show, set_format) },
+    { "--format", 0, "jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION,
+      FLAG_SET(struct options, show, set_format) },
     { "--dir", 0, "DIR", "the record in that folder instead of your own", FLAG_TEXT(struct options, dir) },
     { "--json", 0, NULL, "one JSON object to a line", FLAG_ON(struct options, json) },
 };

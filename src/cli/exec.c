@@ -154,9 +154,9 @@ cmd_exec(int argc, char **argv)
         { "--tty", 't', NULL, "in a terminal", FLAG_ON(struct options, terminal) },
         { "--detach", 'd', NULL, "go on without us, and print its exec_id", FLAG_ON(struct options, detach) },
         { "--cwd", 0, "DIR", "the working directory", FLAG_TEXT(struct options, cwd) },
-        { "--env", 0, "NAME=VALUE", "a variable, beside the sandbox's own", offsetof(struct options, env), set_env },
-        { "--timeout", 0, "TIME", "5m: when it is ended (the policy's)", offsetof(struct options, timeout_ms),
-          set_timeout },
+        { "--env", 0, "NAME=VALUE", "a variable, beside the sandbox's own", FLAG_SET(struct options, env, set_env) },
+        { "--timeout", 0, "TIME", "5m: when it is ended (the policy's)",
+          FLAG_SET(struct options, timeout_ms, set_timeout) },
         API_ROW_SOCKET,
     };
     static const struct verb verb = {

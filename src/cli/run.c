@@ -12,8 +12,8 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "match/language.h"
-#include "program/runtimes.h"
 #include "program/caller.h"
+#include "program/runtimes.h"
 #include "program/say.h"
 #include "program/verb.h"
 #include "program/words.h"
@@ -53,9 +53,9 @@ static const struct verb_flag own_flags[] = {
     { "--json", 0, NULL, "capture output; print one JSON object with it and the exit report",
       FLAG_ON(struct options, json) },
     { "--report", 0, "FILE", "write the exit report (JSON) to FILE", FLAG_TEXT(struct options, report) },
-    { "--pty", 0, NULL, "a terminal inside (default: when stdin and stdout are one)", offsetof(struct options, pty),
-      set_pty },
-    { "--no-pty", 0, NULL, "no terminal inside", offsetof(struct options, pty), set_no_pty },
+    { "--pty", 0, NULL, "a terminal inside (default: when stdin and stdout are one)",
+      FLAG_SET(struct options, pty, set_pty) },
+    { "--no-pty", 0, NULL, "no terminal inside", FLAG_SET(struct options, pty, set_no_pty) },
     { "--quiet", 'q', NULL, "no notices about cut output", FLAG_ON(struct options, quiet) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
     /* of `cloche code` alone, and the last one for that */

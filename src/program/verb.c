@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "program/say.h"
-#include "program/words.h"
 
 #define FLAGS_MAX 160           /* that a misspelt one is compared with */
 #define WORDS_MAX 16
@@ -98,17 +97,15 @@ unknown(const struct verb *v, const char *name, struct err *err)
 }
 
 int
-verb_take(const struct verb *v, void *options, const char *name, const char *value, struct err *err)
+verb_take(const struct verb *v, void *options, const struct cli_flag *w, struct err *err)
 {
-    const struct verb_flag *f = find(v, name);
+    const struct verb_flag *f = find(v, w->name);
+    int n;
 
     if (f == NULL)
         return 0;
-    if (f->value != NULL && value == NULL)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s needs a value", name);
-    if (verb_put(f, options, value, err) < 0)
-        return -1;
-    return f->value != NULL ? 2 : 1;
+    n = f->value != NULL ? cli_flag_words(w, err) : cli_flag_alone(w, err);
+    return n < 0 || verb_put(f, options, w->value, err) < 0 ? -1 : n;
 }
 
 /* Several letters in one word ("-it"), none of which has a value: whether that is what @word is. */
@@ -134,17 +131,14 @@ flag(const struct verb *v, void *options, int argc, char **argv, int i, struct e
 
     if (letters(v, argv[i])) {
         for (const char *c = argv[i] + 1; *c != '\0'; c++)
-            if (verb_take(v, options, (const char[]){ '-', *c, '\0' }, NULL, err) < 0)
+            if (verb_take(v, options, &(struct cli_flag){ .name = { '-', *c } }, err) < 0)
                 return -1;
         return 1;
     }
-    if (cli_flag_at(&w, argc, argv, i, err) < 0 || (n = verb_take(v, options, w.name, w.value, err)) < 0)
+    if (cli_flag_at(&w, argc, argv, i, err) < 0)
         return -1;
-    if (n == 0)
-        return unknown(v, w.name, err);
-    if (n == 1 && w.attached)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w.name);
-    return w.attached ? 1 : n;
+    n = verb_take(v, options, &w, err);
+    return n == 0 ? unknown(v, w.name, err) : n;
 }
 
 /* --- words -------------------------------------------------------------------------------------------------------- */

@@ -12,9 +12,10 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "program/words.h"
 
 /* A flag. Its value goes into the verb's options, at the byte @at:
- *   @set is there    it is called with that address and the value (NULL without one); -1 with @err
+ *   @set is there    it is called with that address and the value (NULL without one); -1 with @err: FLAG_SET
  *   @value is there  a const char * (of argv; the last one counts): FLAG_TEXT
  *   else             a bool becomes true: FLAG_ON */
 struct verb_flag {
@@ -27,6 +28,7 @@ struct verb_flag {
 };
 #define FLAG_ON(type, member)   .at = _Generic((type){ }.member, bool: offsetof(type, member))
 #define FLAG_TEXT(type, member) .at = _Generic((type){ }.member, const char *: offsetof(type, member))
+#define FLAG_SET(type, member, fn) .at = offsetof(type, member), .set = (fn)
 
 /* What is left of the words: operands, in order. They are argv's own. */
 struct verb_words {
@@ -73,8 +75,7 @@ struct verb {
 int verb_main(const struct verb *v, void *options, int argc, char **argv);
 
 void verb_help(const struct verb *v, FILE *to);
-/* The flag @name ("--name" or "-n") of another parser's words, with what may be its value. How many words it took (1
- * or 2), 0: the verb has no such flag, -1 with @err. */
-int verb_take(const struct verb *v, void *options, const char *name, const char *value, struct err *err);
+/* The flag @w of another parser's words. How many it took (1 or 2), 0: the verb has no such flag, -1 with @err. */
+int verb_take(const struct verb *v, void *options, const struct cli_flag *w, struct err *err);
 
 #endif

@@ -54,6 +54,12 @@ cli_flag_words(const struct cli_flag *f, struct err *err)
     return f->attached ? 1 : 2;
 }
 
+int
+cli_flag_alone(const struct cli_flag *f, struct err *err)
+{
+    return !f->attached ? 1 : err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", f->name);
+}
+
 const char *
 cli_nearest(const char *word, const char *const *known, size_t n)
 {

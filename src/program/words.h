@@ -33,5 +33,7 @@ struct cli_flag {
 int cli_flag_at(struct cli_flag *f, int argc, char **argv, int i, struct err *err);
 /* How many words it takes with its value, 1 or 2; -1 with @err where there is no value. */
 int cli_flag_words(const struct cli_flag *f, struct err *err);
+/* The same of one that takes no value: 1; -1 with @err where one is attached. */
+int cli_flag_alone(const struct cli_flag *f, struct err *err);
 
 #endif

@@ -57,19 +57,14 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
     builtin = strcmp(w->name, "--mode") == 0 || strcmp(w->name, "--settings") == 0;
     *policy_flag = flag != NULL || builtin;
     if (flag == NULL && !builtin) {
-        n = verb_take(own, options, w->name, w->value, err);
-        if (n == 0)
-            return unknown_flag(own, w->name, err);
-        if (n == 1 && w->attached)
-            return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
-        return n == 2 && w->attached ? 1 : n;
+        n = verb_take(own, options, w, err);
+        return n == 0 ? unknown_flag(own, w->name, err) : n;
     }
     if (builtin || flag->value != NULL)
         return cli_flag_words(w, err);
-    if (w->attached)
-        return err_set(err, ERR_USAGE, "cli.flag-value", "%s takes no value", w->name);
+    n = cli_flag_alone(w, err);
     w->value = NULL;
-    return 1;
+    return n;
 }
 
 int
