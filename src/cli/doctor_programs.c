@@ -34,14 +34,11 @@ look_up(struct doctor_program *p)
     static const char *const folders[] = {
         "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"
     };
+    const char *program = p->language->program;
+    bool told = program[0] == '/';      /* where it is: one of the user's own may say that */
 
-    if (p->language->program[0] == '/') {       /* one of the user's own may say where it is */
-        snprintf(p->path, sizeof(p->path), "%s", p->language->program);
-        if (access(p->path, X_OK) == 0)
-            return;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(folders) && p->language->program[0] != '/'; i++) {
-        snprintf(p->path, sizeof(p->path), "%s/%s", folders[i], p->language->program);
+    for (size_t i = 0; i < (told ? 1 : ARRAY_LEN(folders)); i++) {
+        snprintf(p->path, sizeof(p->path), "%s%s%s", told ? "" : folders[i], told ? "" : "/", program);
         if (access(p->path, X_OK) == 0)
             return;
     }

@@ -26,16 +26,22 @@ language_at(size_t i)
 }
 
 const struct language *
+language_in(const struct language *rows, size_t n, const char *name)
+{
+    if (name == NULL || name[0] == '\0')        /* there are languages without an alias */
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].name, name) == 0 || strcmp(rows[i].alias, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const struct language *
 language_find(const char *name)
 {
-    const struct language *l;
+    const struct language *l = language_in(languages, LANGUAGES, name);
 
-    if (name == NULL || name[0] == '\0')
-        return NULL;
-    for (size_t i = 0; (l = language_at(i)) != NULL; i++)
-        if (strcmp(l->name, name) == 0 || strcmp(l->alias, name) == 0)
-            return l;
-    return NULL;
+    return l != NULL ? l : language_in(more.rows, more.n, name);
 }
 
 void

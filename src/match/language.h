@@ -53,6 +53,8 @@ void language_more(const struct language *rows, size_t n);
 const struct language *language_at(size_t i);
 /* The one of that name or alias; NULL: none. @name may be NULL. */
 const struct language *language_find(const char *name);
+/* The same among @rows. */
+const struct language *language_in(const struct language *rows, size_t n, const char *name);
 /* All names, with @between between them. */
 void language_names(struct buf *out, const char *between);
 /* The words that run the file @path, NULL-terminated. They borrow both. */

@@ -39,15 +39,6 @@ runtime_name_fits(struct str name)
     return is_word(name, RUNTIME_NAME_MAX, "+-_#") && name.p[0] >= 'a' && name.p[0] <= 'z';
 }
 
-static bool
-is_built_in(const char *name)
-{
-    for (size_t i = 0; i < LANGUAGES; i++)
-        if (strcmp(languages[i].name, name) == 0 || strcmp(languages[i].alias, name) == 0)
-            return true;
-    return false;
-}
-
 /* --- values ------------------------------------------------------------------------------------------------------- */
 
 static int
@@ -121,7 +112,7 @@ read_alias(const struct reader *r, const struct node *n)
                               "lower-case letters, digits and \"+-_#\" are wanted, a letter first");
     if (copy(r, n->text, &r->out->alias) < 0)
         return -1;
-    return !is_built_in(r->out->alias) ? 0
+    return language_in(languages, LANGUAGES, r->out->alias) == NULL ? 0
            : runtime_refuse(r, n, "alias", "runtime.taken", "a language of cloche's has that name");
 }
 
@@ -195,7 +186,7 @@ runtime_parse(struct arena *a, const char *path, const char *name, struct str te
         err_set(err, ERR_POLICY, "runtime.name", "%s: the file's name is the language's, and that cannot be one", path);
         return err_hint(err, "lower-case letters, digits and \"+-_#\", a letter first, then .yaml: lua.yaml");
     }
-    if (is_built_in(name))
+    if (language_in(languages, LANGUAGES, name) != NULL)
         return err_set(err, ERR_POLICY, "runtime.taken", "%s: a language of cloche's has that name", path);
     if (copy(&r, str_of(name), &out->name) < 0)
         return -1;

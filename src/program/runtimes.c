@@ -64,12 +64,8 @@ add_file(struct runtimes *r, int dir, const char *folder, const char *file, stru
         return err_set(err, ERR_LIMIT, "runtime.many", "%s: more than %d languages", path, LANGUAGES_MORE);
     if (runtime_parse(r->arena, path, name, (struct str){ (const char *)text.p, text.n }, &r->rows[r->n], err) < 0)
         return -1;
-    for (size_t i = 0; i < r->n; i++) {
-        const struct language *a = &r->rows[i], *b = &r->rows[r->n];
-        if (strcmp(a->name, b->name) == 0 || strcmp(a->name, b->alias) == 0 || strcmp(a->alias, b->name) == 0 ||
-            (a->alias[0] != '\0' && strcmp(a->alias, b->alias) == 0))
-            return err_set(err, ERR_POLICY, "runtime.taken", "%s: another file has that name or alias", path);
-    }
+    if (language_in(r->rows, r->n, name) != NULL || language_in(r->rows, r->n, r->rows[r->n].alias) != NULL)
+        return err_set(err, ERR_POLICY, "runtime.taken", "%s: another file has that name or alias", path);
     r->n++;
     return 0;
 }
