@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/mcp.h"
 #include "client/api_verb.h"
+#include "program/json.h"
 #include "program/say.h"
 
 #define LIVES_S (30L * 24 * 3600)       /* of our token, should nobody be there to end it */
@@ -47,15 +48,12 @@ make_token(struct api *api, char id[64], struct err *err)
 {
     json_t *body = json_pack("{s:s, s:s, s:I}", "role", "agent", "name", "cloche-mcp", "expires", (json_int_t)LIVES_S);
     json_t *said = NULL;
-    const char *token;
     int r = api_ask(api, "POST", "/v1/tokens", body, &said, err);
 
     json_decref(body);
     if (r == 0) {
-        token = json_string_value(json_object_get(said, "token"));
-        snprintf(api->token, sizeof(api->token), "%s", token != NULL ? token : "");
-        token = json_string_value(json_object_get(said, "id"));
-        snprintf(id, 64, "%s", token != NULL ? token : "");
+        snprintf(api->token, sizeof(api->token), "%s", json_text(said, "token"));
+        snprintf(id, 64, "%s", json_text(said, "id"));
     }
     json_decref(said);
     return r;

@@ -417,8 +417,7 @@ events(struct request *r)
     uint16_t limit;
 
     if (bad || (id != NULL && !edge_is_id(id) && !edge_name_well(id)) || !limit_of(r, 1000, 100, &limit)) {
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "events.request", "docs/daemon.md has the form", "%s",
-                    "sandbox=ID or name, limit=1..1000");
+        reply_unfit(r, "events.request", "sandbox=ID or name, limit=1..1000");
         return;
     }
     r->list = json_array();

@@ -139,8 +139,7 @@ follow(struct request *r)
 
     if (bad || (id != NULL && !edge_is_id(id) && !edge_name_well(id)) || !number(limit, 1000, &most) ||
         !number(after != NULL ? after : last, INT64_MAX, &from)) {
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "events.request", "docs/daemon.md has the form", "%s",
-                    "sandbox=ID or name, limit=0..1000, after=NUMBER");
+        reply_unfit(r, "events.request", "sandbox=ID or name, limit=0..1000, after=NUMBER");
         return;
     }
     ASK(r, EDGE_ASK_FOLLOW, &follow_answers, .limit = (uint16_t)most, .after = from, .id = id);

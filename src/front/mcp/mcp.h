@@ -115,7 +115,7 @@ void mcp_session_end(struct front *f, struct mcp_session *s);
 /* tools.c */
 extern struct mcp_tool mcp_tools[];
 extern const size_t mcp_n_tools;
-int mcp_tools_open(void);                   /* anew when the languages changed; -1: no memory */
+int mcp_tools_open(void);                   /* with the first settings, and anew with each; -1: no memory */
 struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_json(void);
 

@@ -15,8 +15,8 @@ int
 mcp_open(struct front *f)
 {
     f->mcp_sessions = calloc(MCP_SESSIONS, sizeof(*f->mcp_sessions));
-    return getrandom(f->mcp_key, sizeof(f->mcp_key), 0) == (ssize_t)sizeof(f->mcp_key) && f->mcp_sessions != NULL &&
-           mcp_tools_open() == 0 ? 0 : -1;
+    return getrandom(f->mcp_key, sizeof(f->mcp_key), 0) == (ssize_t)sizeof(f->mcp_key) && f->mcp_sessions != NULL
+               ? 0 : -1;
 }
 
 void
