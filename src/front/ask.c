@@ -128,19 +128,27 @@ words_bytes(const struct edge_op *op)
     return n;
 }
 
+bool
+ask_words_fit(struct request *r, const struct edge_op *op)
+{
+    size_t words = words_bytes(op);
+
+    if (words > EDGE_WORDS_BYTES)
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "give what is longer over stdin, or write it to a "
+                    "file (PUT .../files/...) and run that", "the words and variables of the command have %zu bytes; "
+                    "at most %d are taken", words, EDGE_WORDS_BYTES);
+    return words <= EDGE_WORDS_BYTES;
+}
+
 void
 ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
        const struct op_answers *said)
 {
     cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
-    size_t words = words_bytes(op), at;
+    size_t at;
 
-    if (words > EDGE_WORDS_BYTES) {
-        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "give what is longer over stdin, or write it to a "
-                    "file (PUT .../files/...) and run that", "the words and variables of the command have %zu bytes; "
-                    "at most %d are taken", words, EDGE_WORDS_BYTES);
+    if (!ask_words_fit(r, op))
         return;
-    }
     at = ask_begin(r, &b, EDGE_ASK_OP, answers);
     r->op_answers = said;
     wire_put_cstr(&b, id, EDGE_NAME_MAX);

@@ -213,6 +213,7 @@ struct request {
     uint64_t had[2];                    /* and has so much of stdout and stderr */
     json_t *list;                       /* what the answer is made of */
     size_t n_entries, entry_bytes;      /* of a listing: what a keeper said of it */
+    char *policy;                       /* of POST /v1/execute: its sandbox's, as JSON, owned; NULL */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
@@ -290,6 +291,8 @@ void ask_create(struct request *r, const struct edge_create *create, const struc
 /* @was: SHA-256 of the policy that @policy was made of. */
 void ask_change(struct request *r, const char *id, const uint8_t *was, const char *policy,
                 const struct answers *answers);
+/* Whether its words are no more than a command can have; false: said. */
+bool ask_words_fit(struct request *r, const struct edge_op *op);
 void ask_op(struct request *r, const char *id, const struct edge_op *op, const struct answers *answers,
             const struct op_answers *said);
 /* Whether the caller may do that: @tool with @params (an object, borrowed) in the sandbox @id ("" none yet). The answer
@@ -491,6 +494,8 @@ extern const size_t change_n_routes;
 /* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
 extern const struct route volume_routes[];
 extern const size_t volume_n_routes;
+extern const struct route execute_routes[];
+extern const size_t execute_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
 extern const struct route watch_routes[];

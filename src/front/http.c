@@ -127,6 +127,7 @@ http_bury(struct front *f)
         waits_count(r);
         free(r->uri);
         free(r->below);
+        free(r->policy);
         explicit_bzero(r->key, sizeof(r->key));
         put_aside(r);
     }

@@ -218,6 +218,8 @@ enum edge_scribe {
 
 #define EDGE_FLEETING   0x04    /* ... : it ends with who asked, if they go (CANCEL) before they know of it */
 
+#define EDGE_ONCE       0x08    /* ... : it ends with its first operation */
+
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
 #define EDGE_SETTINGS_NAMES 96  /* hosts; and origins */
@@ -325,7 +327,7 @@ PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);
 
 /* What a sandbox is to be. Texts "" where there is nothing to say. */
 #define EDGE_CREATE_FIELDS(F) \
-    F(FLAGS, flags, EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING) \
+    F(FLAGS, flags, EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING | EDGE_ONCE) \
     F(U32, idle_s)                          /* 0: as the daemon has it; so too @life_s */ \
     F(U32, life_s) \
     F(STRUCT_IN, edge_recovery, recovery) \

@@ -162,7 +162,8 @@ create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, st
     }
     if (box_create(w, r, w->asker, (r->is_default ? 0 : BOX_KEYED) |
                    ((c->flags & EDGE_REATTACH) != 0 ? BOX_PROBE : 0) |
-                   ((c->flags & EDGE_FLEETING) != 0 ? BOX_FLEETING : 0), err) == 0)
+                   ((c->flags & EDGE_FLEETING) != 0 ? BOX_FLEETING : 0) |
+                   ((c->flags & EDGE_ONCE) != 0 ? BOX_ONCE : 0), err) == 0)
         return 0;
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);

@@ -302,6 +302,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     b->probe = probe;
     b->tries = (how & BOX_TRIAL) != 0;
+    b->once = (how & BOX_ONCE) != 0;
     /* before anything is made: whatever happens from here on, the record says that there may be something */
     if (box_wait(b, WAIT_MADE, to, err) < 0 || (!probe && state_put(w->state, r, err) < 0) ||
         launcher_say(w, EDGE_SPAWN, b->r.id) < 0) {

@@ -295,6 +295,8 @@ on_op_ended(void *ctx, const struct frame *f)
     if (b->asked.said > b->ops)
         b->asked.said = b->ops;
     box_used(b);
+    if (b->once && b->ops == 0)
+        box_stop(b, "its one operation has ended");
     return 0;
 }
 

@@ -117,6 +117,7 @@ struct box {
     unsigned ops;                       /* that run */
     struct box_asked asked;
     bool again;                         /* when it is gone it is made anew (recovery) */
+    bool once;                          /* it ends with its first operation */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
     bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
     uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
@@ -225,11 +226,13 @@ int box_timeout(const struct warden *w);                            /* for loop_
 struct box *box_of_id(const struct warden *w, const char *id);
 size_t box_count(const struct warden *w);                           /* without those that remove volumes */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
- * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it. */
+ * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it,
+ * with BOX_ONCE the end of its first operation. */
 #define BOX_KEYED    0x01
 #define BOX_PROBE    0x02
 #define BOX_FLEETING 0x04
 #define BOX_TRIAL    0x08       /* a probe whose policy is read, and no more (trial.c) */
+#define BOX_ONCE     0x10
 int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
 int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
 /* A keeper that is to remove that volume. 0 or -1. */

@@ -4,7 +4,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 
-BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/sandboxes/{id}/exec": {"command": "true"},
+BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/execute": {"language": "shell", "code": "true"}, "/v1/sandboxes/{id}/exec": {"command": "true"},
           "/v1/sandboxes/{id}/exec/{exec_id}/signal": {"signal": "CONT"}, "/v1/sandboxes/{id}/exec/{exec_id}/stdin": b"y",
           "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80},
           "/v1/sandboxes/{id}/ports": {"port": 8000}}

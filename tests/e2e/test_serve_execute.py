@@ -1,0 +1,111 @@
+"""POST /v1/execute: code in a sandbox of its own, which ends with it (docs/daemon.md)."""
+import base64
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon, caller
+from helpers.runner import wait_for
+
+pytestmark = requirement("R64", "R65", "R85")
+HELLO = {"python": "import sys; print('hello', sys.stdin.read())", "javascript": "console.log('hello', require('fs').readFileSync(0, 'utf8'))",
+         "shell": "echo hello $(cat)"}
+
+
+def run(daemon, language, code, **more):
+    answer = daemon.post("/v1/execute", {"language": language, "code": code, **more})
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def none_lives(daemon):
+    return wait_for(lambda: not daemon.get("/v1/sandboxes").json["sandboxes"], 60)
+
+
+@pytest.mark.parametrize("language", HELLO)
+def test_in_every_language(daemon, language):
+    assert run(daemon, language, HELLO[language])["stdout"].strip() == "hello"
+    said = run(daemon, language, HELLO[language], stdin="you")
+    assert said["stdout"].strip() == "hello you" and said["exit_code"] == 0 and not said["stderr"], said
+    assert none_lives(daemon)
+
+
+def test_the_answer_is_a_commands(daemon):
+    said = run(daemon, "sh", "echo out; echo err >&2; exit 3")
+    assert (said["exit_code"], said["stdout"], said["stderr"]) == (3, "out\n", "err\n"), said
+    assert run(daemon, "py", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")["signal"] == 9
+    assert run(daemon, "py", "while True: pass", timeout_ms=200)["timed_out"]
+    assert run(daemon, "py", "b = bytearray(b'x' * (200 << 20))", limits={"memory": "64m"})["oom_killed"]
+    assert base64.b64decode(run(daemon, "shell", "printf '\\377'", encoding="base64")["stdout"]) == b"\xff"
+    assert run(daemon, "shell", "echo $A", env={"A": "b"})["stdout"] == "b\n"
+    assert run(daemon, "python", "x = '" + "y" * 500000 + "'; print(len(x))")["stdout"] == "500000\n"
+    assert run(daemon, "shell", "hostname", policy={"hostname": "mine"})["stdout"] == "mine\n"
+    assert none_lives(daemon)
+    events = daemon("POST", "/v1/execute", {"language": "shell", "code": "echo on"}, {"Accept": "text/event-stream"})
+    assert events.status == 200 and b'event: stdout\ndata: {"data":"on\\n"}' in events.body and b"event: exit" in events.body, events.body
+
+
+def test_each_is_alone(daemon):
+    run(daemon, "shell", "echo secret > /workspace/f; echo secret > /tmp/f")
+    assert run(daemon, "shell", "cat /workspace/f /tmp/f")["exit_code"] != 0
+    # what it left in the background ends with it
+    run(daemon, "shell", "(sleep 1000; echo on) >/dev/null 2>&1 &")
+    assert none_lives(daemon)
+    assert "its one operation has ended" in str(daemon.get("/v1/events").json["events"])
+
+
+REFUSED = [
+    ([], "execute.request"), ({"language": "shell"}, "execute.request"), ({"code": "x"}, "execute.request"),
+    ({"language": "cobol", "code": "x"}, "execute.request"), ({"language": "shell", "code": 7}, "execute.request"),
+    ({"language": "shell", "code": "x", "cwd": "/"}, "execute.request"), ({"language": "shell", "code": "x", "policy": []}, "execute.request"),
+    ({"language": "shell", "code": "x", "limits": 7}, "execute.request"),
+    ({"language": "shell", "code": "x", "limits": {}, "policy": {"limits": {}}}, "execute.request"),
+    ({"language": "shell", "code": "x", "stdin": 7}, "exec.request"), ({"language": "shell", "code": "x", "timeout_ms": 0}, "exec.request"),
+    ({"language": "shell", "code": "x", "env": {"A=": "b"}}, "exec.request"),
+    ({"language": "shell", "code": "x" * 130000, "stdin": ""}, "exec.too-long"),
+    ({"language": "shell", "code": "x", "limits": {"memory": "lots"}}, "policy.limit.syntax"),
+    ({"language": "shell", "code": "x", "policy": {"mode": "off"}}, None),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_is_refused(daemon, number):
+    body, code = REFUSED[number]
+    answer = daemon.post("/v1/execute", body)
+    assert 400 <= answer.status < 500 and code in (None, answer.json["code"]), answer
+    assert none_lives(daemon)
+
+
+def test_a_client_that_goes_takes_it_along(daemon):
+    c = daemon.connection()
+    c.request("POST", "/v1/execute", body=b'{"language": "shell", "code": "sleep 1000"}')
+    assert wait_for(lambda: [s for s in daemon.get("/v1/sandboxes").json["sandboxes"] if s["state"] == "ready"], 60)
+    c.close()
+    assert none_lives(daemon)
+
+
+@requirement("R63")
+def test_it_is_judged_as_what_it_is(cloche, tmp_path):
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  rules:\n    - {name: mine, tools: [code_execute], risk: HIGH, conditions: [{param: code, contains: danger}]}\n"
+                     "    - {name: others, tools: [code_execute], risk: LOW}\n")
+    daemon = Daemon(cloche, gate=rules)
+    try:
+        agent = caller(daemon, "agent")
+        wanted = {"language": "shell", "code": "echo danger"}
+        assert run(agent, "shell", "echo fine")["stdout"] == "fine\n"
+        told = agent("POST", "/v1/execute", wanted, {"Prefer": "respond-async"})
+        assert told.status == 202 and told.json["rule"] == "mine", told
+        assert not daemon.get("/v1/sandboxes").json["sandboxes"]
+        shown = daemon.get(told.json["url"]).json
+        assert shown["tool"] == "code_execute" and shown["params"]["code"] == "echo danger", shown
+        assert daemon.post(told.json["url"] + "/approve").ok
+        assert run(agent, "shell", "echo danger")["stdout"] == "danger\n"
+        # once: it is asked again
+        assert agent("POST", "/v1/execute", wanted, {"Prefer": "respond-async"}).status == 202
+        told = agent("POST", "/v1/execute", {**wanted, "stdin": "x"}, {"Prefer": "respond-async"})
+        assert told.status == 202 and daemon.get(told.json["url"]).json["params"]["stdin"] == "x", told
+        assert daemon.post(told.json["url"] + "/deny", {"reason": "no"}).ok
+        assert none_lives(daemon)
+    finally:
+        assert daemon.stop() == 0
