@@ -37,6 +37,7 @@ JUDGED = {
     **{(method, "/preview/{id}/{path}"): STATIC for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")},
     ("GET", "/v1/sandboxes"): LIST,
     ("POST", "/v1/sandboxes"): MAKE,
+    ("POST", "/v1/execute"): MAKE,
     ("GET", "/v1/volumes"): VOLUMES,
     ("DELETE", "/v1/volumes/{id}"): VOLUMES,
     ("GET", "/v1/tokens"): OPERATORS,
