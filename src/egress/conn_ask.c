@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "egress/conn.h"
+#include "egress/way.h"
 
 static bool
 same_host(const struct host *a, const struct host *b)
@@ -123,14 +123,22 @@ question_for(struct egress *e, const struct decide_request *request, const struc
     return unused;
 }
 
+/* Requests of its stage wait each by itself, while the others go on. */
+static bool
+waits_in_part(const struct conn *c)
+{
+    return conn_stages[c->state]->waits_for != NULL;
+}
+
 /* 1: it waits; 0: it is refused, and @v says why. */
 static int
-ask(struct conn *c, const struct decide_request *request, struct decide_verdict *v, conn_again *again)
+ask(struct conn *c, const struct decide_request *request, struct decide_verdict *v)
 {
     struct egress *e = c->e;
     const struct question *q;
+    bool in_part = waits_in_part(c);
 
-    if (e->over || (c->state != CONN_FIRST && c->state != CONN_EXCHANGE && c->state != CONN_H2)) {
+    if (e->over || conn_stages[c->state]->again == NULL) {
         conn_ask_refuse(v, v->reason, v->detail);
         return 0;
     }
@@ -139,21 +147,21 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
         return 0;
     }
     q = e->n_waiting < ASK_WAITING_MAX ? question_for(e, request, v) : NULL;
-    if (q == NULL || (c->state != CONN_H2 && (loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 ||
-                                              loop_watch(&e->loop, &c->server, 0) < 0))) {
+    if (q == NULL || (!in_part && (loop_watch(&e->loop, &c->client, EPOLLRDHUP) < 0 ||
+                                   loop_watch(&e->loop, &c->server, 0) < 0))) {
         conn_ask_refuse(v, "ask-too-many", "too many connections wait for a decision");
         return 0;
     }
     c->question = q->id;
     c->asked_via = request->via;
-    if (c->state == CONN_H2) {      /* the stream waits, and those that ask the same; the others go on */
+    if (in_part) {          /* the stream waits, and those that ask the same; the others go on */
         e->n_waiting += !c->h2_waits;
         c->h2_waits = true;
         return 1;
     }
+    c->asked_in = c->state;
     c->state = CONN_ASKING;
     c->deadline_ms = UINT64_MAX;
-    c->again = again;
     e->n_waiting++;
     return 1;
 }
@@ -177,7 +185,7 @@ is_approved(const struct conn *c, const struct decide_request *request, const st
 }
 
 bool
-conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out, conn_again *again)
+conn_decide(struct conn *c, const struct decide_request *request, struct decide_verdict *out)
 {
     const char *by = NULL;
 
@@ -190,60 +198,53 @@ conn_decide(struct conn *c, const struct decide_request *request, struct decide_
         out->detail = "";
         by = c->e->by;
     }
-    if (out->kind == DECIDE_ASK && ask(c, request, out, again) == 1)
+    if (out->kind == DECIDE_ASK && ask(c, request, out) == 1)
         return false;
     log_decided(c->e, request, out, by);
     return true;
 }
 
-/* It goes on from where it waited. */
+/* It waits no more for @question (0: for none); streams that wait for something else go on waiting. */
 static void
-wake(struct conn *c)
+unwait(struct conn *c, uint32_t question)
 {
-    c->e->n_waiting--;
-    if (c->h2_waits) {
-        c->h2_waits = false;
-        conn_h2_again(c);
+    bool others = false;
+
+    if (waits_in_part(c)) {
+        if (question != 0)
+            (void)conn_stages[c->state]->waits_for(c, question, &others);
+        c->h2_waits = others;
+        c->e->n_waiting -= others ? 0 : 1;
         return;
     }
-    c->state = c->http ? CONN_EXCHANGE : CONN_FIRST;
-    c->seen = 0;
-    c->deadline_ms = c->e->loop.now_ms + CONN_FIRST_MS;
-    c->again(c);
+    c->e->n_waiting--;
+    c->state = c->asked_in;
 }
 
-/* Streams of @c that wait for something else go on waiting. */
+/* It goes on from where it waited. */
 static void
-count_h2(struct conn *c, bool others)
+wake(struct conn *c, uint32_t question)
 {
-    c->h2_waits = others;
-    c->e->n_waiting -= others ? 0 : 1;
+    bool whole = !waits_in_part(c);
+
+    unwait(c, question);
+    if (whole) {
+        c->seen = 0;
+        conn_patience(c, CONN_FIRST_MS);
+    }
+    conn_stages[c->state]->again(c);
 }
 
 static void
 deny(struct conn *c, const struct question *q, const char *reason, const char *detail)
 {
     const struct decide_request request = { .via = c->asked_via, .port = q->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .host = q->host };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail, .host = q->host,
+                                            .rule = { "", 0 } };
 
     log_decided(c->e, &request, &verdict, c->e->by);
-    if (c->h2_waits) {
-        bool others;
-        (void)conn_h2_waits_for(c, q->id, &others);
-        count_h2(c, others);
-        conn_h2_refused(c, q->id, &request, &verdict);
-        return;
-    }
-    c->e->n_waiting--;
-    if (c->http) {
-        c->state = CONN_EXCHANGE;
-        http_refused(c, &request, &verdict);
-        return;
-    }
-    c->state = CONN_FIRST;
-    c->host = q->host;
-    c->port = q->port;
-    conn_refuse(c, reason, detail, (struct str){ "", 0 });
+    unwait(c, q->id);
+    conn_stages[c->state]->refused(c, q->id, &request, &verdict);
 }
 
 static bool
@@ -251,25 +252,18 @@ waits_for(const struct conn *c, uint32_t question)
 {
     bool others;
 
-    return c->h2_waits ? conn_h2_waits_for(c, question, &others) : c->state == CONN_ASKING && c->question == question;
+    return c->h2_waits ? conn_stages[c->state]->waits_for(c, question, &others)
+                       : c->state == CONN_ASKING && c->question == question;
 }
 
 static void
 grant(struct conn *c, const struct question *q, bool all)
 {
-    bool others;
-
     c->approved = true;
     c->approved_host = q->host;
     c->approved_port = q->port;
     c->approved_all = all || !q->request ? q->reason : NULL;
-    if (c->h2_waits) {
-        (void)conn_h2_waits_for(c, q->id, &others);
-        count_h2(c, others);
-        conn_h2_granted(c);
-    } else {
-        wake(c);
-    }
+    wake(c, q->id);
 }
 
 static void
@@ -351,19 +345,7 @@ still_good(const struct conn *c, struct decide_verdict *out)
 static bool
 leads_out(const struct conn *c)
 {
-    switch (c->state) {
-    case CONN_RESOLVING:
-    case CONN_DIALLING:
-    case CONN_PARENT:
-    case CONN_INNER:
-    case CONN_LEAF:
-    case CONN_TLS_UP:
-    case CONN_TLS_DOWN:
-    case CONN_H2:
-    case CONN_RELAY: return true;
-    case CONN_EXCHANGE: return c->server.fd >= 0 || exchange_asks(&c->x);
-    default: return false;
-    }
+    return conn_stages[c->state]->leads_out != NULL && conn_stages[c->state]->leads_out(c);
 }
 
 static bool
@@ -387,12 +369,12 @@ conn_judge_again(struct egress *e)
         struct decide_verdict verdict;
         next = c->next;
         if (c->state == CONN_ASKING) {
-            wake(c);
+            wake(c, 0);
             continue;
         }
         if (!leads_out(c) || still_good(c, &verdict)) {
             if (c->h2_waits)
-                wake(c);
+                wake(c, 0);
             continue;
         }
         request.host = (struct str){ c->host.name, c->host.n };
@@ -418,3 +400,21 @@ conn_judge_again(struct egress *e)
     }
     return closed;
 }
+
+/* --- the stage ---------------------------------------------------------------------------------------------------- */
+
+/* The client has given up. */
+static void
+client(struct conn *c, uint32_t events)
+{
+    (void)events;
+    conn_end(c);
+}
+
+static void
+left(struct conn *c)
+{
+    c->e->n_waiting--;
+}
+
+const struct conn_stage stage_asking = { .client = client, .left = left };

@@ -8,10 +8,11 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/conn.h"
+#include "egress/way.h"
 #include "wall/sockaddr.h"
 
-#define DIAL_MS 10000       /* for each address */
+#define DIAL_MS   10000     /* for each address */
+#define PARENT_MS 30000     /* the parent proxy's name */
 
 /* Addresses of the host's that came after our start (DHCP, a VPN), and whatever else it routes to itself: to those it
  * would speak from the address itself. No packet is sent for this. */
@@ -51,20 +52,9 @@ dial(struct conn *c, const struct ip *ip)
     return loop_watch(&c->e->loop, &c->server, EPOLLOUT);
 }
 
-/* is_hosts_own() said so; decide_address() could not know yet. */
+/* The next one, for the last did not answer. */
 static void
-refuse_own(struct conn *c)
-{
-    const struct decide_request request = { .via = DECIDE_TCP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = "host-address",
-                                            .detail = "the host's own address" };
-
-    log_decision(c->e, &request, &verdict);
-    conn_refuse(c, verdict.reason, verdict.detail, (struct str){ "", 0 });
-}
-
-void
-conn_dial_next(struct conn *c, int saved_errno)
+dial_next(struct conn *c, int saved_errno)
 {
     while (c->next_address < c->n_addresses) {
         loop_drop(&c->e->loop, &c->server);
@@ -75,17 +65,63 @@ conn_dial_next(struct conn *c, int saved_errno)
     }
     loop_drop(&c->e->loop, &c->server);
     if (saved_errno == EACCES)
-        refuse_own(c);
+        conn_deny(c, DECIDE_TCP, "host-address", "the host's own address");   /* is_hosts_own() said so */
     else
         conn_unreachable(c, saved_errno != 0 ? saved_errno : EHOSTUNREACH, strerror(saved_errno));
 }
 
-void
-conn_dial(struct conn *c)
+/* Dial c->addresses, one after the other. */
+static void
+dial_all(struct conn *c)
 {
     c->state = CONN_DIALLING;
     c->next_address = 0;
-    conn_dial_next(c, 0);
+    dial_next(c, 0);
+}
+
+/* One of c->addresses is a parent's: @verdict becomes a denial. */
+static void
+parent_judge(struct conn *c, struct decide_verdict *verdict)
+{
+    for (size_t i = 0; i < c->n_addresses && verdict->kind == DECIDE_ALLOW; i++)
+        if (parents_at(&c->e->parents, &c->addresses[i], c->port)) {
+            verdict->kind = DECIDE_DENY;
+            verdict->reason = "parent-proxy";
+            verdict->detail = "its address is that of the proxy that everything goes through";
+        }
+}
+
+static void
+on_parent_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
+{
+    struct conn *c = ctx;
+    size_t keep = n < PARENT_ADDRESSES_MAX ? n : PARENT_ADDRESSES_MAX;
+
+    c->state = CONN_DIALLING;
+    if (n == 0) {
+        conn_unreachable(c, 0, why);
+        return;
+    }
+    memcpy(c->addresses, addresses, n * sizeof(*addresses));
+    c->n_addresses = n;
+    memcpy(c->parent->known, addresses, keep * sizeof(*addresses));
+    c->parent->n_known = keep;
+    dial_all(c);
+}
+
+/* Its address is the user's word: nothing is judged. */
+static void
+parent_find(struct conn *c)
+{
+    const struct host *host = &c->parent->host;
+
+    if (host->is_ip) {
+        on_parent_resolved(c, &host->ip, 1, "");
+        return;
+    }
+    c->state = CONN_RESOLVING;
+    conn_patience(c, PARENT_MS);
+    resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
 }
 
 static void
@@ -105,12 +141,10 @@ judge_and_dial(struct conn *c)
     }
     if (c->parent != NULL)
         parent_find(c);
-    else if (!pool_take(c))
-        conn_dial(c);
-    else if (c->tls)
-        tls_reused(c);
+    else if (pool_take(c))
+        way_kept(c);
     else
-        conn_established(c);
+        dial_all(c);
 }
 
 static void
@@ -148,16 +182,55 @@ find_way(struct conn *c, const struct ip *literal)
 }
 
 void
-conn_go(struct conn *c, const struct ip *literal)
+conn_dial(struct conn *c, const struct ip *literal)
 {
     if (c->e->over) {
         conn_end(c);
         return;
     }
-    if (parent_refuses(c))
+    if (parents_named(&c->e->parents, &c->host, c->port)) {
+        conn_deny(c, DECIDE_TCP, "parent-proxy", "it is the proxy that everything goes through");
         return;
+    }
     find_way(c, literal);
     /* until the far end is there the client has to wait; its end is noticed then */
     if ((c->state == CONN_RESOLVING || c->state == CONN_DIALLING) && loop_watch(&c->e->loop, &c->client, 0) < 0)
         conn_end(c);
 }
+
+/* --- the stages --------------------------------------------------------------------------------------------------- */
+
+static void
+forget(struct conn *c)
+{
+    resolver_forget(c->e->resolver, c);
+}
+
+static void
+unanswered(struct conn *c)
+{
+    forget(c);
+    conn_unreachable(c, ETIMEDOUT, "the name was not answered for");
+}
+
+static void
+writable(struct conn *c, uint32_t events)
+{
+    int saved_errno = 0;
+    socklen_t n = sizeof(saved_errno);
+
+    (void)events;
+    if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &saved_errno, &n) < 0 || saved_errno != 0)
+        dial_next(c, saved_errno);
+    else
+        way_connected(c);
+}
+
+static void
+too_slow(struct conn *c)
+{
+    dial_next(c, ETIMEDOUT);
+}
+
+const struct conn_stage stage_resolving = { .late = unanswered, .leads_out = stage_leads_out, .left = forget };
+const struct conn_stage stage_dialling = { .server = writable, .late = too_slow, .leads_out = stage_leads_out };

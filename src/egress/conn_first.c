@@ -8,25 +8,15 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "egress/conn.h"
 #include "egress/dns_msg.h"
 #include "egress/sniff.h"
 #include "egress/tls_hello.h"
+#include "egress/way.h"
+#include "wall/sockaddr.h"
 
 #define TLS_HANDSHAKE 0x16
 
-static const struct str no_rule = { "", 0 };
-
-/* More is needed: false when more cannot come. */
-static bool
-may_wait(struct conn *c)
-{
-    return !c->client_eof && c->in.n < CONN_FIRST_MAX;
-}
-
 /* Decide about c->host (or @ip) at c->port, and go or refuse. */
-static void decide_again(struct conn *c);
-
 static void
 decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
 {
@@ -36,60 +26,14 @@ decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
     c->asked_ip = ip != NULL ? *ip : (struct ip){ .family = 0 };
     if (ip == NULL)
         request.host = (struct str){ c->host.name, c->host.n };
-    if (!conn_decide(c, &request, &verdict, decide_again))
+    if (!conn_decide(c, &request, &verdict))
         return;
     c->host = verdict.host;
     c->inspect = verdict.inspect;
-    if (verdict.kind != DECIDE_ALLOW)
-        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
-    else if (c->came == CAPTURE_TLS && tls_wanted(c))
-        tls_begin(c);
+    if (verdict.kind == DECIDE_ALLOW)
+        way_allowed(c, ip);
     else
-        conn_go(c, ip);
-}
-
-static void
-decide_again(struct conn *c)
-{
-    const struct ip ip = c->asked_ip;
-
-    decide_and_go(c, c->asked_via, ip.family != 0 ? &ip : NULL);
-}
-
-static void
-deny(struct conn *c, const char *reason, const char *detail)
-{
-    const struct decide_request request = { .via = DECIDE_TLS_SNI, .host = { c->host.name, c->host.n },
-                                            .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
-
-    log_decision(c->e, &request, &verdict);
-    conn_refuse(c, reason, detail, no_rule);
-}
-
-static bool
-same_name(const struct conn *c, const char *name, size_t n)
-{
-    return c->host.n == n && memcmp(c->host.name, name, n) == 0;
-}
-
-/* What is wrong with a ClientHello for the name in c->host, or NULL. */
-static const char *
-hello_fault(const struct conn *c, const struct tls_hello *hello, const char **detail)
-{
-    *detail = "";
-    if (hello->has_ech) {
-        *detail = "the name in it may not be the one that is meant (encrypted ClientHello)";
-        return "tls-ech";
-    }
-    if (c->host.is_ip)
-        return hello->has_sni ? "tls-name-mismatch" : NULL;
-    if (!hello->has_sni) {
-        *detail = "the ClientHello names no host";
-        return "tls-no-name";
-    }
-    *detail = "the ClientHello names another host";
-    return same_name(c, hello->sni, hello->sni_n) ? NULL : "tls-name-mismatch";
+        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
 }
 
 /* Port 443 of any address. */
@@ -101,12 +45,12 @@ first_tls(struct conn *c)
     const char *fault, *detail;
 
     if (status == TLS_HELLO_MORE) {
-        if (!may_wait(c))
+        if (!conn_may_wait(c))
             conn_end(c);
         return;
     }
     if (status != TLS_HELLO_OK) {
-        deny(c, tls_hello_word(status), "");
+        conn_deny(c, DECIDE_TLS_SNI, tls_hello_word(status), "");
         return;
     }
     if (!c->held) {
@@ -114,9 +58,9 @@ first_tls(struct conn *c)
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
-    fault = hello_fault(c, &hello, &detail);
+    fault = conn_hello_fault(c, &hello, &detail);
     if (fault != NULL)
-        deny(c, fault, detail);
+        conn_deny(c, DECIDE_TLS_SNI, fault, detail);
     else
         decide_and_go(c, c->host.is_ip ? DECIDE_TCP : DECIDE_TLS_SNI, c->host.is_ip ? &c->meant : NULL);
 }
@@ -130,7 +74,7 @@ refuse_raw(struct conn *c, const void *answer, size_t n)
     if (n > 0 && conn_say(c, answer, n) < 0)
         conn_end(c);
     else
-        conn_refuse(c, "socks", "", no_rule);
+        conn_refuse(c, "socks", "", (struct str){ "", 0 });
 }
 
 static void
@@ -141,7 +85,7 @@ socks_request(struct conn *c)
     enum socks_status status = socks5_request(c->in.p, c->in.n, &request);
 
     if (status == SOCKS_MORE) {
-        if (!may_wait(c))
+        if (!conn_may_wait(c))
             conn_end(c);
         return;
     }
@@ -178,7 +122,7 @@ first_socks(struct conn *c)
     }
     status = socks5_greeting(c->in.p, c->in.n, &greeting);
     if (status == SOCKS_MORE) {
-        if (!may_wait(c))
+        if (!conn_may_wait(c))
             conn_end(c);
         return;
     }
@@ -202,7 +146,7 @@ first_socks4(struct conn *c)
     struct socks4_refusal refusal;
     enum socks_status status = socks4_request(c->in.p, c->in.n, &refusal);
 
-    if (status == SOCKS_MORE && may_wait(c))
+    if (status == SOCKS_MORE && conn_may_wait(c))
         return;
     refuse_raw(c, refusal.answer, status == SOCKS_REFUSED ? sizeof(refusal.answer) : 0);
 }
@@ -227,7 +171,7 @@ first_dns(struct conn *c)
             return;
         }
     }
-    if (!may_wait(c))
+    if (!conn_may_wait(c))
         conn_end(c);
 }
 
@@ -238,35 +182,78 @@ first_proxy(struct conn *c)
 {
     switch (sniff(c->in.p, c->in.n)) {
     case SNIFF_MORE:
-        if (!may_wait(c))
+        if (!conn_may_wait(c))
             conn_end(c);
         break;
     case SNIFF_HTTP:
         c->speech = SPEECH_HTTP;
-        http_first(c);
+        way_request(c);
         break;
     case SNIFF_SOCKS5: first_socks(c); break;
     case SNIFF_SOCKS4: first_socks4(c); break;
     case SNIFF_TLS:
         c->speech = SPEECH_TLS;
-        deny(c, "proxy-tls", "this port is a plain proxy");
+        conn_deny(c, DECIDE_TLS_SNI, "proxy-tls", "this port is a plain proxy");
         break;
     case SNIFF_HTTP2:
     case SNIFF_UNKNOWN: conn_end(c); break;
     }
 }
 
+/* --- a port that a rule names ------------------------------------------------------------------------------------ */
+
+/* Where it was made to is all that is known, and in many protocols the server speaks first. So it is decided on at
+ * once, and carried like a tunnel: a beginning that names a host must name this one. */
 void
-conn_first(struct conn *c)
+conn_port_arrived(struct conn *c)
 {
+    struct decide_request request = { .via = DECIDE_TCP, .ip = c->held ? NULL : &c->meant };
+    struct decide_verdict verdict;
+    struct ip here;
+
+    if (!sockaddr_local(c->client.fd, &here, &c->port))
+        c->port = 0;
+    request.port = c->port;
+    if (c->held)
+        request.host = (struct str){ c->host.name, c->host.n };
+    if (!conn_decide(c, &request, &verdict))
+        return;
+    if (verdict.kind == DECIDE_ALLOW && verdict.inspect) {
+        /* the requests in it are decided on, when it says what it is */
+        if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
+            conn_end(c);
+        return;
+    }
+    c->host = verdict.host;
+    if (verdict.kind == DECIDE_ALLOW)
+        way_allowed(c, verdict.host.is_ip ? &c->meant : NULL);
+    else
+        conn_refuse(c, verdict.reason, verdict.detail, verdict.rule);
+}
+
+/* --- the stage --------------------------------------------------------------------------------------------------- */
+
+static void
+first(struct conn *c, uint32_t events)
+{
+    (void)events;
+    if (conn_read(c) < 0) {
+        conn_end(c);
+        return;
+    }
     if (c->in.n == 0) {
         if (c->client_eof)
             conn_end(c);
         return;
     }
+    if (c->came == CAPTURE_PORT) {
+        bool tls = c->in.p[0] == TLS_HANDSHAKE;
+        c->came = tls ? CAPTURE_TLS : CAPTURE_HTTP;
+        c->speech = tls ? SPEECH_TLS : SPEECH_HTTP;
+    }
     switch (c->came) {
     case CAPTURE_TLS: first_tls(c); break;
-    case CAPTURE_HTTP: http_first(c); break;
+    case CAPTURE_HTTP: way_request(c); break;
     case CAPTURE_DNS_TCP: first_dns(c); break;
     case CAPTURE_PROXY:
     case CAPTURE_SOCKS:
@@ -275,123 +262,32 @@ conn_first(struct conn *c)
         else
             first_proxy(c);
         break;
-    case CAPTURE_PORT: conn_port_first(c); break;
+    case CAPTURE_PORT:
     case CAPTURE_DNS_UDP:
     case CAPTURE_LISTENERS: conn_end(c); break;
     }
 }
 
-/* --- inside a tunnel --------------------------------------------------------------------------------------------- */
 
+/* Somebody was asked about it (conn_ask.c). */
 static void
-inner_tls(struct conn *c)
+again(struct conn *c)
 {
-    struct tls_hello hello;
-    enum tls_hello_status status = tls_hello_parse(c->in.p, c->in.n, &hello);
-    const char *fault, *detail = "";
+    const struct ip ip = c->asked_ip;
 
-    if (status == TLS_HELLO_MORE && may_wait(c))
-        return;
-    fault = status != TLS_HELLO_OK ? tls_hello_word(status) : hello_fault(c, &hello, &detail);
-    if (fault == NULL && tls_wanted(c)) {
-        tls_begin(c);
-        return;
-    }
-    if (fault == NULL && c->server_tls != NULL) {
-        tls_drop_server(c);     /* it was kept, for TLS that is opened */
-        conn_go(c, NULL);
-        return;
-    }
-    if (fault == NULL) {
-        conn_relay(c);
-        return;
-    }
-    c->speech = SPEECH_TLS;
-    deny(c, fault, detail);
+    if (c->came == CAPTURE_PORT)
+        conn_port_arrived(c);
+    else
+        decide_and_go(c, c->asked_via, ip.family != 0 ? &ip : NULL);
 }
 
 static void
-inner_http(struct conn *c)
+refused(struct conn *c, uint32_t question, const struct decide_request *request, const struct decide_verdict *verdict)
 {
-    struct http1_head head;
-    struct host host;
-    enum http1_result result = http1_parse_request(c->in.p, c->in.n, &head);
-
-    if (result == HTTP1_MORE && may_wait(c))
-        return;
-    c->speech = SPEECH_HTTP;
-    if (result != HTTP1_OK)
-        deny(c, http1_word(result), "in a tunnel");
-    else if (host_canonical(head.authority.host, &host) != HOST_OK || !same_name(c, host.name, host.n))
-        deny(c, "http-name-mismatch", "the request in the tunnel names another host");
-    else
-        http_first(c);
+    (void)question;
+    c->host = verdict->host;
+    c->port = request->port;
+    conn_refuse(c, verdict->reason, verdict->detail, verdict->rule);
 }
 
-void
-conn_hidden_request(struct conn *c)
-{
-    deny(c, "tunnel-protocol", "a request that hides its host");
-}
-
-bool
-conn_hello_again(struct conn *c, const uint8_t *p, size_t n)
-{
-    struct tls_hello hello;
-    enum tls_hello_status status = tls_hello_parse(p, n, &hello);
-    const char *fault, *detail = "";
-
-    if (status == TLS_HELLO_MORE || status == TLS_HELLO_TYPE)
-        return status == TLS_HELLO_TYPE;        /* of an older version another message follows */
-    fault = status != TLS_HELLO_OK ? tls_hello_word(status) : hello_fault(c, &hello, &detail);
-    if (fault == NULL)
-        return true;
-    c->speech = SPEECH_TLS;
-    deny(c, fault, detail);
-    return false;
-}
-
-void
-conn_opaque(struct conn *c)
-{
-    if (c->inspect)
-        deny(c, "cannot-inspect", "a rule asks for more than can be seen in this protocol");
-    else
-        conn_relay(c);
-}
-
-/* The tunnel is open. What names a host at its beginning must name the one that was asked for; other protocols pass. On
- * 80 and 443 nothing else is expected, and nothing else passes. */
-void
-conn_inner(struct conn *c)
-{
-    enum sniff what = sniff(c->in.p, c->in.n);
-    bool known = c->port == 80 || c->port == 443;
-
-    /* what servers may take for one of those all the same: any TLS version, empty lines before a request, h2 */
-    if (c->in.n > 0 && c->in.p[0] == TLS_HANDSHAKE)
-        what = SNIFF_TLS;
-    if (c->in.n > 0 && (c->in.p[0] == '\r' || c->in.p[0] == '\n' || what == SNIFF_HTTP2)) {
-        conn_hidden_request(c);
-        return;
-    }
-    if (what == SNIFF_MORE && may_wait(c)) {
-        if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
-            conn_end(c);
-        return;
-    }
-    if (what != SNIFF_TLS && what != SNIFF_MORE && c->server_tls != NULL)
-        tls_drop_server(c);     /* likewise */
-    if (what == SNIFF_TLS)
-        inner_tls(c);
-    else if (what == SNIFF_HTTP)
-        inner_http(c);
-    else if (known)
-        deny(c, "tunnel-protocol", "neither TLS nor HTTP in a tunnel to 80 or 443");
-    else if (conn_look_line(c))
-        conn_opaque(c);
-    else
-        inner_http(c);
-    if (c->state == CONN_INNER && loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
-        conn_end(c);
-}
+const struct conn_stage stage_first = { .client = first, .again = again, .refused = refused };

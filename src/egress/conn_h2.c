@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/conn.h"
 #include "egress/h2.h"
+#include "egress/way.h"
 
 /* What is ours of a stream. */
 struct h2_request {
@@ -46,6 +46,8 @@ refuse_secret(struct h2_request *r)
     h2_refuse(r->s, &answer);
 }
 
+static void h2_event(struct conn *c, bool client, bool server);
+
 /* The vault has answered what on_request() asked it. */
 static void
 on_lease(void *ctx)
@@ -59,7 +61,7 @@ on_lease(void *ctx)
         refuse_secret(r);
     else
         h2_go(r->s);
-    conn_h2_event(c, false, false);
+    h2_event(c, false, false);
 }
 
 static void
@@ -150,7 +152,7 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     }
     request.mcp = conn_read_mcp(c, head, how, body, &message);
     r->inject.judged = how != EXCHANGE_NOT_GATHERED;
-    if (!conn_decide(c, &request, &verdict, NULL)) {
+    if (!conn_decide(c, &request, &verdict)) {
         r->waits = true;
         r->question = c->question;
     } else if (verdict.unread && how == EXCHANGE_NOT_GATHERED)
@@ -184,7 +186,7 @@ static const struct h2_owner owner = { .request = on_request, .released = on_rel
 /* --- the connection ----------------------------------------------------------------------------------------------- */
 
 void
-conn_h2_begin(struct conn *c)
+h2_begin(struct conn *c)
 {
     const struct stream client = { .fd = c->client.fd, .tls = c->client_tls };
     const struct stream server = { .fd = c->server.fd, .tls = c->server_tls };
@@ -197,7 +199,7 @@ conn_h2_begin(struct conn *c)
     if (c->h2 == NULL)
         conn_end(c);
     else
-        conn_h2_event(c, true, false);
+        h2_event(c, true, false);
 }
 
 static void
@@ -220,14 +222,14 @@ deadline(const struct conn *c)
     return at;
 }
 
-void
-conn_h2_event(struct conn *c, bool client, bool server)
+static void
+h2_event(struct conn *c, bool client, bool server)
 {
     struct loop *loop = &c->e->loop;
 
     if (h2_step(c->h2, client, server) == H2_LIVE) {
         if (c->server.fd >= 0 && !h2_server_lives(c->h2))
-            tls_drop_server(c);
+            conn_drop_server(c);
         c->deadline_ms = deadline(c);
         if (loop_watch(loop, &c->client, h2_client_events(c->h2)) < 0 ||
             (c->server.fd >= 0 && loop_watch(loop, &c->server, h2_server_events(c->h2)) < 0))
@@ -236,7 +238,7 @@ conn_h2_event(struct conn *c, bool client, bool server)
     }
     /* whatever is missing, its stream has not ended: the client sees that without a reset */
     if (!c->any_request)
-        tls_left(c);
+        conn_note_left(c);
     c->client_eof = h2_client_ended(c->h2);
     conn_linger(c);
 }
@@ -254,12 +256,12 @@ refuse_late(struct h2_stream *s, void *arg)
     refuse_secret(r);
 }
 
-void
-conn_h2_timeout(struct conn *c)
+static void
+late(struct conn *c)
 {
     h2_each_waiting(c->h2, refuse_late, &c->e->loop.now_ms);
     h2_timeout(c->h2);
-    conn_h2_event(c, false, false);
+    h2_event(c, false, false);
 }
 
 static bool
@@ -268,13 +270,6 @@ is_waiting(const struct h2_stream *s)
     const struct h2_request *r = h2_stream_ctx(s);
 
     return r != NULL && r->waits;
-}
-
-void
-conn_h2_again(struct conn *c)
-{
-    h2_ask_again(c->h2, is_waiting);
-    conn_h2_event(c, false, false);
 }
 
 struct tally {
@@ -294,8 +289,8 @@ count(struct h2_stream *s, void *arg)
     t->others |= r->question != t->question;
 }
 
-bool
-conn_h2_waits_for(const struct conn *c, uint32_t question, bool *others)
+static bool
+waits_for(const struct conn *c, uint32_t question, bool *others)
 {
     struct tally t = { .question = question };
 
@@ -313,11 +308,11 @@ is_granted(const struct h2_stream *s)
     return is_waiting(s) && r->c->e->granted != NULL && r->question == r->c->e->granted->id;
 }
 
-void
-conn_h2_granted(struct conn *c)
+static void
+again(struct conn *c)
 {
-    h2_ask_again(c->h2, is_granted);
-    conn_h2_event(c, false, false);
+    h2_ask_again(c->h2, c->e->granted != NULL ? is_granted : is_waiting);
+    h2_event(c, false, false);
 }
 
 struct denial {
@@ -336,19 +331,39 @@ refuse_waiting(struct h2_stream *s, void *arg)
         conn_h2_refuse(s, r->c, d->request, d->verdict);
 }
 
-void
-conn_h2_refused(struct conn *c, uint32_t question, const struct decide_request *request,
-                const struct decide_verdict *verdict)
+static void
+refused(struct conn *c, uint32_t question, const struct decide_request *request, const struct decide_verdict *verdict)
 {
     struct denial d = { question, request, verdict };
 
     h2_each_waiting(c->h2, refuse_waiting, &d);
-    conn_h2_event(c, false, false);
+    h2_event(c, false, false);
 }
 
-void
+static void
+client(struct conn *c, uint32_t events)
+{
+    (void)events;
+    h2_event(c, true, false);
+}
+
+static void
+server(struct conn *c, uint32_t events)
+{
+    (void)events;
+    h2_event(c, false, true);
+}
+
+static void
 conn_h2_free(struct conn *c)
 {
+    c->e->n_waiting -= c->h2_waits;
+    c->h2_waits = false;
     h2_free(c->h2);
     c->h2 = NULL;
 }
+
+const struct conn_stage stage_h2 = {
+    .client = client, .server = server, .late = late, .again = again, .refused = refused, .waits_for = waits_for,
+    .leads_out = stage_leads_out, .free = conn_h2_free,
+};

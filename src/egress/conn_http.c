@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/conn.h"
+#include "egress/way.h"
 
 static const struct str no_rule = { "", 0 };
 
@@ -29,6 +29,8 @@ deny(struct conn *c, const struct decide_request *request, const char *reason, c
     conn_http_refuse(c, request, &verdict);
 }
 
+static void http_event(struct conn *c, bool client, bool server);
+
 /* Allowed: c->host and c->port say where to. */
 static void
 go(struct conn *c, bool narrow)
@@ -42,7 +44,7 @@ go(struct conn *c, bool narrow)
     if (x->server.fd >= 0)
         exchange_go(x);
     else
-        conn_go(c, NULL);
+        way_dial(c);
 }
 
 /* --- secrets ----------------------------------------------------------------------------------------------------- */
@@ -106,7 +108,7 @@ connect_request(struct conn *c, const struct http1_head *head)
                                       .port = head->authority.port };
     struct decide_verdict verdict;
 
-    if (!conn_decide(c, &request, &verdict, http_again))
+    if (!conn_decide(c, &request, &verdict))
         return;
     if (verdict.kind != DECIDE_ALLOW) {
         conn_http_refuse(c, &request, &verdict);
@@ -133,7 +135,7 @@ plain_request(struct conn *c, const struct http1_head *head)
         request.port = c->tls ? 443 : 80;
     request.mcp = conn_read_mcp(c, head, how, body, &message);
     c->inject.judged = how != EXCHANGE_NOT_GATHERED;
-    if (!conn_decide(c, &request, &verdict, http_again))
+    if (!conn_decide(c, &request, &verdict))
         return;
     if (verdict.unread && how == EXCHANGE_NOT_GATHERED) {
         exchange_collect(&c->x, MCP_BODY_MAX);
@@ -188,7 +190,7 @@ on_hang_up(struct exchange *x)
 {
     struct conn *c = x->ctx;
 
-    tls_drop_server(c);
+    conn_drop_server(c);
     x->server = (struct stream){ .fd = -1 };
 }
 
@@ -198,7 +200,7 @@ on_dial(struct exchange *x)
     struct conn *c = x->ctx;
 
     c->fresh = true;
-    conn_go(c, NULL);
+    way_dial(c);
 }
 
 static const struct exchange_owner owner = {
@@ -206,6 +208,14 @@ static const struct exchange_owner owner = {
 };
 
 /* --- the connection ---------------------------------------------------------------------------------------------- */
+
+static void
+conn_http_free(struct conn *c)
+{
+    exchange_free(&c->x);
+    inject_free(&c->inject);
+    conn_page_free(c);
+}
 
 /* It was a CONNECT, and allowed. */
 static void
@@ -215,12 +225,10 @@ leave(struct conn *c)
     c->in = c->x.up.in;
     c->x.up.in = (struct buf)BUF_INIT(0);
     c->client_eof = c->x.up.eof;
-    exchange_free(&c->x);
-    inject_free(&c->inject);
-    conn_page_free(c);
+    conn_http_free(c);
     c->http = false;
     c->speech = SPEECH_CONNECT;
-    conn_go(c, NULL);
+    way_dial(c);
 }
 
 /* Of what is waited for, the first that is late. */
@@ -240,7 +248,7 @@ rest_server(struct conn *c)
         pool_keep(c);
 }
 
-void
+static void
 http_event(struct conn *c, bool client, bool server)
 {
     struct loop *loop = &c->e->loop;
@@ -256,7 +264,7 @@ http_event(struct conn *c, bool client, bool server)
         break;
     case EXCHANGE_DONE:
         if (c->tls && !c->any_request)
-            tls_left(c);
+            conn_note_left(c);
         rest_server(c);
         c->client_eof = c->x.up.eof;
         conn_linger(c);
@@ -271,7 +279,7 @@ http_event(struct conn *c, bool client, bool server)
 }
 
 static void
-conn_http_begin(struct conn *c)
+begin_exchange(struct conn *c)
 {
     exchange_init(&c->x, &owner, c, c->client.fd, &c->e->loop.now_ms);
     inject_init(&c->inject, c->e->vault, &secrets, c, &c->secrets_told, &c->e->loop.now_ms);
@@ -300,9 +308,9 @@ use_server(struct conn *c)
 }
 
 void
-http_intercepted(struct conn *c)
+http_begin_opened(struct conn *c)
 {
-    conn_http_begin(c);
+    begin_exchange(c);
     c->one_host = true;
     c->any_request = false;     /* CONNECT was one */
     c->x.client.tls = c->client_tls;
@@ -311,7 +319,7 @@ http_intercepted(struct conn *c)
 }
 
 void
-http_first(struct conn *c)
+http_begin(struct conn *c)
 {
     struct exchange *x = &c->x;
     bool tunnel = c->state == CONN_INNER;
@@ -320,7 +328,7 @@ http_first(struct conn *c)
         c->host = (struct host){ .is_ip = true, .ip = c->meant };
         c->host.n = ip_format(&c->meant, c->host.name);
     }
-    conn_http_begin(c);
+    begin_exchange(c);
     c->one_host = tunnel || c->came == CAPTURE_HTTP;
     if (tunnel)
         x->server.fd = c->server.fd;
@@ -357,8 +365,8 @@ http_failed(struct conn *c, const struct answer *answer)
         http_event(c, false, false);
 }
 
-void
-http_timeout(struct conn *c)
+static void
+late(struct conn *c)
 {
     uint64_t vault = inject_deadline(&c->inject);
 
@@ -371,16 +379,42 @@ http_timeout(struct conn *c)
     http_event(c, false, false);
 }
 
-void
-http_again(struct conn *c)
+static void
+again(struct conn *c)
 {
     exchange_ask_again(&c->x);
     http_event(c, false, false);
 }
 
-void
-http_refused(struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
+static void
+refused(struct conn *c, uint32_t question, const struct decide_request *request, const struct decide_verdict *verdict)
 {
+    (void)question;
     conn_http_refuse(c, request, verdict);
     http_event(c, false, false);
 }
+
+static void
+client(struct conn *c, uint32_t events)
+{
+    (void)events;
+    http_event(c, true, false);
+}
+
+static void
+server(struct conn *c, uint32_t events)
+{
+    (void)events;
+    http_event(c, false, true);
+}
+
+static bool
+leads_out(const struct conn *c)
+{
+    return c->server.fd >= 0 || exchange_asks(&c->x);
+}
+
+const struct conn_stage stage_exchange = {
+    .client = client, .server = server, .late = late, .again = again, .refused = refused, .leads_out = leads_out,
+    .free = conn_http_free,
+};

@@ -51,6 +51,25 @@ conn_look_line(struct conn *c)
     return line != SNIFF_LINE_REQUEST;
 }
 
+/* A ClientHello that follows the first one is at @p, or its beginning. True: it may pass. Else it is incomplete, or
+ * refused. */
+static bool
+hello_again(struct conn *c, const uint8_t *p, size_t n)
+{
+    struct tls_hello hello;
+    enum tls_hello_status status = tls_hello_parse(p, n, &hello);
+    const char *fault, *detail = "";
+
+    if (status == TLS_HELLO_MORE || status == TLS_HELLO_TYPE)
+        return status == TLS_HELLO_TYPE;        /* of an older version another message follows */
+    fault = status != TLS_HELLO_OK ? tls_hello_word(status) : conn_hello_fault(c, &hello, &detail);
+    if (fault == NULL)
+        return true;
+    c->speech = SPEECH_TLS;
+    conn_deny(c, DECIDE_TLS_SNI, fault, detail);
+    return false;
+}
+
 /* Records of the client's: what may come before its second ClientHello are dummies and early data. */
 static void
 look_for_hello(struct conn *c)
@@ -68,7 +87,7 @@ look_for_hello(struct conn *c)
     if (n == 0 || p[c->may] == TLS_CHANGE_CIPHER_SPEC || p[c->may] == TLS_DATA)
         return;
     /* anything else (an alert) is no hello, and the handshake ends with it */
-    if (p[c->may] != TLS_HANDSHAKE || conn_hello_again(c, p + c->may, n))
+    if (p[c->may] != TLS_HANDSHAKE || hello_again(c, p + c->may, n))
         pass_all(c);
 }
 
@@ -88,7 +107,7 @@ conn_look_up(struct conn *c)
         return;
     }
     if (c->look == LOOK_LINE && !conn_look_line(c)) {
-        conn_hidden_request(c);
+        conn_deny(c, DECIDE_TLS_SNI, "tunnel-protocol", "a request that hides its host");
         return;
     }
     if (c->look == LOOK_HELLO)

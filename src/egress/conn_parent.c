@@ -9,73 +9,13 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/conn.h"
+#include "egress/way.h"
 
 #define REPLY_MAX 16384
 #define REPLY_MS  30000     /* it resolves and dials in that time */
 
-static const struct str no_rule = { "", 0 };
-
-bool
-parent_refuses(struct conn *c)
-{
-    const struct decide_request request = { .via = DECIDE_TCP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = "parent-proxy",
-                                            .detail = "it is the proxy that everything goes through" };
-
-    if (!parents_named(&c->e->parents, &c->host, c->port))
-        return false;
-    log_decision(c->e, &request, &verdict);
-    conn_refuse(c, verdict.reason, verdict.detail, no_rule);
-    return true;
-}
-
 void
-parent_judge(struct conn *c, struct decide_verdict *verdict)
-{
-    for (size_t i = 0; i < c->n_addresses && verdict->kind == DECIDE_ALLOW; i++)
-        if (parents_at(&c->e->parents, &c->addresses[i], c->port)) {
-            verdict->kind = DECIDE_DENY;
-            verdict->reason = "parent-proxy";
-            verdict->detail = "its address is that of the proxy that everything goes through";
-        }
-}
-
-static void
-on_parent_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
-{
-    struct conn *c = ctx;
-    size_t keep = n < PARENT_ADDRESSES_MAX ? n : PARENT_ADDRESSES_MAX;
-
-    c->state = CONN_DIALLING;
-    if (n == 0) {
-        conn_unreachable(c, 0, why);
-        return;
-    }
-    memcpy(c->addresses, addresses, n * sizeof(*addresses));
-    c->n_addresses = n;
-    memcpy(c->parent->known, addresses, keep * sizeof(*addresses));
-    c->parent->n_known = keep;
-    conn_dial(c);
-}
-
-/* Its address is the user's word: nothing is judged. */
-void
-parent_find(struct conn *c)
-{
-    const struct host *host = &c->parent->host;
-
-    if (host->is_ip) {
-        on_parent_resolved(c, &host->ip, 1, "");
-        return;
-    }
-    c->state = CONN_RESOLVING;
-    conn_patience(c, REPLY_MS);
-    resolver_ask(c->e->resolver, host->name, on_parent_resolved, c);
-}
-
-void
-parent_connect(struct conn *c)
+parent_begin(struct conn *c)
 {
     cleanup_buf struct buf out = BUF_INIT(4096);
     struct http1_add add = { STR_LIT("Proxy-Authorization"),
@@ -116,18 +56,19 @@ read_reply(struct conn *c, struct http1_head *head)
     return recv(c->server.fd, peeked, take, MSG_DONTWAIT) == (ssize_t)take ? result : HTTP1_BODY_CUT;
 }
 
-void
-parent_replied(struct conn *c)
+static void
+replied(struct conn *c, uint32_t events)
 {
     struct http1_head head;
     enum http1_result result = read_reply(c, &head);
     char why[64] = "the parent proxy gave no answer";
 
+    (void)events;
     if (result == HTTP1_MORE)
         return;
     if (result == HTTP1_OK && head.tunnel) {
         buf_free(&c->reply);
-        conn_established(c);
+        way_open(c);
         return;
     }
     if (result == HTTP1_OK)
@@ -135,3 +76,18 @@ parent_replied(struct conn *c)
     buf_free(&c->reply);
     conn_unreachable(c, 0, why);
 }
+
+static void
+unanswered(struct conn *c)
+{
+    conn_unreachable(c, ETIMEDOUT, "the parent proxy has not answered");
+}
+
+static void
+conn_parent_free(struct conn *c)
+{
+    buf_free(&c->reply);
+}
+
+const struct conn_stage stage_parent = { .server = replied, .late = unanswered, .leads_out = stage_leads_out,
+                                         .free = conn_parent_free };

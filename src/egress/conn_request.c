@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "egress/conn.h"
+#include "egress/tls_hello.h"
 
 const struct mcp_message *
 conn_read_mcp(const struct conn *c, const struct http1_head *head, enum exchange_gather how, struct str body,
@@ -61,16 +62,62 @@ conn_note_scrubbed(struct conn *c, const char *name)
 }
 
 void
-conn_note_fault(struct conn *c, const char *word)
+conn_note(struct conn *c, enum decide_via via, const char *reason, const char *detail)
 {
-    const struct decide_request request = { .via = DECIDE_HTTP, .host = { c->host.name, c->host.n }, .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = word, .detail = "" };
+    const struct decide_request request = { .via = via, .host = { c->host.name, c->host.n }, .port = c->port };
+    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
 
     log_decision(c->e, &request, &verdict);
+}
+
+void
+conn_deny(struct conn *c, enum decide_via via, const char *reason, const char *detail)
+{
+    conn_note(c, via, reason, detail);
+    conn_refuse(c, reason, detail, (struct str){ "", 0 });
+}
+
+void
+conn_note_fault(struct conn *c, const char *word)
+{
+    conn_note(c, DECIDE_HTTP, word, "");
+}
+
+void
+conn_note_left(struct conn *c)
+{
+    conn_note(c, DECIDE_TLS_SNI, "tls-client-refused",
+              "the client left without a request: it may accept certain certificates only");
 }
 
 bool
 conn_same_place(const struct conn *c, const struct host *host, uint16_t port)
 {
     return c->port == port && c->host.n == host->n && memcmp(c->host.name, host->name, host->n) == 0;
+}
+
+bool
+conn_may_wait(const struct conn *c)
+{
+    return !c->client_eof && c->in.n < CONN_FIRST_MAX;
+}
+
+const char *
+conn_hello_fault(const struct conn *c, const struct tls_hello *hello, const char **detail)
+{
+    *detail = "";
+    if (hello->has_ech) {
+        *detail = "the name in it may not be the one that is meant (encrypted ClientHello)";
+        return "tls-ech";
+    }
+    if (c->host.is_ip)
+        return hello->has_sni ? "tls-name-mismatch" : NULL;
+    if (!hello->has_sni) {
+        *detail = "the ClientHello names no host";
+        return "tls-no-name";
+    }
+    *detail = "the ClientHello names another host";
+    if (c->host.n != hello->sni_n || memcmp(c->host.name, hello->sni, hello->sni_n) != 0)
+        return "tls-name-mismatch";
+    return NULL;
 }

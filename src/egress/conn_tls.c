@@ -13,24 +13,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "egress/conn.h"
 #include "egress/tls_end.h"
 #include "egress/tls_hello.h"
+#include "egress/way.h"
 #include "vault/client.h"
 
 #define HANDSHAKE_MS 15000
-
-static const struct str no_rule = { "", 0 };
-
-static void
-note(struct conn *c, const char *reason, const char *detail)
-{
-    const struct decide_request request = { .via = DECIDE_TLS_SNI, .host = { c->host.name, c->host.n },
-                                            .port = c->port };
-    const struct decide_verdict verdict = { .kind = DECIDE_DENY, .reason = reason, .detail = detail };
-
-    log_decision(c->e, &request, &verdict);
-}
 
 bool
 tls_wanted(const struct conn *c)
@@ -46,8 +34,7 @@ refuse_hello(struct conn *c, const char *reason, const char *detail)
 {
     c->tls = false;
     c->speech = SPEECH_TLS;
-    note(c, reason, detail);
-    conn_refuse(c, reason, detail, no_rule);
+    conn_deny(c, DECIDE_TLS_SNI, reason, detail);
 }
 
 /* What the client can speak, as its ClientHello says; HTTP/1.1 when it says nothing. An exchange that is under way
@@ -93,12 +80,11 @@ agreed(struct conn *c)
     bool h2 = tls_alpn_chosen(c->client_tls) == TLS_ALPN_H2;
 
     if (!c->failed && h2 != (tls_alpn_chosen(c->server_tls) == TLS_ALPN_H2)) {
-        note(c, "tls-client-handshake", "the client took another version of HTTP than it had offered");
+        conn_note(c, DECIDE_TLS_SNI, "tls-client-handshake",
+                  "the client took another version of HTTP than it had offered");
         conn_end(c);
-    } else if (h2) {
-        conn_h2_begin(c);
     } else {
-        http_intercepted(c);
+        way_agreed(c, h2);
     }
 }
 
@@ -114,7 +100,7 @@ accept_step(struct conn *c)
             conn_end(c);
         break;
     case TLS_FAILED:
-        note(c, tls_reason(c->client_tls), tls_detail(c->client_tls));
+        conn_note(c, DECIDE_TLS_SNI, tls_reason(c->client_tls), tls_detail(c->client_tls));
         conn_end(c);
         break;
     }
@@ -128,10 +114,10 @@ no_common_version(struct conn *c)
                                    .detail = "the client speaks HTTP/2 only, and the server does not speak it",
                                    .host = { c->host.name, c->host.n }, .port = c->port };
 
-    note(c, answer.reason, answer.detail);
+    conn_note(c, DECIDE_TLS_SNI, answer.reason, answer.detail);
     keep_failure(c, &answer);
     c->failed = true;
-    tls_drop_server(c);
+    conn_drop_server(c);
 }
 
 /* What the client is answered with. */
@@ -188,21 +174,18 @@ bad_server(struct conn *c, bool slow)
                                                               : tls_detail(c->server_tls),
                              .host = { c->host.name, c->host.n }, .port = c->port };
 
-    note(c, reason, answer.detail);
+    conn_note(c, DECIDE_TLS_SNI, reason, answer.detail);
     keep_failure(c, &answer);       /* its detail goes with the server's end */
     answer = c->failure;
-    tls_drop_server(c);
-    if (c->http)
-        http_failed(c, &answer);
-    else
-        tls_failed(c, &answer);
+    conn_drop_server(c);
+    conn_fail(c, &answer, SOCKS5_HOST_UNREACHABLE);
 }
 
 void
-tls_reused(struct conn *c)
+tls_up_again(struct conn *c)
 {
     if (c->http)
-        http_dialled(c);
+        way_again(c);
     else
         accept_client(c);
 }
@@ -213,7 +196,7 @@ connect_step(struct conn *c)
     switch (tls_handshake(c->server_tls)) {
     case TLS_DONE:
         c->dialled_ms = c->e->loop.now_ms;
-        tls_reused(c);
+        tls_up_again(c);
         break;
     case TLS_AGAIN:
         if (loop_watch(&c->e->loop, &c->server, tls_events(c->server_tls, true, true)) < 0)
@@ -224,7 +207,7 @@ connect_step(struct conn *c)
 }
 
 void
-tls_dialled(struct conn *c)
+tls_up_begin(struct conn *c)
 {
     c->state = CONN_TLS_UP;
     conn_patience(c, HANDSHAKE_MS);
@@ -237,15 +220,6 @@ tls_dialled(struct conn *c)
         connect_step(c);
 }
 
-void
-tls_drop_server(struct conn *c)
-{
-    tls_end_free(c->server_tls);
-    c->server_tls = NULL;
-    c->rested_ms = 0;
-    loop_drop(&c->e->loop, &c->server);
-}
-
 /* --- the certificate ---------------------------------------------------------------------------------------------- */
 
 /* In a tunnel the server is there already; if it is one that was kept, this client has to want the same of it. */
@@ -254,13 +228,13 @@ leaf_is_there(struct conn *c)
 {
     if (c->server_tls != NULL &&
         (c->offered != tls_offered(c) || c->e->loop.now_ms - c->rested_ms >= POOL_IDLE_MS))
-        tls_drop_server(c);
+        conn_drop_server(c);
     if (c->server_tls != NULL)
-        tls_reused(c);
+        tls_up_again(c);
     else if (c->server.fd >= 0)
-        tls_dialled(c);
+        tls_up_begin(c);
     else
-        conn_go(c, NULL);
+        way_dial(c);
 }
 
 static void
@@ -303,69 +277,54 @@ tls_begin(struct conn *c)
         conn_end(c);
 }
 
-/* --- the connection ----------------------------------------------------------------------------------------------- */
+/* --- the stages --------------------------------------------------------------------------------------------------- */
 
-void
-tls_event(struct conn *c)
+static void
+leaf_late(struct conn *c)
 {
-    if (c->state == CONN_TLS_UP)
-        connect_step(c);
-    else
-        accept_step(c);
+    vault_forget(c->e->vault, c->ticket);
+    c->ticket = 0;
+    refuse_hello(c, "vault-leaf", "the vault does not answer");
 }
 
-void
-tls_left(struct conn *c)
+static void
+server_ready(struct conn *c, uint32_t events)
 {
-    note(c, "tls-client-refused", "the client left without a request: it may accept certain certificates only");
+    (void)events;
+    connect_step(c);
 }
 
-void
-tls_timeout(struct conn *c)
+static void
+server_late(struct conn *c)
 {
-    switch (c->state) {
-    case CONN_LEAF:
-        vault_forget(c->e->vault, c->ticket);
-        c->ticket = 0;
-        refuse_hello(c, "vault-leaf", "the vault does not answer");
-        break;
-    case CONN_TLS_UP: bad_server(c, true); break;
-    default:
-        note(c, "tls-client-handshake", "TLS with the client took too long");
-        conn_end(c);
-        break;
-    }
+    bad_server(c, true);
 }
 
-void
-conn_revoked(struct egress *e, uint32_t mask)
+static void
+client_ready(struct conn *c, uint32_t events)
 {
-    pool_revoked(e, mask);
-    for (struct conn *c = e->conns, *next; c != NULL; c = next) {
-        next = c->next;
-        if ((c->inject.used | c->h2_used | c->lent_secrets) & mask)
-            conn_end(c);
-    }
+    (void)events;
+    accept_step(c);
 }
 
-void
-tls_free(struct conn *c)
+static void
+client_late(struct conn *c)
+{
+    conn_note(c, DECIDE_TLS_SNI, "tls-client-handshake", "TLS with the client took too long");
+    conn_end(c);
+}
+
+static void
+conn_tls_free(struct conn *c)
 {
     if (c->ticket != 0)
         vault_forget(c->e->vault, c->ticket);
     c->ticket = 0;
-    inject_free(&c->inject);
-    conn_page_free(c);
     tls_end_free(c->client_tls);
     tls_end_free(c->server_tls);
     c->client_tls = c->server_tls = NULL;
 }
 
-void
-tls_close(struct conn *c)
-{
-    /* the end of the socket alone would look cut off */
-    if (c->client_tls != NULL)
-        (void)tls_finish(c->client_tls);
-    tls_free(c);
-}
+const struct conn_stage stage_leaf = { .late = leaf_late, .leads_out = stage_leads_out, .free = conn_tls_free };
+const struct conn_stage stage_tls_up = { .server = server_ready, .late = server_late, .leads_out = stage_leads_out };
+const struct conn_stage stage_tls_down = { .client = client_ready, .late = client_late, .leads_out = stage_leads_out };
