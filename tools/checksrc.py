@@ -75,6 +75,9 @@ PICTURE = 'docs/architecture.md'
 DOORS = {'engine': {'engine.h', 'host.h', 'leavings.h', 'led.h', 'rules.h'}}
 LISTS = {'engine': 'src/engine/registry.c'}
 
+# A header whose functions one file alone calls, beside the one that has them: it says what comes next, the others do not.
+LED = {'src/egress/stages.h': 'src/egress/way.c'}
+
 EXCEPTIONS = ('file-length', 'function-length', 'banned')
 FOLDERS = ('src', 'fuzz', 'tests', 'bench')
 SKIPPED = {'.git', '__pycache__', 'node_modules', 'corpus', 'data'}
@@ -295,6 +298,18 @@ def check_doors(report, path, text, code):
                                f'"{name}" is the name of one: {room}_name(), or a list of them, says it')
 
 
+def check_led(report, path, code):
+    for header, leader in LED.items():
+        place = os.path.join(report.root, header)
+        if path in (header, leader) or not path.startswith('src/') or not os.path.exists(place):
+            continue
+        with open(place, encoding='utf-8') as f:
+            names = re.findall(r'^\w[\w *]*?\b(\w+)\(', blank(f.read()), flags=re.M)
+        for match in re.finditer(rf'\b({"|".join(names)})\b', code) if names else ():
+            if not re.search(rf'^{match.group(1)}\(', code, flags=re.M):
+                report.add(path, line_of(code, match.start()), 'led', f'{match.group(1)} is for {leader} to call')
+
+
 class Picture:
     """The rooms and their arrows as drawn, and what of them was seen."""
 
@@ -376,6 +391,7 @@ def check_file(report, picture, path):
     if path.startswith('src/'):
         check_cloexec(report, path, text, code)
         check_doors(report, path, text, code)
+        check_led(report, path, code)
         picture.check(path, text)
 
 
@@ -396,6 +412,8 @@ def main(argv):
             print(f'banned: {name}: use {BANNED[name]}')
         for room, doors in DOORS.items():
             print(f'doors: of {room}/ others include {", ".join(sorted(doors))}')
+        for header, leader in LED.items():
+            print(f'led: what {header} declares {leader} calls, and nobody else')
         print(f'layers: as drawn in {PICTURE}; no circle of rooms, none of headers')
         return 0
     root = os.path.abspath(argv[1] if len(argv) > 1 else os.path.join(os.path.dirname(__file__), '..'))

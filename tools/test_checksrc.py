@@ -170,6 +170,19 @@ def test_an_engine_is_named_in_its_folder_only(tmp_path):
     assert code == 1 and 'src/cli/x.c:5: doors: ' in out
 
 
+def test_what_one_file_leads_nobody_else_calls(tmp_path):
+    page = '```arrows\negress:\n```\n'
+    seed(tmp_path, 'src/egress/stages.h', '/* egress/stages.h: seeded */\n#ifndef CLOCHE_EGRESS_STAGES_H\n#define CLOCHE_EGRESS_STAGES_H\n'
+         'struct conn;\n/* other_begin(c) is no name */\nvoid one_begin(struct conn *c);\nint *two_begin(struct conn *c);\n#endif\n')
+    seed(tmp_path, 'src/egress/way.c', '/* egress/way.c: seeded */\nvoid\nnext(struct conn *c)\n{\n    one_begin(c);\n    two_begin(c);\n}\n')
+    seed(tmp_path, 'src/egress/one.c', '/* egress/one.c: seeded */\nvoid\none_begin(struct conn *c)\n{\n    other_begin(c);\n}\n')
+    code, out = run(tmp_path, page)
+    assert code == 0, out
+    seed(tmp_path, 'src/egress/two.c', '/* egress/two.c: seeded */\nint *\ntwo_begin(struct conn *c)\n{\n    one_begin(c);\n}\n')
+    code, out = run(tmp_path, page)
+    assert code == 1 and 'src/egress/two.c:5: led: one_begin is for src/egress/way.c to call' in out, out
+
+
 def exceptions(tmp_path, text):
     seed(tmp_path, 'tools/checksrc.exceptions', textwrap.dedent(text))
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 #include "wall/sockaddr.h"
 
 #define DIAL_MS   10000     /* for each address */

@@ -11,7 +11,7 @@
 #include "egress/dns_msg.h"
 #include "egress/sniff.h"
 #include "egress/tls_hello.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 #include "wall/sockaddr.h"
 
 #define TLS_HANDSHAKE 0x16

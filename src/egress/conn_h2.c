@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "egress/h2.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 
 /* What is ours of a stream. */
 struct h2_request {

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 
 static const struct str no_rule = { "", 0 };
 

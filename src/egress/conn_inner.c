@@ -8,7 +8,7 @@
 
 #include "egress/sniff.h"
 #include "egress/tls_hello.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 
 #define TLS_HANDSHAKE 0x16
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 
 #define REPLY_MAX 16384
 #define REPLY_MS  30000     /* it resolves and dials in that time */

@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "egress/way.h"
+#include "egress/stages.h"
 
 #define IDLE_MS 600000          /* neither direction moves */
 

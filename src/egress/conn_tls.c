@@ -15,7 +15,7 @@
 
 #include "egress/tls_end.h"
 #include "egress/tls_hello.h"
-#include "egress/way.h"
+#include "egress/stages.h"
 #include "vault/client.h"
 
 #define HANDSHAKE_MS 15000

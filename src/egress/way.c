@@ -18,7 +18,7 @@
  *
  *      refused, unreachable ─► the client is told in its own protocol ─► LINGER ─► ENDED
  */
-#include "egress/way.h"
+#include "egress/stages.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
