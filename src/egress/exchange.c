@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ROUNDS   16         /* a fast pair of peers gives way to the others after so many reads */
+#define LOOKED   1          /* ... of what is searched, which takes longer */
 #define KEPT_MAX 4096       /* memory that a way keeps between two messages */
 
 /* What was just read, before it is known whose it is: one for all exchanges, since nothing of it outlives a step. */
@@ -363,7 +364,7 @@ exchange_step(struct exchange *x, bool client, bool server)
     bool waited = x->request == REQUEST_HEAD && x->up.in.n > 0;
 
     x->ready = false;
-    for (int round = 0; round < ROUNDS && x->result == EXCHANGE_LIVE; round++) {
+    for (int round = 0; round < (x->filter != NULL ? LOOKED : ROUNDS) && x->result == EXCHANGE_LIVE; round++) {
         flush(x, &x->up);
         flush(x, &x->down);
         resume(x);

@@ -35,6 +35,7 @@ swap_free(struct swap *s)
         wipe(s->v[i].to, s->v[i].n);
     }
     wipe(s->held, SWAP_HELD_MAX);
+    buf_free(&s->finds);
     free(s);
 }
 
@@ -213,15 +214,18 @@ is_pair(const uint8_t *p, size_t n)
     return n >= 2 && is_digit(p[n - 1]) && is_digit(p[n - 2]) && (n < 3 || p[n - 3] == p[n] || !is_coded(p[n - 3]));
 }
 
-/* How many bytes at the end of @p could be of a string in base64 or hexadecimal that goes on. */
+/* How many bytes at the end of @p could be of a string in base64 or hexadecimal that goes on. Of the first @before of
+ * them that is known: s->run. */
 static size_t
-coded_run(const struct swap *s, const uint8_t *p, size_t n)
+coded_run(const struct swap *s, const uint8_t *p, size_t before, size_t n)
 {
     size_t at = n;
 
     while (at > 0 && n - at < s->run_max) {
         uint8_t c = p[at - 1];
         size_t blanks = at;
+        if (at == before)
+            return n - at + s->run;
         if (is_coded(c) || is_entity(p, at) || ((c == ' ' || c == ':') && is_pair(p, at - 1))) {
             at--;
             continue;
@@ -244,6 +248,7 @@ static int
 swap_begin(struct swap *s)
 {
     s->held = malloc(SWAP_HELD_MAX);
+    s->finds = (struct buf)BUF_INIT(FOUND_MAX);
     return s->held == NULL || swap_lanes_make(s) < 0 ? -1 : 0;
 }
 
@@ -257,21 +262,37 @@ earlier(const void *a, const void *b)
     return x->to > y->to ? -1 : x->to < y->to;
 }
 
-/* What is found and begins before @until goes to @out with its other side in its place; all before it too. *@done: so
- * much of @p is through. */
+/* Where each that is new begins; those that began too early go. */
 static int
-replace(struct swap *s, const uint8_t *p, size_t until, const struct buf *finds, struct buf *out, size_t *done)
+place(struct swap *s, const uint8_t *p, size_t *n)
 {
-    struct found *v = (struct found *)(void *)finds->p;
-    size_t n = finds->n / sizeof(*v);
+    struct found *v = (struct found *)(void *)s->finds.p;
+    size_t all = s->finds.n / sizeof(*v);
+
+    *n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (v[i].from == NOT_PLACED && swap_place(s, p, &v[i]) < 0)
+            return -1;
+        if (v[i].from != NO_PLACE)
+            v[(*n)++] = v[i];
+    }
+    if (*n > 1)
+        qsort(v, *n, sizeof(*v), earlier);
+    return 0;
+}
+
+/* What is found and begins before @until goes to @out with its other side in its place; all before it too. *@done: so
+ * much of @p is through. What begins behind that is kept. */
+static int
+replace(struct swap *s, const uint8_t *p, size_t until, struct buf *out, size_t *done)
+{
+    struct found *v = (struct found *)(void *)s->finds.p;
+    size_t n, i, left = 0;
 
     *done = 0;
-    for (size_t i = 0; i < n; i++)
-        if (swap_place(s, p, &v[i]) < 0)
-            return -1;
-    if (n > 1)
-        qsort(v, n, sizeof(*v), earlier);
-    for (size_t i = 0; i < n && v[i].from < until; i++) {
+    if (place(s, p, &n) < 0)
+        return -1;
+    for (i = 0; i < n && v[i].from < until; i++) {
         if (v[i].from < *done)
             continue;
         s->seen |= UINT32_C(1) << s->v[v[i].pattern].id;
@@ -282,29 +303,37 @@ replace(struct swap *s, const uint8_t *p, size_t until, const struct buf *finds,
     if (*done < until && buf_append(out, p + *done, until - *done) < 0)
         return -1;
     *done = *done < until ? until : *done;
+    for (; i < n; i++)
+        if (v[i].from >= *done)
+            v[left++] = (struct found){ v[i].from - (uint32_t)*done, v[i].to - (uint32_t)*done, v[i].pattern };
+    s->finds.n = left * sizeof(*v);
     return 0;
 }
 
+/* @p[0..n) begins with what is held. */
 static int
 search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
 {
-    struct buf finds = BUF_INIT(FOUND_MAX);
-    size_t open, run, done, most;
-    int r = -1;
+    size_t before = s->held_n, done, open, most;
 
-    if (n <= UINT32_MAX && swap_find(s, p, n, &finds, &open) == 0) {
-        run = coded_run(s, p, n);
-        most = s->blind ? s->cap : open > run ? open : run;
-        most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
-        most = most < n ? most : n;
-        r = replace(s, p, end ? n : n - most, &finds, out, &done);
-    }
-    if (r == 0) {
-        s->held_n = n - done;
-        memcpy(s->held, p + done, s->held_n);
-    }
-    buf_free(&finds);
-    return r;
+    if (n > INT32_MAX || swap_find(s, p, before, n, &s->finds) < 0)
+        return -1;
+    s->run = coded_run(s, p, before, n);
+    s->run = s->run < s->run_max ? s->run : s->run_max;
+    open = s->chain < s->cap ? s->chain : s->cap;
+    most = s->blind ? s->cap : open > s->run ? open : s->run;
+    most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
+    most = most < n ? most : n;
+    if (replace(s, p, end ? n : n - most, out, &done) < 0)
+        return -1;
+    s->held_n = n - done;
+    memcpy(s->held, p + done, s->held_n);
+    s->lanes.base = (s->lanes.base + done) % RING;
+    s->chain = s->chain < s->held_n ? s->chain : s->held_n;
+    s->run = s->run < s->held_n ? s->run : s->held_n;
+    if (end)
+        swap_find_anew(s);
+    return 0;
 }
 
 int

@@ -355,7 +355,8 @@ static void
 step_all(struct swap *s, const uint8_t *p, size_t i)
 {
     struct lanes *l = &s->lanes;
-    const struct at at = { .now = (i + 1) % RING, .old = i % RING, .c = p[i] };
+    const size_t here = l->base + i;
+    const struct at at = { .now = (here + 1) % RING, .old = here % RING, .c = p[i] };
     struct spelling ways[SPELLINGS_MAX];
     size_t n_ways;
 
@@ -364,7 +365,7 @@ step_all(struct swap *s, const uint8_t *p, size_t i)
         return;
     n_ways = swap_spellings(p, i + 1, ways);
     for (size_t w = 0; w < n_ways; w++) {
-        const struct at other = { .now = at.now, .old = (i + 1 - ways[w].n) % RING, .c = ways[w].c,
+        const struct at other = { .now = at.now, .old = (here + 1 - ways[w].n) % RING, .c = ways[w].c,
                                   .skips = ways[w].what != SPELLS };
         step(s, &other, ways[w].what == SKIPS_CODED ? l->coded : l->spelled);
     }
@@ -373,7 +374,7 @@ step_all(struct swap *s, const uint8_t *p, size_t i)
 static int
 note(size_t i, size_t k, struct buf *out)
 {
-    const struct found f = { .to = (uint32_t)(i + 1), .pattern = (uint32_t)k };
+    const struct found f = { .from = NOT_PLACED, .to = (uint32_t)(i + 1), .pattern = (uint32_t)k };
 
     return buf_append(out, &f, sizeof(f));
 }
@@ -385,7 +386,7 @@ look_upper(struct swap *s, size_t i, uint64_t *goes_on, struct buf *out)
     for (size_t k = 0; k < s->n; k++) {
         const struct pattern *p = &s->v[k];
         size_t n = p->words - 1;
-        const uint64_t *now = n > 0 ? p->upper + (i + 1) % RING * n : NULL;
+        const uint64_t *now = n > 0 ? p->upper + (s->lanes.base + i + 1) % RING * n : NULL;
         if (n == 0)
             continue;
         for (size_t w = 0; s->lanes.watch[k] != 0 && w < n; w++)
@@ -401,7 +402,7 @@ static int
 look(struct swap *s, size_t i, bool *open, struct buf *out)
 {
     const struct lanes *l = &s->lanes;
-    const uint64_t *restrict now = l->ring + (i + 1) % RING * l->n;
+    const uint64_t *restrict now = l->ring + (l->base + i + 1) % RING * l->n;
     uint64_t on[LANES] = { 0 }, ends[LANES] = { 0 }, goes_on, whole;
 
     for (size_t k = 0; k < l->n; k += LANES)
@@ -433,23 +434,26 @@ pending(const uint8_t *p, size_t i, size_t left)
     return left > 0 && (is_alnum(c) || c == '#') ? left - 1 : 0;
 }
 
-int
-swap_find(struct swap *s, const uint8_t *p, size_t n, struct buf *out, size_t *open)
+void
+swap_find_anew(struct swap *s)
 {
-    size_t chain = 0, left = 0;
-
     memset(s->lanes.ring, 0, RING * s->lanes.n * sizeof(uint64_t));
     for (size_t k = 0; k < s->n; k++)
         if (s->v[k].words > 1)
             memset(s->v[k].upper, 0, RING * (s->v[k].words - 1) * sizeof(uint64_t));
-    for (size_t i = 0; i < n; i++) {
+    s->lanes.base = s->chain = s->left = 0;
+}
+
+int
+swap_find(struct swap *s, const uint8_t *p, size_t from, size_t n, struct buf *out)
+{
+    for (size_t i = from; i < n; i++) {
         bool goes_on;
         step_all(s, p, i);
         if (look(s, i, &goes_on, out) < 0)
             return -1;
-        left = s->spells ? pending(p, i, left) : 0;
-        chain = goes_on || left > 0 ? chain + 1 : 0;
+        s->left = s->spells ? pending(p, i, s->left) : 0;
+        s->chain = goes_on || s->left > 0 ? s->chain + 1 : 0;
     }
-    *open = chain < s->cap ? chain : s->cap;
     return 0;
 }

@@ -48,6 +48,7 @@ struct lanes {
     size_t n, n_rows;           /* @n: a multiple of LANES */
     uint64_t *rows, *ring, *spelled, *coded, *watch, *find, *last;
     uint16_t row_of[256];
+    size_t base;                /* the place in the ring of what is held */
 };
 
 struct swap {
@@ -56,8 +57,11 @@ struct swap {
     struct lanes lanes;
     bool hides, blind, spells, longs;
     size_t cap, run_max;        /* at most so much is held back: for the automaton; of what could be base64 */
-    uint8_t *held;
+    uint8_t *held;              /* what the search has seen, and not let out; each byte is looked at once */
     size_t held_n;
+    struct buf finds;           /* struct found, in what is held */
+    size_t chain, left;         /* bytes at the end with which something goes on; more that may be of a spelling */
+    size_t run;                 /* ... that could be of base64 */
     uint32_t seen;
 };
 
@@ -65,6 +69,8 @@ struct swap {
 struct found {
     uint32_t from, to, pattern;
 };
+#define NOT_PLACED UINT32_MAX
+#define NO_PLACE   (UINT32_MAX - 1)     /* it began in what is out already */
 
 uint8_t swap_class(uint8_t c);
 /* Whether @c stands for the character @at of @p. */
@@ -75,10 +81,12 @@ size_t swap_spellings(const uint8_t *p, size_t n, struct spelling out[SPELLINGS_
 /* With all patterns there. 0, or -1: no memory. */
 int swap_lanes_make(struct swap *s);
 void swap_lanes_free(struct swap *s);
-/* All that is whole in @p, into @out as struct found, in no order; *@open: so many bytes at the end may be the
- * beginning of one. 0, or -1. */
-int swap_find(struct swap *s, const uint8_t *p, size_t n, struct buf *out, size_t *open);
-/* Where it begins, into f->from. 0, or -1. */
+/* The stream begins anew. */
+void swap_find_anew(struct swap *s);
+/* All that is whole in @p, of which the first @from bytes were there the last time: into @out as struct found, in no
+ * order. 0, or -1. */
+int swap_find(struct swap *s, const uint8_t *p, size_t from, size_t n, struct buf *out);
+/* Where it begins, into f->from: NO_PLACE when that is before @p. 0, or -1. */
 int swap_place(const struct swap *s, const uint8_t *p, struct found *f);
 /* What was found at @f is put to @out with @pattern's other side in its place, spelled the same way. 0, or -1. */
 int swap_put(const struct swap *s, const uint8_t *p, const struct found *f, struct buf *out);

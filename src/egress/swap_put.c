@@ -11,7 +11,8 @@ struct hop {
     unsigned next;              /* the way to be tried next */
 };
 
-/* Back from f->to to where the pattern begins; the hops, @n of them. NULL: no memory, or too many ways. */
+/* Back from f->to to where the pattern begins; the hops, @n of them. NULL: no memory, too many ways, or, when @n is 0,
+ * none. */
 static struct hop *
 trace(const struct pattern *p, const uint8_t *b, const struct found *f, size_t *n)
 {
@@ -54,9 +55,9 @@ swap_place(const struct swap *s, const uint8_t *b, struct found *f)
     size_t n;
     struct hop *v = trace(&s->v[f->pattern], b, f, &n);
 
-    if (v == NULL)
+    if (v == NULL && n > 0)
         return -1;
-    f->from = (uint32_t)v[n - 1].to;
+    f->from = v != NULL ? (uint32_t)v[n - 1].to : NO_PLACE;
     free(v);
     return 0;
 }

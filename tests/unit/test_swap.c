@@ -464,6 +464,56 @@ test_hidden_refuses_other_classes(void **state)
     swap_free(s);
 }
 
+static double
+seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* @text in pieces of @step bytes, of which as many are held back as ever are. */
+static double
+time_of(const char *text, size_t n, size_t step, bool hides)
+{
+    static char value[1701], other[1701];
+    struct swap *s = swap_new();
+    struct buf out = BUF_INIT(1 << 20);
+    double began;
+
+    memset(value, 'a', sizeof(value) - 1);
+    memset(other, 'b', sizeof(other) - 1);
+    assert_non_null(s);
+    if (hides)
+        swap_hide(s);
+    assert_int_equal(swap_add(s, 0, value, other, sizeof(value) - 1, SWAP_ALL), 0);
+    began = seconds();
+    for (size_t at = 0; at < n; at += step)
+        assert_int_equal(swap_feed(s, text + at, step, false, &out), 0);
+    began = seconds() - began;
+    buf_free(&out);
+    swap_free(s);
+    return began;
+}
+
+/* Who cuts a stream into bytes makes the search of each no longer than what is held has to be moved. */
+static void
+test_time_of_pieces(void **state)
+{
+    static char text[24000];
+
+    (void)state;
+    for (int hides = 0; hides < 2; hides++) {
+        memset(text, 0, sizeof(text));
+        memset(text, 'a', 8);
+        assert_true(time_of(text, sizeof(text), 1, hides) < 300 * time_of(text, sizeof(text), sizeof(text), hides));
+        for (size_t i = 0; i < sizeof(text); i++)
+            text[i] = "aab/"[i % 4];
+        assert_true(time_of(text, sizeof(text), 1, hides) < 300 * time_of(text, sizeof(text), sizeof(text), hides));
+    }
+}
+
 /* What is held follows from how much came alone, and all of it is found. */
 static void
 test_blind(void **state)
@@ -533,7 +583,7 @@ main(void)
         cmocka_unit_test(test_time_of_long_tells_nothing), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
         cmocka_unit_test(test_hidden_finds_the_same), cmocka_unit_test(test_hidden_tells_nothing),
         cmocka_unit_test(test_hidden_holds_little), cmocka_unit_test(test_hidden_refuses_other_classes),
-        cmocka_unit_test(test_blind),
+        cmocka_unit_test(test_time_of_pieces), cmocka_unit_test(test_blind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
