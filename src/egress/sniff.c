@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 
-#define SNIFF_VERSION_MAX 64    /* bytes of one, with blanks around it */
+#define SNIFF_VERSION_MAX 64    /* bytes of one, with blanks around it: with more it is one, whatever follows */
 
 const char *
 sniff_name(enum sniff what)
@@ -84,7 +84,7 @@ sniff_version(const uint8_t *p, size_t n)
     while (at < n && at < SNIFF_VERSION_MAX && is_blank(p[at]) && p[at] != '\r')
         at++;
     if (at == SNIFF_VERSION_MAX)
-        return SNIFF_LINE_NONE;
+        return SNIFF_LINE_REQUEST;
     if (at == n)
         return SNIFF_LINE_MORE;
     return p[at] == '\n' || p[at] == '\r' ? SNIFF_LINE_REQUEST : SNIFF_LINE_NONE;

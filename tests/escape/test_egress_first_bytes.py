@@ -19,7 +19,8 @@ PORT = 8080
 LINES = [b"A_B /x HTTP/1.1", b"get /x HTTP/1.1", b"G3T /x HTTP/1.1", b"!#$%&'*+.^_`|~ /x HTTP/1.1", b"A" * 21 + b" /x HTTP/1.1",
          b"-GET /x HTTP/1.1", b"GET\t/x HTTP/1.1", b" GET /x HTTP/1.1", b"\tGET /x HTTP/1.1", b"GET\v/x\fHTTP/1.1",
          b"GET\x1c/x\x1dHTTP/1.1", b"GET\xa0/x\x85HTTP/1.1", b"GET\r/x HTTP/1.1", b"GET\t/x\1y HTTP/1.1", b"GET\t/x http/1.1",
-         b"GET\t/x HTTP/1.1 \t", b"\x0bGET /x HTTP/1.0", b"GET\t/" + b"x" * 20000 + b" HTTP/1.1"]
+         b"GET\t/x HTTP/1.1 \t", b"GET\t/x HTTP/1.1" + b" " * 70, b"get /x HTTP/1.1" + b"\t" * 9000, b"GET\t/x HTTP/1." + b"0" * 60 + b"1",
+         b"\x0bGET /x HTTP/1.0", b"GET\t/" + b"x" * 20000 + b" HTTP/1.1"]
 OPEN = """
 def straight(): return socket.create_connection(('ok.example.org', %(port)d), 10)
 def tunnel(): return connect('ok.example.org:%(port)d')[0]
