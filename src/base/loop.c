@@ -2,19 +2,33 @@
 #include "base/loop.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
+               EPOLLRDHUP == 0x2000, "events are told as epoll's");
+
 int
 loop_init(struct loop *l, struct err *err)
 {
-    l->now_ms = clock_ms();
-    l->at = l->n = 0;
+    loop_init_polled(l);
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     return l->epoll < 0 ? err_sys(err, errno, "loop", "epoll") : 0;
+}
+
+void
+loop_init_polled(struct loop *l)
+{
+    l->epoll = -1;
+    l->now_ms = clock_ms();
+    l->at = l->n = l->due = 0;
+    l->timers = NULL;
+    l->watches = NULL;
 }
 
 void
@@ -25,6 +39,8 @@ loop_close(struct loop *l)
     l->epoll = -1;
 }
 
+/* --- descriptors -------------------------------------------------------------------------------------------------- */
+
 /* What came for @w is about a descriptor that it has no more. */
 static void
 untold(struct loop *l, const struct watch *w)
@@ -32,6 +48,26 @@ untold(struct loop *l, const struct watch *w)
     for (int i = l->at; i < l->n; i++)
         if (l->came[i].data.ptr == w)
             l->came[i].data.ptr = NULL;
+}
+
+/* It keeps its place among those that are polled for as long as it has its descriptor. */
+static int
+poll_for(struct loop *l, struct watch *w)
+{
+    struct watch **at = &l->watches;
+    int n = 0;
+
+    for (; *at != NULL && *at != w; at = &(*at)->next)
+        n++;
+    if (*at == w)
+        return 0;
+    if (n == LOOP_BATCH) {
+        errno = ENOSPC;
+        return -1;
+    }
+    *at = w;
+    w->next = NULL;
+    return 0;
 }
 
 int
@@ -44,26 +80,36 @@ loop_watch(struct loop *l, struct watch *w, uint32_t events)
         return 0;
     if (how == EPOLL_CTL_DEL)
         untold(l, w);
-    if (epoll_ctl(l->epoll, how, w->fd, &e) < 0)
+    if ((l->epoll < 0 ? poll_for(l, w) : epoll_ctl(l->epoll, how, w->fd, &e)) < 0)
         return -1;
     w->events = events;
     return 0;
 }
 
 int
+loop_look(struct loop *l, struct watch *w, int fd, uint32_t events)
+{
+    if (w->fd != fd)
+        (void)loop_forget(l, w);
+    w->fd = fd;
+    return loop_watch(l, w, events);
+}
+
+int
 loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events)
 {
     struct epoll_event e = { .events = events, .data = { .ptr = to } };
-    bool watched = from->events != 0;
+    bool watched = from->events != 0 && l->epoll >= 0;
 
     untold(l, from);
+    if (!watched || events == 0) {
+        to->fd = loop_forget(l, from);
+        return loop_watch(l, to, events);
+    }
     to->fd = from->fd;
-    to->events = from->events;
+    to->events = events;
     from->fd = -1;
     from->events = 0;
-    if (!watched || events == 0)
-        return loop_watch(l, to, events);
-    to->events = events;
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, to->fd, &e);
 }
 
@@ -73,6 +119,11 @@ loop_forget(struct loop *l, struct watch *w)
     int fd = w->fd;
 
     (void)loop_watch(l, w, 0);
+    for (struct watch **at = &l->watches; *at != NULL; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
     w->fd = -1;
     w->events = 0;
     return fd;
@@ -87,26 +138,111 @@ loop_drop(struct loop *l, struct watch *w)
         close(fd);
 }
 
+/* --- times -------------------------------------------------------------------------------------------------------- */
+
+void
+loop_at(struct loop *l, struct timer *t, uint64_t at_ms)
+{
+    struct timer **at = &l->timers;
+
+    if (t->at_ms == at_ms)
+        return;
+    if (t->at_ms != 0) {
+        while (*at != t)
+            at = &(*at)->next;
+        *at = t->next;
+    }
+    t->at_ms = at_ms;
+    if (at_ms == 0)
+        return;
+    for (at = &l->timers; *at != NULL && (*at)->at_ms <= at_ms;)
+        at = &(*at)->next;
+    t->next = *at;
+    *at = t;
+}
+
+static int
+count_due(const struct loop *l)
+{
+    int n = 0;
+
+    for (const struct timer *t = l->timers; t != NULL && t->at_ms <= l->now_ms; t = t->next)
+        n++;
+    return n;
+}
+
+/* One that is set again in its turn is not told twice, whatever it was set to. */
+static void
+tell_times(struct loop *l)
+{
+    for (; l->due > 0 && l->timers != NULL && l->timers->at_ms <= l->now_ms; l->due--) {
+        struct timer *t = l->timers;
+        loop_at(l, t, 0);
+        if (t->due != NULL)
+            t->due(t);
+    }
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------- */
+
 void
 loop_break(struct loop *l)
 {
     l->n = l->at;
+    l->due = 0;
+}
+
+/* How long a round may wait that was to wait for @ms. */
+static int
+patience(const struct loop *l, int ms)
+{
+    uint64_t left;
+
+    if (l->timers == NULL)
+        return ms;
+    left = clock_since(l->timers->at_ms, clock_ms());
+    return ms >= 0 && (uint64_t)ms < left ? ms : left < INT_MAX ? (int)left : INT_MAX;
+}
+
+/* As epoll_wait(2) of all that is watched. */
+static int
+wait_polled(struct loop *l, int ms)
+{
+    struct pollfd fds[LOOP_BATCH];
+    nfds_t n = 0;
+    int ready, told = 0;
+
+    for (struct watch *w = l->watches; w != NULL; w = w->next) {
+        if (w->events == 0)
+            continue;
+        fds[n] = (struct pollfd){ .fd = w->fd, .events = (short)w->events };
+        l->came[n++].data.ptr = w;
+    }
+    ready = poll(fds, n, ms);
+    for (nfds_t i = 0; i < n && told < ready; i++)
+        if (fds[i].revents != 0)
+            l->came[told++] = (struct epoll_event){ .events = (uint16_t)fds[i].revents, .data = l->came[i].data };
+    return ready;
 }
 
 int
 loop_round(struct loop *l, int ms, struct err *err)
 {
-    int n = epoll_wait(l->epoll, l->came, ARRAY_LEN(l->came), ms);
+    int n;
 
+    ms = patience(l, ms);
+    n = l->epoll < 0 ? wait_polled(l, ms) : epoll_wait(l->epoll, l->came, ARRAY_LEN(l->came), ms);
     l->now_ms = clock_ms();
     if (n < 0)
-        return errno == EINTR ? 0 : err_sys(err, errno, "loop", "epoll_wait");
+        return errno == EINTR ? 0 : err_sys(err, errno, "loop", l->epoll < 0 ? "poll" : "epoll_wait");
     l->n = n;
+    l->due = count_due(l);
     for (l->at = 0; l->at < l->n;) {
         const struct epoll_event *e = &l->came[l->at++];
         struct watch *w = e->data.ptr;
         if (w != NULL && w->ready != NULL)
             w->ready(w, e->events);
     }
+    tell_times(l);
     return n;
 }

@@ -1,7 +1,12 @@
-/* base/loop.h: one thread, epoll, and a clock */
+/* base/loop.h: one thread that waits: for descriptors, times and signals
+ *
+ * It waits by epoll, or by poll(2): that needs no system call to set up, takes files as well, and tells who is ready in
+ * the order in which they were watched first. It looks at all of them each time, so it is for a few.
+ */
 #ifndef CLOCHE_BASE_LOOP_H
 #define CLOCHE_BASE_LOOP_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
@@ -14,27 +19,46 @@ typedef void watch_fn(struct watch *w, uint32_t events);    /* EPOLLIN ... */
  * forgotten, in a callback too: what this round still had for it is not told. */
 struct watch {
     int fd;             /* -1: none */
-    uint32_t events;    /* what epoll was told; 0: not watched now */
+    uint32_t events;    /* that it is watched for; 0: not watched now */
     watch_fn *ready;    /* NULL: that something came only ends the round's wait */
     void *owner;
+    struct watch *next; /* of a loop that polls */
 };
 
 #define WATCH_INIT { .fd = -1 }
 
+struct timer;
+typedef void timer_fn(struct timer *t);
+
+/* A moment that is waited for; a member of what it belongs to, which may be freed when it is not set any more, in a
+ * callback too. */
+struct timer {
+    uint64_t at_ms;     /* of clock_ms(); 0: not set */
+    timer_fn *due;      /* NULL: that it came only ends the round's wait */
+    void *owner;
+    struct timer *next;
+};
+
 #define LOOP_BATCH 256
 
 struct loop {
-    int epoll;
-    uint64_t now_ms;    /* of this round */
-    int at, n;          /* of what came in this round: how much was told */
+    int epoll;              /* -1: it polls */
+    uint64_t now_ms;        /* of this round */
+    int at, n;              /* of what came in this round: how much was told */
+    int due;                /* timers of this round that are not told yet */
+    struct timer *timers;   /* the soonest first */
+    struct watch *watches;  /* of a loop that polls: at most LOOP_BATCH */
     struct epoll_event came[LOOP_BATCH];
 };
 
 int loop_init(struct loop *l, struct err *err);
+void loop_init_polled(struct loop *l);
 void loop_close(struct loop *l);
 
 /* Watch @w->fd for @events (0: for nothing, not even errors). 0 or -1 with errno. */
 int loop_watch(struct loop *l, struct watch *w, uint32_t events);
+/* The same where the descriptor is somebody else's, who may have closed it or have another one now: @fd (-1: none). */
+int loop_look(struct loop *l, struct watch *w, int fd, uint32_t events);
 /* The descriptor of @from is @to's now, which has none, and watched for @events there. 0 or -1 with errno: it is @to's
  * then too, and not watched. */
 int loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events);
@@ -43,10 +67,14 @@ int loop_forget(struct loop *l, struct watch *w);
 /* The same, and close it. */
 void loop_drop(struct loop *l, struct watch *w);
 
-/* What came in this round and is not told yet is not told any more. */
+/* Call @t->due once, in the first round that ends at @at_ms or later; 0: not any more. */
+void loop_at(struct loop *l, struct timer *t, uint64_t at_ms);
+
+/* What came in this round and is not told yet is not told any more; timers that were due are in the next one. */
 void loop_break(struct loop *l);
 
-/* Wait at most @ms for events and call those who asked, once. How many events came, or -1 with @err. */
+/* Wait at most @ms (-1: for ever), and no longer than until the next timer, for events; call those who asked, once, and
+ * then those whose time has come. How many events came, or -1 with @err. */
 int loop_round(struct loop *l, int ms, struct err *err);
 
 #endif

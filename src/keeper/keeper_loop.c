@@ -86,10 +86,7 @@ keeper_watch_edge(struct keeper_live *k, struct watch *edge, bool full, const st
 static void
 look(struct keeper_live *k, struct watch *w, int fd, uint32_t events)
 {
-    if (w->fd != fd)
-        (void)loop_forget(&k->loop, w);
-    w->fd = fd;
-    if (loop_watch(&k->loop, w, events) < 0)
+    if (loop_look(&k->loop, w, fd, events) < 0)
         keeper_died(k, "a descriptor could not be watched");
 }
 

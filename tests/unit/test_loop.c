@@ -1,4 +1,5 @@
-/* base/loop: what was dropped in a round is not told of it, whoever has its memory or its descriptor now */
+/* base/loop, by epoll and by poll: what was dropped in a round is not told of it, whoever has its memory or its
+ * descriptor now; and times */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,11 +7,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
 
 static struct loop loop;
@@ -95,6 +98,7 @@ one_gets_another_descriptor(void **state)
 
     (void)state;
     told = 0;
+    kept = -1;
     first = (struct watch){ .fd = ready_fd(&others[0]), .ready = replace_second };
     second = (struct watch){ .fd = ready_fd(&others[1]), .ready = on_ready };
     spare = ready_fd(&others[2]);
@@ -118,18 +122,257 @@ one_gets_another_descriptor(void **state)
         close(others[i]);
 }
 
+/* --- by poll alone ------------------------------------------------------------------------------------------------- */
+
+static struct watch *order[4];
+
+static void
+note_order(struct watch *w, uint32_t events)
+{
+    assert_true(events != 0);
+    order[told++] = w;
+}
+
+static void
+they_are_told_in_the_order_in_which_they_were_watched(void **state)
+{
+    struct watch all[4];
+    int others[4];
+
+    (void)state;
+    told = 0;
+    for (size_t i = 0; i < 4; i++)
+        all[i] = (struct watch){ .fd = ready_fd(&others[i]), .ready = note_order };
+    for (size_t i = 4; i-- > 0;)
+        assert_int_equal(loop_watch(&loop, &all[i], EPOLLIN), 0);
+    /* a pause is no loss of the place, another descriptor is */
+    assert_int_equal(loop_watch(&loop, &all[3], 0), 0);
+    assert_int_equal(loop_watch(&loop, &all[2], EPOLLIN | EPOLLOUT), 0);
+    assert_int_equal(loop_round(&loop, 0, NULL), 3);
+    assert_int_equal(loop_watch(&loop, &all[3], EPOLLIN), 0);
+    assert_int_equal(loop_look(&loop, &all[1], all[1].fd, EPOLLIN), 0);
+    assert_int_equal(loop_look(&loop, &all[2], loop_forget(&loop, &all[2]), EPOLLIN), 0);
+    told = 0;
+    assert_int_equal(loop_round(&loop, 0, NULL), 4);
+    assert_true(order[0] == &all[3] && order[1] == &all[1] && order[2] == &all[0] && order[3] == &all[2]);
+    for (size_t i = 0; i < 4; i++) {
+        loop_drop(&loop, &all[i]);
+        close(others[i]);
+    }
+    assert_null(loop.watches);
+}
+
+static void
+a_file_is_always_ready(void **state)
+{
+    int fd = memfd_create("cloche-test", MFD_CLOEXEC);
+    struct watch w = WATCH_INIT;
+
+    (void)state;
+    told = 0;
+    assert_true(fd >= 0);
+    w.ready = on_ready;
+    assert_int_equal(loop_look(&loop, &w, fd, EPOLLIN), 0);
+    assert_int_equal(loop_round(&loop, -1, NULL), 1);
+    assert_int_equal(told, 1);
+    /* closed by whoever it belongs to: it is not looked at any more */
+    close(fd);
+    assert_int_equal(loop_look(&loop, &w, -1, EPOLLIN), 0);
+    assert_int_equal(loop_round(&loop, 0, NULL), 0);
+    assert_null(loop.watches);
+}
+
+static void
+there_is_a_most(void **state)
+{
+    static struct watch all[LOOP_BATCH + 1];
+
+    (void)state;
+    for (size_t i = 0; i <= LOOP_BATCH; i++) {
+        all[i].fd = STDERR_FILENO;
+        assert_int_equal(loop_watch(&loop, &all[i], EPOLLPRI), i < LOOP_BATCH ? 0 : -1);
+    }
+    assert_int_equal(all[LOOP_BATCH].events, 0);
+    for (size_t i = 0; i <= LOOP_BATCH; i++)
+        (void)loop_forget(&loop, &all[i]);
+}
+
+/* --- times --------------------------------------------------------------------------------------------------------- */
+
+static char came[16], letters[] = "abcdefghijklmnopqrstuvwxyz";
+
+#define LETTER(c) (&letters[(c) - 'a'])
+
+/* Its letter. */
+static void
+note_time(struct timer *t)
+{
+    size_t n = strlen(came);
+
+    assert_int_equal(t->at_ms, 0);
+    assert_true(n + 1 < sizeof(came));
+    came[n] = *(const char *)t->owner;
+    came[n + 1] = '\0';
+}
+
+static void
+times_come_in_their_order_and_once(void **state)
+{
+    struct timer t[4];
+    uint64_t now = clock_ms();
+
+    (void)state;
+    came[0] = '\0';
+    for (size_t i = 0; i < 4; i++)
+        t[i] = (struct timer){ .due = note_time, .owner = &letters[i] };
+    loop_at(&loop, &t[2], now - 1);
+    loop_at(&loop, &t[0], now + 3600000);
+    loop_at(&loop, &t[1], now - 2);
+    loop_at(&loop, &t[3], now - 1);
+    loop_at(&loop, &t[0], now - 3);
+    loop_at(&loop, &t[1], 0);
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "acd");
+    assert_int_equal(loop_round(&loop, 0, NULL), 0);
+    assert_string_equal(came, "acd");
+    assert_null(loop.timers);
+}
+
+static void
+a_round_waits_for_the_first_time_and_no_longer(void **state)
+{
+    struct timer soon = { .due = note_time, .owner = LETTER('s') }, late = { .owner = LETTER('l') };
+    uint64_t begun = clock_ms();
+
+    (void)state;
+    came[0] = '\0';
+    loop_at(&loop, &late, begun + 3600000);
+    loop_at(&loop, &soon, begun + 20);
+    assert_int_equal(loop_round(&loop, 0, NULL), 0);
+    assert_string_equal(came, "");
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "s");
+    assert_true(clock_ms() >= begun + 20 && loop.now_ms >= begun + 20);
+    /* without a callback it only ends the wait, and less patience than until then is kept */
+    loop_at(&loop, &late, clock_ms() + 20);
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_int_equal(late.at_ms, 0);
+    loop_at(&loop, &late, clock_ms() + 3600000);
+    assert_int_equal(loop_round(&loop, 5, NULL), 0);
+    loop_at(&loop, &late, 0);
+}
+
+static void
+set_again(struct timer *t)
+{
+    note_time(t);
+    loop_at(&loop, t, 1);
+}
+
+static void
+one_that_is_set_again_waits_for_the_next_round(void **state)
+{
+    struct timer t = { .due = set_again, .owner = LETTER('x') };
+
+    (void)state;
+    came[0] = '\0';
+    loop_at(&loop, &t, 1);
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "x");
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "xx");
+    loop_at(&loop, &t, 0);
+}
+
+static struct timer *other_time;
+
+static void
+free_other(struct timer *t)
+{
+    note_time(t);
+    loop_at(&loop, other_time, 0);
+    memset(other_time, 0xff, sizeof(*other_time));
+    free(other_time);
+}
+
+static void
+one_may_free_another_that_is_due(void **state)
+{
+    struct timer t = { .due = free_other, .owner = LETTER('f') };
+
+    (void)state;
+    came[0] = '\0';
+    other_time = calloc(1, sizeof(*other_time));
+    assert_non_null(other_time);
+    *other_time = (struct timer){ .due = note_time, .owner = LETTER('o') };
+    loop_at(&loop, &t, 1);
+    loop_at(&loop, other_time, 2);
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "f");
+    assert_null(loop.timers);
+}
+
+static void
+break_round(struct watch *w, uint32_t events)
+{
+    on_ready(w, events);
+    loop_break(&loop);
+}
+
+/* What is ready is told before times are, and what a round has no more room for stays. */
+static void
+a_round_that_is_broken_off_tells_no_times(void **state)
+{
+    struct timer t = { .due = note_time, .owner = LETTER('t') };
+    struct watch w = WATCH_INIT;
+    int other;
+
+    (void)state;
+    told = 0;
+    came[0] = '\0';
+    w = (struct watch){ .fd = ready_fd(&other), .ready = break_round };
+    assert_int_equal(loop_watch(&loop, &w, EPOLLIN), 0);
+    loop_at(&loop, &t, 1);
+    assert_int_equal(loop_round(&loop, -1, NULL), 1);
+    assert_int_equal(told, 1);
+    assert_string_equal(came, "");
+    loop_drop(&loop, &w);
+    close(other);
+    assert_int_equal(loop_round(&loop, -1, NULL), 0);
+    assert_string_equal(came, "t");
+}
+
+#define TIMES                                                      \
+    cmocka_unit_test(times_come_in_their_order_and_once),          \
+    cmocka_unit_test(a_round_waits_for_the_first_time_and_no_longer), \
+    cmocka_unit_test(one_that_is_set_again_waits_for_the_next_round), \
+    cmocka_unit_test(one_may_free_another_that_is_due),            \
+    cmocka_unit_test(a_round_that_is_broken_off_tells_no_times)
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_ends_another),
         cmocka_unit_test(one_gets_another_descriptor),
+        TIMES,
+    };
+    const struct CMUnitTest polled[] = {
+        cmocka_unit_test(one_ends_another),
+        cmocka_unit_test(one_gets_another_descriptor),
+        cmocka_unit_test(they_are_told_in_the_order_in_which_they_were_watched),
+        cmocka_unit_test(a_file_is_always_ready),
+        cmocka_unit_test(there_is_a_most),
+        TIMES,
     };
     int failed;
 
     if (loop_init(&loop, NULL) < 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
+    loop_close(&loop);
+    loop_init_polled(&loop);
+    failed += cmocka_run_group_tests(polled, NULL, NULL);
     loop_close(&loop);
     return failed;
 }
