@@ -23,7 +23,7 @@
 
 #define FD_WARDEN   3
 #define BATCH_MAX   1000        /* entries of one */
-#define PRUNE_S     600
+#define TIDY_MS     600000
 
 struct scribe {
     const char *dir, *transcripts;
@@ -36,7 +36,10 @@ struct scribe {
     bool refusing;                      /* a batch has failed: nothing is taken before AGAIN */
     uint64_t number;                    /* of the last entry of the batch at hand; 0: it is empty */
     uint64_t keep, keep_s;
-    time_t pruned, looked;              /* at transcripts; at full files of the record */
+    struct loop loop;                   /* by poll: it has no epoll in its list of system calls */
+    struct watch warden;
+    struct timer tidy;
+    bool tidies;                        /* full files of the record are to be looked at */
     struct page pages[SCRIBE_READS];
     struct msg_gate gate;
     int passed;
@@ -259,6 +262,20 @@ on_again(void *ctx, const struct frame *f)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
+/* All of it is with the front, or nobody is. */
+static void
+on_room(struct watch *w, uint32_t events)
+{
+    struct page *p = (struct page *)w;
+    struct scribe *s = w->owner;
+
+    (void)events;
+    if (packet_queue_flush(&p->out, w->fd) == 0 && packet_queue_waits(&p->out))
+        return;
+    loop_drop(&s->loop, w);
+    packet_queue_clear(&p->out);
+}
+
 static int
 on_read(void *ctx, const struct frame *f)
 {
@@ -266,33 +283,25 @@ on_read(void *ctx, const struct frame *f)
     struct wire_in in = wire_in_of(f->payload, f->length);
     const char *id = wire_cstr(&in, EDGE_ID, NULL);
     uint64_t offset = wire_be64(&in);
+    struct page *p;
     size_t i;
 
     if (!wire_done(&in) || !edge_is_id(id) || s->passed < 0)
         return -1;
-    for (i = 0; i < SCRIBE_READS && s->pages[i].socket >= 0; i++)
+    for (i = 0; i < SCRIBE_READS && s->pages[i].socket.fd >= 0; i++)
         ;
     if (i == SCRIBE_READS)
         return 0;       /* its socket is closed, which says so */
-    s->pages[i].socket = take_fd(&s->passed);
-    if (io_set_nonblock(s->pages[i].socket, true) < 0)
-        close_fd(&s->pages[i].socket);
-    else
-        page_begin(&s->pages[i], s->transcripts, id, offset);
-    return 0;
-}
-
-/* All of it is with the front, or nobody is. */
-static void
-pages_turn(struct scribe *s)
-{
-    for (size_t i = 0; i < SCRIBE_READS; i++) {
-        struct page *p = &s->pages[i];
-        if (p->socket >= 0 && packet_queue_flush(&p->out, p->socket) == 0 && packet_queue_waits(&p->out))
-            continue;
-        close_fd(&p->socket);
-        packet_queue_clear(&p->out);
+    p = &s->pages[i];
+    p->socket = (struct watch){ .fd = take_fd(&s->passed), .ready = on_room, .owner = s };
+    if (io_set_nonblock(p->socket.fd, true) < 0) {
+        close_fd(&p->socket.fd);
+        return 0;
     }
+    page_begin(p, s->transcripts, id, offset);
+    (void)loop_watch(&s->loop, &p->socket, EPOLLOUT);
+    on_room(&p->socket, 0);
+    return 0;
 }
 
 static const struct msg_rule rules[] = {
@@ -307,11 +316,14 @@ static const struct msg_rule rules[] = {
 
 /* All that is there, up to a batch. */
 static void
-hear(struct scribe *s)
+on_warden(struct watch *w, uint32_t events)
 {
+    struct scribe *s = w->owner;
+
+    (void)events;
     for (int i = 0; i < BATCH_MAX && !s->ended; i++) {
         struct frame f;
-        int r = packet_receive(FD_WARDEN, s->in, sizeof(s->in), &f, &s->passed, MSG_DONTWAIT);
+        int r = packet_receive(w->fd, s->in, sizeof(s->in), &f, &s->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
         if (r <= 0 || msg_dispatch(&s->gate, &f, s) != MSG_OK)
@@ -321,25 +333,22 @@ hear(struct scribe *s)
 }
 
 static void
-prune(struct scribe *s)
+on_tidy(struct timer *t)
 {
-    time_t now = time(NULL);
+    struct scribe *s = t->owner;
 
-    if (s->pruned != 0 && now - s->pruned < PRUNE_S)
-        return;
-    s->pruned = now;
     transcript_prune(s->transcripts, s->keep, s->keep_s);
+    s->tidies = true;
+    loop_at(&s->loop, t, s->loop.now_ms + TIDY_MS);
 }
 
 /* Full files that are too old go. What fails here fails for the next entry too, which says so. */
 static void
 look_at_files(struct scribe *s)
 {
-    time_t now = time(NULL);
-
-    if (s->log == NULL || s->options.keep_s == 0 || (s->looked != 0 && now - s->looked < PRUNE_S))
+    if (!s->tidies || s->log == NULL || s->options.keep_s == 0)
         return;
-    s->looked = now;
+    s->tidies = false;
     if (audit_prune(s->log, NULL) == 0) {
         say_result(s);
         return;
@@ -348,31 +357,12 @@ look_at_files(struct scribe *s)
     s->log = NULL;
 }
 
-static void
-turn(struct scribe *s)
-{
-    struct pollfd fds[1 + SCRIBE_READS] = { { .fd = FD_WARDEN, .events = POLLIN } };
-
-    for (size_t i = 0; i < SCRIBE_READS; i++)
-        fds[1 + i] = (struct pollfd){ .fd = s->pages[i].socket, .events = POLLOUT };
-    if (poll(fds, 1 + SCRIBE_READS, PRUNE_S * 1000) < 0 && errno != EINTR) {
-        s->ended = true;
-        return;
-    }
-    if (fds[0].revents != 0)
-        hear(s);
-    commit(s);
-    look_for_known(s);
-    look_at_files(s);
-    pages_turn(s);
-    prune(s);
-}
-
 int
 main(int argc, char **argv)
 {
-    static struct scribe s = { .passed = -1, .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules),
-                                                       .state = 1 } };
+    static struct scribe s = { .passed = -1, .warden = { .fd = FD_WARDEN, .ready = on_warden, .owner = &s },
+                               .tidy = { .due = on_tidy, .owner = &s },
+                               .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = 1 } };
     struct err err = ERR_INIT;
     uint64_t audit_keep_s;
 
@@ -391,15 +381,21 @@ main(int argc, char **argv)
     s.transcripts = argv[3];
     s.options = (struct audit_options){ .dir = s.dir, .keep_s = audit_keep_s };
     for (size_t i = 0; i < SCRIBE_READS; i++)
-        s.pages[i].socket = -1;
+        s.pages[i].socket = (struct watch)WATCH_INIT;
+    loop_init_polled(&s.loop);
+    if (loop_watch(&s.loop, &s.warden, EPOLLIN) < 0)
+        return 1;
     if (scribe_confine(s.dir, s.transcripts, &err) < 0) {
         fprintf(stderr, "cloche-scribe: %s [%s]\n", err.msg, err.code);
         return 1;
     }
     past_tell(s.dir, on_past, &s);
     say_ready(&s);
-    prune(&s);
-    while (!s.ended)
-        turn(&s);
+    on_tidy(&s.tidy);
+    while (!s.ended && loop_round(&s.loop, -1, NULL) >= 0) {
+        commit(&s);
+        look_for_known(&s);
+        look_at_files(&s);
+    }
     return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "audit/chain.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "proto/edge.h"
 
 #define SCRIBE_PAGE     (256 * 1024)    /* bytes of a transcript that are read at a time */
@@ -20,10 +21,11 @@
 
 /* transcript.c: pages of transcripts, and which of them are kept. */
 struct page {
-    int socket;                 /* to the front; -1: free */
+    struct watch socket;        /* to the front; none: free */
     struct packet_queue out;    /* ends with EDGE_DONE (where the next page begins) or EDGE_FAILED */
 };
-/* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is closed when nobody is there. */
+/* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is not watched and is closed when
+ * nobody is there. */
 void page_begin(struct page *p, const char *dir, const char *id, uint64_t offset);
 /* The newest @keep stay, as far as they changed within @keep_s seconds (0: any time). */
 void transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s);

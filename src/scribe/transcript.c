@@ -26,8 +26,8 @@
 static void
 send_frame(struct page *p, struct buf *frame, size_t at)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&p->out, p->socket, frame, -1) < 0)
-        close_fd(&p->socket);
+    if (frame_end(frame, at) < 0 || packet_queue_send(&p->out, p->socket.fd, frame, -1) < 0)
+        close_fd(&p->socket.fd);
 }
 
 static void
@@ -94,7 +94,7 @@ page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
     if (room == NULL || read_page(dir, id, offset, room, &n, &err) < 0)
         return transcript_refuse(p, &err);
     n = whole_lines(room, n);
-    for (size_t at = 0, take; at < n && p->socket >= 0; at += take) {
+    for (size_t at = 0, take; at < n && p->socket.fd >= 0; at += take) {
         size_t begin;
         take = n - at < EDGE_CHUNK ? n - at : EDGE_CHUNK;
         buf_reset(&frame);
@@ -102,7 +102,7 @@ page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
         buf_append(&frame, room + at, take);
         send_frame(p, &frame, begin);
     }
-    if (p->socket >= 0)
+    if (p->socket.fd >= 0)
         done(p, offset + n);
 }
 
