@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -181,6 +182,29 @@ tell_times(struct loop *l)
         if (t->due != NULL)
             t->due(t);
     }
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_signals(struct watch *w, uint32_t events)
+{
+    struct signals *s = (struct signals *)w;
+    struct signalfd_siginfo info;
+
+    (void)events;
+    while (w->fd >= 0 && read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        s->came(s, (int)info.ssi_signo);
+}
+
+int
+signals_open(struct signals *s, const sigset_t *set, sigset_t *old)
+{
+    if (sigprocmask(SIG_BLOCK, set, old) < 0)
+        return -1;
+    s->watch.ready = on_signals;
+    s->watch.fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->watch.fd < 0 ? -1 : 0;
 }
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,12 @@ struct timer {
     struct timer *next;
 };
 
+/* Signals that are blocked, and come as a descriptor that is ready. */
+struct signals {
+    struct watch watch;
+    void (*came)(struct signals *s, int number);
+};
+
 #define LOOP_BATCH 256
 
 struct loop {
@@ -69,6 +75,10 @@ void loop_drop(struct loop *l, struct watch *w);
 
 /* Call @t->due once, in the first round that ends at @at_ms or later; 0: not any more. */
 void loop_at(struct loop *l, struct timer *t, uint64_t at_ms);
+
+/* Block the signals of @set; s->watch, which keeps its owner, gets their descriptor, and is the caller's to be watched
+ * for EPOLLIN and dropped. What was blocked before goes to @old (may be NULL). 0 or -1 with errno. */
+int signals_open(struct signals *s, const sigset_t *set, sigset_t *old);
 
 /* What came in this round and is not told yet is not told any more; timers that were due are in the next one. */
 void loop_break(struct loop *l);

@@ -1,24 +1,22 @@
 /* cli/exec_live.c: see exec_live.h
  *
- * One poll loop: the daemon's socket, stdin, a signalfd, and the outputs while something waits for them. Nobody is
- * waited for in a call: what an output does not take stops the socket from being read, and what the socket does not
- * take stops stdin.
+ * One loop over the outputs while something waits for them, signals, stdin and the daemon's socket. It polls, since a
+ * stream may be a file. Nobody is waited for in a call: what an output does not take stops the socket from being read,
+ * and what the socket does not take stops stdin.
  */
 #include "cli/exec_live.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/loop.h"
 #include "program/json.h"
 #include "program/say.h"
 #include "program/tty.h"
@@ -30,12 +28,15 @@
 #define READ     16384
 
 struct exec {
-    int fd, signals;
+    struct loop loop;
+    struct watch outputs[2], input, daemon;
+    struct signals signals;
     struct ws_way in;
     struct buf out, text, nothing;
     struct buf waiting[2];          /* for stdout and stderr */
     uint8_t channel;                /* of the message at hand; 0: not known yet */
-    bool input, terminal, ended;
+    bool reads, terminal, ended;    /* @reads: stdin, which is not over */
+    bool failed;
     int code;                       /* what it exits with, when it has ended */
     struct err *err;                /* why it did not run; set: it is over */
 };
@@ -74,7 +75,7 @@ static int
 flush(struct exec *x)
 {
     while (x->out.n > 0) {
-        ssize_t n = send(x->fd, x->out.p, x->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(x->daemon.fd, x->out.p, x->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
@@ -90,6 +91,16 @@ flush(struct exec *x)
     return 0;
 }
 
+/* @r of what was done for the loop. */
+static void
+done(struct exec *x, int r)
+{
+    if (r == 0)
+        return;
+    x->failed = true;
+    loop_break(&x->loop);
+}
+
 static int
 hear_stdin(struct exec *x)
 {
@@ -101,26 +112,27 @@ hear_stdin(struct exec *x)
         return 0;
     if (n > 0)
         return exec_live_put(x, WS_BINARY, &channel, 1, p, (size_t)n);
-    x->input = false;
+    x->reads = false;
     return put_json(x, json_pack("{s:s}", "type", "stdin_end"));
 }
 
-static int
-hear_signals(struct exec *x)
+static void
+on_stdin(struct watch *w, uint32_t events)
 {
-    struct signalfd_siginfo info;
+    (void)events;
+    done(w->owner, hear_stdin(w->owner));
+}
+
+static void
+on_signal(struct signals *s, int number)
+{
+    struct exec *x = s->watch.owner;
     uint16_t rows, cols;
 
-    while (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        int r = 0;
-        if (info.ssi_signo != SIGWINCH)
-            r = put_json(x, json_pack("{s:s, s:i}", "type", "signal", "signal", (int)info.ssi_signo));
-        else if (x->terminal && tty_size(STDIN_FILENO, &rows, &cols) == 0)
-            r = put_json(x, json_pack("{s:s, s:i, s:i}", "type", "resize", "rows", rows, "cols", cols));
-        if (r < 0)
-            return -1;
-    }
-    return 0;
+    if (number != SIGWINCH)
+        done(x, put_json(x, json_pack("{s:s, s:i}", "type", "signal", "signal", number)));
+    else if (x->terminal && tty_size(STDIN_FILENO, &rows, &cols) == 0)
+        done(x, put_json(x, json_pack("{s:s, s:i, s:i}", "type", "resize", "rows", rows, "cols", cols)));
 }
 
 /* --- from the daemon ---------------------------------------------------------------------------------------------- */
@@ -205,7 +217,7 @@ static int
 hear(struct exec *x)
 {
     uint8_t p[READ];
-    ssize_t n = recv(x->fd, p, sizeof(p), MSG_DONTWAIT);
+    ssize_t n = recv(x->daemon.fd, p, sizeof(p), MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -217,18 +229,20 @@ hear(struct exec *x)
 }
 
 /* As session_flush(): poll says whether there is room, and who reads no more misses the rest. */
-static int
-write_out(struct exec *x, size_t i)
+static void
+on_output(struct watch *w, uint32_t events)
 {
-    struct buf *b = &x->waiting[i];
-    ssize_t n = write(i == 0 ? STDOUT_FILENO : STDERR_FILENO, b->p, b->n < PIPE_BUF ? b->n : PIPE_BUF);
+    struct exec *x = w->owner;
+    struct buf *b = &x->waiting[w - x->outputs];
+    ssize_t n = write(w->fd, b->p, b->n < PIPE_BUF ? b->n : PIPE_BUF);
 
+    (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+        return;
     if (n < 0 && errno != EPIPE && errno != EIO)
-        return err_sys(x->err, errno, "cli.output", "write the command's output");
-    buf_consume(b, n < 0 ? b->n : (size_t)n);
-    return 0;
+        done(x, err_sys(x->err, errno, "cli.output", "write the command's output"));
+    else
+        buf_consume(b, n < 0 ? b->n : (size_t)n);
 }
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
@@ -239,59 +253,42 @@ waits(const struct exec *x)
     return x->waiting[0].n > 0 || x->waiting[1].n > 0;
 }
 
-static int
-step(struct exec *x)
+/* Its end is seen when there is room for what it said before. */
+static void
+on_daemon(struct watch *w, uint32_t events)
 {
-    struct pollfd fds[] = {
-        /* not looked at while nothing of it can be taken: its end would be told again and again */
-        { .fd = x->ended || (waits(x) && x->out.n == 0) ? -1 : x->fd,
-          .events = (short)((waits(x) ? 0 : POLLIN) | (x->out.n > 0 ? POLLOUT : 0)) },
-        { .fd = x->input && x->out.n < OUT_MAX ? STDIN_FILENO : -1, .events = POLLIN },
-        { .fd = x->signals, .events = POLLIN },
-        { .fd = x->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
-        { .fd = x->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
-    };
+    struct exec *x = w->owner;
 
-    if (poll(fds, ARRAY_LEN(fds), -1) < 0)
-        return errno == EINTR ? 0 : err_sys(x->err, errno, "cli.poll", "poll");
-    for (size_t i = 0; i < 2; i++)
-        if (fds[3 + i].revents != 0 && write_out(x, i) < 0)
-            return -1;
-    if ((fds[2].revents != 0 && hear_signals(x) < 0) || (fds[1].revents != 0 && hear_stdin(x) < 0))
-        return -1;
-    if (fds[0].fd >= 0 && flush(x) < 0)
-        return -1;
-    /* its end is seen when there is room for what it said before */
-    return fds[0].revents != 0 && !waits(x) ? hear(x) : 0;
+    (void)events;
+    done(x, flush(x) < 0 || (!waits(x) && hear(x) < 0) ? -1 : 0);
 }
 
 static int
 run(struct exec *x)
 {
-    while (!x->ended || waits(x))
-        if (step(x) < 0)
+    while (!x->ended || waits(x)) {
+        for (size_t i = 0; i < 2; i++)
+            (void)loop_watch(&x->loop, &x->outputs[i], x->waiting[i].n > 0 ? EPOLLOUT : 0);
+        (void)loop_watch(&x->loop, &x->signals.watch, EPOLLIN);
+        (void)loop_watch(&x->loop, &x->input, x->reads && x->out.n < OUT_MAX ? EPOLLIN : 0);
+        /* not looked at while nothing of it can be taken: its end would be told again and again */
+        (void)loop_watch(&x->loop, &x->daemon, x->ended ? 0 : (waits(x) ? 0 : (uint32_t)EPOLLIN) |
+                                                              (x->out.n > 0 ? EPOLLOUT : 0));
+        if (loop_round(&x->loop, -1, x->err) < 0 || x->failed || (!x->ended && flush(x) < 0))
             return -1;
+    }
     return x->code;
-}
-
-static int
-signals_open(struct err *err)
-{
-    sigset_t set;
-    int fd;
-
-    session_passed_signals(&set);
-    sigaddset(&set, SIGWINCH);
-    if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0 ||
-        sigprocmask(SIG_BLOCK, &set, NULL) < 0 || (fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
-        return err_sys(err, errno, "cli.signals", "signalfd");
-    return fd;
 }
 
 int
 exec_live(const struct api *api, const char *path, const json_t *command, bool input, bool terminal, struct err *err)
 {
-    struct exec x = { .fd = -1, .signals = -1, .input = input, .terminal = terminal, .err = err,
+    struct exec x = { .outputs = { { .fd = STDOUT_FILENO, .ready = on_output, .owner = &x },
+                                   { .fd = STDERR_FILENO, .ready = on_output, .owner = &x } },
+                      .signals = { .watch = { .fd = -1, .owner = &x }, .came = on_signal },
+                      .input = { .fd = STDIN_FILENO, .ready = on_stdin, .owner = &x },
+                      .daemon = { .fd = -1, .ready = on_daemon, .owner = &x },
+                      .reads = input, .terminal = terminal, .err = err,
                       .out = BUF_INIT(2 * OUT_MAX + TEXT_MAX), .text = BUF_INIT(TEXT_MAX),
                       .nothing = BUF_INIT(TEXT_MAX),
                       .waiting = { BUF_INIT(4 * TEXT_MAX), BUF_INIT(4 * TEXT_MAX) } };
@@ -300,16 +297,17 @@ exec_live(const struct api *api, const char *path, const json_t *command, bool i
     int r = -1;
 
     ws_init(&x.in, false);
-    x.signals = signals_open(err);
-    if (x.signals >= 0)
-        x.fd = api_upgrade(api, path, &behind, err);
-    if (x.fd >= 0 && io_set_nonblock(x.fd, true) == 0 && put_json(&x, json_incref((json_t *)(uintptr_t)command)) == 0 &&
+    loop_init_polled(&x.loop);
+    if (session_signals(&x.signals, NULL, err) == 0)
+        x.daemon.fd = api_upgrade(api, path, &behind, err);
+    if (x.daemon.fd >= 0 && io_set_nonblock(x.daemon.fd, true) == 0 &&
+        put_json(&x, json_incref((json_t *)(uintptr_t)command)) == 0 &&
         (input || put_json(&x, json_pack("{s:s}", "type", "stdin_end")) == 0) &&
         (!input || !terminal || tty_raw(&tty, STDIN_FILENO, err) == 0) && take(&x, behind.p, behind.n) == 0)
         r = run(&x);
     tty_restore(&tty);
-    close_fd(&x.fd);
-    close_fd(&x.signals);
+    close_fd(&x.daemon.fd);
+    close_fd(&x.signals.watch.fd);
     ws_free(&x.in);
     buf_free(&x.out);
     buf_free(&x.text);

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -98,10 +97,9 @@ end_token(const struct api *api, const char *id)
 /* --- the session -------------------------------------------------------------------------------------------------- */
 
 static int
-watch_signals(struct err *err)
+watch_signals(struct signals *s, struct err *err)
 {
     sigset_t set;
-    int fd;
 
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP }, NULL);
@@ -110,21 +108,16 @@ watch_signals(struct err *err)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);           /* our own daemon's end */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? err_sys(err, errno, "mcp.signals", "signalfd") : fd;
+    return signals_open(s, &set, NULL) < 0 ? err_sys(err, errno, "mcp.signals", "signalfd") : 0;
 }
 
 static int
-run(struct options *o, struct mcp_daemon *d, struct err *err)
+run(struct options *o, struct mcp_daemon *d, struct signals *signals, struct err *err)
 {
-    cleanup_close int signals = watch_signals(err);
     char id[64] = "";
     struct err why = ERR_INIT;
     int r;
 
-    if (signals < 0)
-        return -1;
     if (api_ask(&o->api, "GET", "/v1/health", NULL, NULL, &why) < 0) {
         if (o->api.named || o->api.token[0] != '\0' || o->token_file != NULL || !err_is(&why, "api.down"))
             return *err = why, -1;
@@ -152,12 +145,14 @@ serve(void *options, const struct verb_words *w, struct err *err)
 {
     struct options *o = options;
     struct mcp_daemon d = MCP_DAEMON_INIT;
+    struct signals signals = { .watch = WATCH_INIT };
     int r;
 
     (void)w;
     if (o->token_file != NULL && read_token(o, err) < 0)
         return -1;
-    r = run(o, &d, err);
+    r = watch_signals(&signals, err) < 0 ? -1 : run(o, &d, &signals, err);
+    close_fd(&signals.watch.fd);
     mcp_daemon_stop(&d);
     explicit_bzero(o->api.token, sizeof(o->api.token));
     return r < 0 ? -1 : 0;

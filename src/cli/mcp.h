@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "client/api_client.h"
 
 #define MCP_LINE_MAX  (10UL * 1024 * 1024)      /* as the daemon's bodies */
@@ -15,9 +16,9 @@
 #define MCP_WAITING   (4UL * 1024 * 1024)       /* bytes that wait for stdout, from which on no more is heard */
 #define MCP_GRACE_MS  1000                      /* for what is not answered yet when stdin ends */
 
-/* mcp_bridge.c: until stdin ends, a signal of @signals (a signalfd) comes, or nobody reads stdout. 0 or -1 with @err:
- * also when the signal was that of a child's end, our own daemon's. */
-int mcp_bridge(const struct api *api, int signals, struct err *err);
+/* mcp_bridge.c: until stdin ends, one of @signals comes, or nobody reads stdout. 0 or -1 with @err, which has to be
+ * empty: also when the signal was that of a child's end, our own daemon's. */
+int mcp_bridge(const struct api *api, struct signals *signals, struct err *err);
 
 /* mcp_lines.c: stdin and stdout as lines. Neither blocks: whoever uses them polls both. */
 struct mcp_lines {

@@ -1,15 +1,13 @@
 /* cli/mcp_bridge.c: lines to requests, answers to lines (see mcp.h) */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/mcp.h"
@@ -20,7 +18,7 @@
 
 /* A message that was passed on and whose answer is not through. */
 struct call {
-    int fd;                     /* -1: waits for a session to be begun anew */
+    struct watch daemon;        /* none: it waits for a session to be begun anew */
     json_t *id;                 /* NULL: it has no answer */
     bool initializes;
     bool renews;                /* and nobody asked for it but us */
@@ -37,9 +35,13 @@ struct call {
 
 struct bridge {
     const struct api *api;
+    struct loop loop;           /* by poll: stdin may be a file */
+    struct watch input, output;
+    struct timer grace;
     struct call *calls;
     struct mcp_lines lines;
-    bool over;                  /* no memory */
+    bool over;                  /* a signal came, or there is no memory; with @err it is a failure */
+    struct err *err;
     char session[64];           /* what initialize brought; "" none */
     char version[32];
     unsigned turn;              /* which session that is */
@@ -91,6 +93,8 @@ say_message(struct bridge *b, struct call *c, const char *text, size_t n)
 
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
+static watch_fn on_answer;
+
 static struct call *
 call_new(struct bridge *b)
 {
@@ -100,7 +104,7 @@ call_new(struct bridge *b)
         b->over = true;
         return NULL;
     }
-    c->fd = -1;
+    c->daemon = (struct watch){ .fd = -1, .ready = on_answer, .owner = b };
     c->line = (struct buf)BUF_INIT(MCP_LINE_MAX);
     c->in = (struct buf)BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     c->text = (struct buf)BUF_INIT(API_ANSWER_MAX);
@@ -118,7 +122,7 @@ call_free(struct bridge *b, struct call *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    close_fd(&c->fd);
+    loop_drop(&b->loop, &c->daemon);
     json_decref(c->id);
     buf_free(&c->line);
     buf_free(&c->in);
@@ -131,7 +135,6 @@ call_free(struct bridge *b, struct call *c)
 static void
 put_value(struct buf *out, const char *text)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t n = strlen(text);
     bool plain = n > 0 && text[0] != ' ' && text[n - 1] != ' ' && strncmp(text, "=?", 2) != 0;
 
@@ -142,14 +145,7 @@ put_value(struct buf *out, const char *text)
         return;
     }
     buf_puts(out, "=?base64?");
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)(uint8_t)text[i] << 16 | (i + 1 < n ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0) |
-                     (i + 2 < n ? (uint8_t)text[i + 2] : 0);
-        buf_put_u8(out, (uint8_t)digits[v >> 18]);
-        buf_put_u8(out, (uint8_t)digits[v >> 12 & 63]);
-        buf_put_u8(out, (uint8_t)(i + 1 < n ? digits[v >> 6 & 63] : '='));
-        buf_put_u8(out, (uint8_t)(i + 2 < n ? digits[v & 63] : '='));
-    }
+    (void)base64_put(out, text, n);
     buf_puts(out, "?=");
 }
 
@@ -234,11 +230,11 @@ pass(struct bridge *b, struct call *c, const json_t *message, const char *line, 
 {
     struct err err = ERR_INIT;
 
-    c->fd = api_reach(b->api, &err);
-    if (c->fd >= 0 && send_call(b, c->fd, message, line, n) == 0)
+    c->daemon.fd = api_reach(b->api, &err);
+    if (c->daemon.fd >= 0 && send_call(b, c->daemon.fd, message, line, n) == 0)
         return;
     if (c->id != NULL)
-        say_error(b, c->id, -32603, c->fd < 0 ? err.msg : "the message cannot be passed on to the daemon");
+        say_error(b, c->id, -32603, c->daemon.fd < 0 ? err.msg : "the message cannot be passed on to the daemon");
     call_free(b, c);
 }
 
@@ -278,7 +274,7 @@ renewed(struct bridge *b)
 {
     for (struct call *c = b->calls, *next; c != NULL; c = next) {
         next = c->next;
-        if (!c->again || c->fd >= 0)
+        if (!c->again || c->daemon.fd >= 0)
             continue;
         if (c->turn != b->turn) {
             say_again(b, c);
@@ -296,7 +292,7 @@ begin_anew(struct bridge *b, struct call *c)
 {
     struct call *n;
 
-    close_fd(&c->fd);
+    loop_drop(&b->loop, &c->daemon);
     buf_reset(&c->in);
     c->headed = false;
     c->again = true;
@@ -311,8 +307,8 @@ begin_anew(struct bridge *b, struct call *c)
     if (n == NULL)
         return;
     n->initializes = n->renews = true;
-    n->fd = api_reach(b->api, &(struct err)ERR_INIT);
-    if (n->fd >= 0 && send_call(b, n->fd, NULL, (const char *)b->beginning.p, b->beginning.n) == 0)
+    n->daemon.fd = api_reach(b->api, &(struct err)ERR_INIT);
+    if (n->daemon.fd >= 0 && send_call(b, n->daemon.fd, NULL, (const char *)b->beginning.p, b->beginning.n) == 0)
         return;
     call_free(b, n);
     renewed(b);
@@ -408,11 +404,17 @@ is_forgotten(const struct call *c)
 }
 
 static void
-hear_call(struct bridge *b, struct call *c)
+on_answer(struct watch *w, uint32_t events)
 {
+    struct call *c = (struct call *)w;
+    struct bridge *b = w->owner;
     int whole = 0;
-    ssize_t r = buf_reserve(&c->in, PIECE) < 0 ? 0 : recv(c->fd, c->in.p + c->in.n, PIECE, MSG_DONTWAIT);
+    ssize_t r;
 
+    (void)events;
+    if (mcp_lines_waiting(&b->lines) >= MCP_WAITING)
+        return;
+    r = buf_reserve(&c->in, PIECE) < 0 ? 0 : recv(w->fd, c->in.p + c->in.n, PIECE, MSG_DONTWAIT);
     if (r < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (r > 0)
@@ -512,68 +514,84 @@ take_lines(struct bridge *b)
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-static int
-hear_signal(int fd, struct err *err)
+static void
+on_signal(struct signals *s, int number)
 {
-    struct signalfd_siginfo info;
+    struct bridge *b = s->watch.owner;
 
-    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info) || info.ssi_signo != SIGCHLD)
-        return 0;
-    return err_set(err, ERR_SYSTEM, "mcp.daemon", "the daemon that was started has ended");
+    if (number == SIGCHLD)
+        err_set(b->err, ERR_SYSTEM, "mcp.daemon", "the daemon that was started has ended");
+    b->over = true;
+    loop_break(&b->loop);
 }
 
-/* Wait, at most until @until (0: for ever), and hear who has something to say. 0 go on, 1 a signal came, -1 @err. */
-static int
-round_of(struct bridge *b, int signals, uint64_t until, struct err *err)
+static void
+on_stdout(struct watch *w, uint32_t events)
 {
-    struct pollfd fds[MCP_CALLS_MAX + 70];
-    struct call *who[MCP_CALLS_MAX + 70];
-    uint64_t now = clock_ms();
-    bool full = mcp_lines_waiting(&b->lines) >= MCP_WAITING;
-    nfds_t n = 3;
+    struct bridge *b = w->owner;
 
-    fds[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
-    fds[1] = (struct pollfd){ .fd = !b->lines.ended && takes_lines(b) ? STDIN_FILENO : -1, .events = POLLIN };
-    fds[2] = (struct pollfd){ .fd = STDOUT_FILENO, .events = mcp_lines_waiting(&b->lines) > 0 ? POLLOUT : 0 };
-    for (struct call *c = b->calls; c != NULL && n < ARRAY_LEN(fds); c = c->next) {
-        who[n] = c;
-        fds[n++] = (struct pollfd){ .fd = full ? -1 : c->fd, .events = POLLIN };
-    }
-    if (poll(fds, n, until == 0 ? -1 : until > now ? (int)(until - now) : 0) < 0)
-        return errno == EINTR ? 0 : err_sys(err, errno, "mcp.poll", "poll");
-    if (fds[0].revents != 0)
-        return hear_signal(signals, err) < 0 ? -1 : 1;
-    if ((fds[2].revents & POLLOUT) != 0)
+    if ((events & EPOLLOUT) != 0)
         mcp_lines_flush(&b->lines);
-    else if (fds[2].revents != 0)
+    else
         b->lines.gone = true;
-    for (nfds_t i = 3; i < n && mcp_lines_waiting(&b->lines) < MCP_WAITING; i++)
-        if (fds[i].revents != 0)
-            hear_call(b, who[i]);
-    if (fds[1].revents != 0)
-        mcp_lines_hear(&b->lines);
-    return 0;
+}
+
+static void
+on_stdin(struct watch *w, uint32_t events)
+{
+    (void)events;
+    mcp_lines_hear(&((struct bridge *)w->owner)->lines);
+}
+
+static void
+on_grace(struct timer *t)
+{
+    ((struct bridge *)t->owner)->over = true;
+}
+
+/* What can be taken is looked at. */
+static void
+look(struct bridge *b)
+{
+    size_t waiting = mcp_lines_waiting(&b->lines);
+
+    (void)loop_watch(&b->loop, &b->output, waiting > 0 ? EPOLLOUT : EPOLLERR);
+    for (struct call *c = b->calls; c != NULL; c = c->next)
+        (void)loop_watch(&b->loop, &c->daemon, waiting < MCP_WAITING ? EPOLLIN : 0);
+    (void)loop_watch(&b->loop, &b->input, !b->lines.ended && takes_lines(b) ? EPOLLIN : 0);
+}
+
+static bool
+is_through(const struct bridge *b)
+{
+    return b->lines.ended && b->calls == NULL && mcp_lines_waiting(&b->lines) == 0;
 }
 
 int
-mcp_bridge(const struct api *api, int signals, struct err *err)
+mcp_bridge(const struct api *api, struct signals *signals, struct err *err)
 {
-    struct bridge b = { .api = api, .beginning = BUF_INIT(MCP_LINE_MAX) };
-    uint64_t until = 0;
-    int r = 0;
+    struct bridge b = { .api = api, .beginning = BUF_INIT(MCP_LINE_MAX), .err = err,
+                        .input = { .fd = STDIN_FILENO, .ready = on_stdin, .owner = &b },
+                        .output = { .fd = STDOUT_FILENO, .ready = on_stdout, .owner = &b },
+                        .grace = { .due = on_grace, .owner = &b } };
 
     mcp_lines_open(&b.lines);
-    while (r == 0 && !b.over && !b.lines.gone) {
+    loop_init_polled(&b.loop);
+    signals->came = on_signal;
+    signals->watch.owner = &b;
+    (void)loop_watch(&b.loop, &signals->watch, EPOLLIN);
+    while (!b.over && !b.lines.gone) {
         take_lines(&b);
-        if (b.lines.ended && until == 0)
-            until = clock_ms() + MCP_GRACE_MS;
-        if (b.lines.ended && ((b.calls == NULL && mcp_lines_waiting(&b.lines) == 0) || clock_ms() >= until))
+        if (is_through(&b))
             break;
-        r = round_of(&b, signals, until, err);
+        if (b.lines.ended && b.grace.at_ms == 0)
+            loop_at(&b.loop, &b.grace, clock_ms() + MCP_GRACE_MS);
+        look(&b);
+        b.over = loop_round(&b.loop, -1, err) < 0 || b.over;
     }
     while (b.calls != NULL)
         call_free(&b, b.calls);
     mcp_lines_free(&b.lines);
     buf_free(&b.beginning);
-    return r < 0 ? -1 : 0;
+    return err->kind == ERR_NONE ? 0 : -1;
 }

@@ -40,21 +40,17 @@ session_passed_signals(sigset_t *set)
         sigaddset(set, passed[i]);
 }
 
-static int
-signals_open(sigset_t *old, struct err *err)
+int
+session_signals(struct signals *s, sigset_t *old, struct err *err)
 {
     sigset_t set;
-    int fd;
 
     session_passed_signals(&set);
     sigaddset(&set, SIGWINCH);
-    /* a reader of ours that goes away is the command's affair, as in a plain pipe */
-    if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0)
-        return err_sys(err, errno, "cli.signals", "ignore SIGPIPE");
-    if (sigprocmask(SIG_BLOCK, &set, old) < 0)
+    if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0 ||
+        signals_open(s, &set, old) < 0)
         return err_sys(err, errno, "cli.signals", "block signals");
-    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? err_sys(err, errno, "cli.signals", "signalfd") : fd;
+    return 0;
 }
 
 static int
@@ -302,13 +298,14 @@ run_walled(const struct session *s, struct session_result *r, struct run_audit *
                       .vault_for_egress = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    struct signals signals = { .watch = WATCH_INIT };
     sigset_t old;
     int result;
 
     *nothing = true;
-    l.signals = signals_open(&old, err);
-    if (l.signals < 0)
+    if (session_signals(&signals, &old, err) < 0)
         return -1;
+    l.signals = signals.watch.fd;
     result = supervise(&l, err);
     net_stop(l.net);
     close_fd(&l.copies[0].from);

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
 #include "workspace/cow.h"
@@ -94,6 +95,9 @@ void session_result_free(struct session_result *r);
 
 /* @set becomes the signals that are meant for the command when they come to cloche. */
 void session_passed_signals(sigset_t *set);
+/* They, and that the terminal's size changed, come to @s. @old as signals_open(). SIGPIPE is ignored from here on: a
+ * reader of ours that goes away is the command's affair, as in a plain pipe. 0 or -1 with @err. */
+int session_signals(struct signals *s, sigset_t *old, struct err *err);
 
 /* What cloche exits with for @r. */
 int session_exit_code(const struct session_result *r);
