@@ -126,7 +126,8 @@ on_request(struct h2_stream *s, const struct http1_head *head)
     struct conn *c = h2_ctx(h2_of(s));
     struct h2_request *r = request_of(c, s);
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
-                                      .method = head->method, .path = head->path, .query = head->query };
+                                      .method = head->method, .path = head->path, .query = head->query,
+                                      .meant = meant_of(head) };
     struct decide_verdict verdict;
     struct mcp_message message;
     struct str body;

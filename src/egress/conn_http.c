@@ -125,7 +125,8 @@ static void
 plain_request(struct conn *c, const struct http1_head *head)
 {
     struct decide_request request = { .via = DECIDE_HTTP, .host = head->authority.host, .port = head->authority.port,
-                                      .method = head->method, .path = head->path, .query = head->query };
+                                      .method = head->method, .path = head->path, .query = head->query,
+                                      .meant = meant_of(head) };
     struct decide_verdict verdict;
     struct mcp_message message;
     struct str body;

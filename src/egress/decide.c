@@ -330,11 +330,19 @@ port_open(const struct decide_rules *rules, const struct decide_rule *rule, uint
 static enum scope_fit
 fit_of(const struct decide_rule *rule, const struct decide_request *request, bool deny)
 {
+    enum scope_fit fit;
+
     if (!rule->has_scope)
         return SCOPE_YES;
     if (request->via != DECIDE_HTTP)
         return SCOPE_UNKNOWN;
-    return decide_scope_fit(&rule->scope, request->method, request->path, request->mcp, deny);
+    if (request->meant.unclear)
+        return SCOPE_AMBIGUOUS;
+    fit = decide_scope_fit(&rule->scope, request->method, request->path, request->mcp, deny);
+    /* what opens it has to open both methods; what closes one closes it */
+    if (request->meant.method.n > 0 && fit == (deny ? SCOPE_NO : SCOPE_YES))
+        fit = decide_scope_fit(&rule->scope, request->meant.method, request->path, request->mcp, deny);
+    return fit;
 }
 
 /* What to hold against the list's rules; comparing a few costs less than finding out which. */

@@ -28,6 +28,7 @@
 #include "match/host.h"
 #include "match/ip.h"
 #include "egress/mcp_rule.h"
+#include "egress/meant.h"
 #include "policy/policy.h"
 
 #define DECIDE_METHODS_MAX POLICY_METHODS_MAX
@@ -93,6 +94,7 @@ struct decide_request {
     uint16_t port;              /* 0 for DNS, and only there */
     struct str method, path;    /* HTTP only: of the request line, the path in origin form */
     struct str query;           /* ... and what is behind it, which no rule is about: who is asked sees it */
+    struct meant meant;         /* ... what its fields say instead */
     const struct mcp_message *mcp;      /* HTTP only: what it asks of an MCP server; NULL is MCP_UNREAD */
 };
 

@@ -59,7 +59,7 @@ forget(struct inject *j)
     j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
-    j->ticket = j->seen = j->added = j->forbidden = j->concerned = j->known = 0;
+    j->ticket = j->seen = j->added = j->kept = j->forbidden = j->concerned = j->known = 0;
     j->refuse = NULL;
     j->detail = "";
 }
@@ -337,7 +337,11 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
     if (j->seen & ~j->concerned)
         return inject_refuse(j, "secret-wrong-host", "it carries the placeholder of a secret that is not for this host",
                              name_of(j, j->seen & ~j->concerned), true);
-    j->added = inject_added(j, r);
+    j->kept = inject_kept(j, head, r);
+    if (j->seen & j->kept)
+        return inject_refuse(j, "secret-not-bound", "its fields mean another request, to which the secret is not bound",
+                             name_of(j, j->seen & j->kept), false);
+    j->added = inject_added(j, r) & ~j->kept;
     j->seen |= j->added;
     if (revoked(j, j->seen) != 0)
         return refuse_revoked(j, revoked(j, j->seen));
@@ -377,10 +381,11 @@ inject_make_up(struct inject *j, struct swap **out)
         const struct vault_secret *s = &secrets[i];
         const uint8_t *value = j->lease != NULL && (j->lease->mask & BIT(i)) ? j->lease->value[i] : NULL;
         bool body = (s->binding.places & BINDING_BODY) != 0 && (j->concerned & BIT(i)) != 0;
+        bool goes = body && value != NULL && !j->judged && (j->kept & BIT(i)) == 0;
 
         if (up == NULL)
             return -1;
-        if (body && value != NULL && !j->judged) {
+        if (goes) {
             if (swap_add(up, s->id, s->placeholder, value, s->n, BODY_FORMS) < 0)
                 return -1;
         } else if (body || (j->concerned & BIT(i)) == 0) {
@@ -434,7 +439,7 @@ place_values(struct inject *j, const struct http1_head *head, struct exchange_ed
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
 
     for (size_t i = 0; i < n && i < VAULT_SECRETS_MAX; i++)
-        if (j->lease->mask & BIT(i))
+        if (j->lease->mask & ~j->kept & BIT(i))
             pairs[n_pairs++] = (struct inject_pair){ .binding = &secrets[i].binding, .role = secrets[i].role,
                                                      .placeholder = secrets[i].placeholder,
                                                      .value = j->lease->value[i], .n = secrets[i].n };

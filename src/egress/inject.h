@@ -54,6 +54,7 @@ struct inject {
     uint32_t known;                         /* ... that are bound to its host: the answer is searched for them */
     uint32_t seen;                          /* ... whose placeholder is in its head, or whose header is added */
     uint32_t added;                         /* ... the latter */
+    uint32_t kept;                          /* ... that do not go to what its fields say that it means (meant.h) */
     uint32_t used;                          /* ids of values that any request of the connection has had */
     struct inject_told *told;               /* the connection's */
     uint32_t ticket;                        /* a question to the vault is open */

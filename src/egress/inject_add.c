@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "egress/inject_place.h"
 #include "egress/inject_priv.h"
+#include "egress/meant.h"
 
 uint32_t
 inject_added(const struct inject *j, const struct binding_request *r)
@@ -21,6 +22,22 @@ inject_added(const struct inject *j, const struct binding_request *r)
     for (size_t i = 0; i < n; i++)
         if ((j->concerned & INJECT_BIT(i)) && secrets[i].role == VAULT_ROLE_VALUE &&
             (secrets[i].binding.places & BINDING_ADD) && binding_permits(&secrets[i].binding, r))
+            mask |= INJECT_BIT(i);
+    return mask;
+}
+
+uint32_t
+inject_kept(const struct inject *j, const struct http1_head *head, const struct binding_request *r)
+{
+    const struct meant meant = meant_of(head);
+    struct binding_request other = *r;
+    uint32_t mask = 0;
+    size_t n;
+    const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
+
+    other.method = meant.method;
+    for (size_t i = 0; i < n; i++)
+        if (meant.unclear || (meant.method.n > 0 && !binding_permits(&secrets[i].binding, &other)))
             mask |= INJECT_BIT(i);
     return mask;
 }

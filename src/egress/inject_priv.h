@@ -28,9 +28,11 @@ int inject_ws_up(void *ctx, struct str data, struct buf *out);
 int inject_ws_down(void *ctx, struct str data, struct buf *out);
 void inject_ws_free(struct inject *j);
 
-/* inject_add.c. added: ids of those whose header is put into the request to @r. clash: two of them, or one and AWS's
+/* inject_add.c. added: ids of those whose header is put into the request to @r. kept: of those that are not for what
+ * @head's own fields say that it means. clash: two of them, or one and AWS's
  * signature, want the same header. trailer: what is behind the body has none of them; -1: too many of them are. */
 uint32_t inject_added(const struct inject *j, const struct binding_request *r);
+uint32_t inject_kept(const struct inject *j, const struct http1_head *head, const struct binding_request *r);
 bool inject_add_clash(const struct inject *j);
 int inject_add_trailer(const struct inject *j, const struct http1_head *trailer, struct exchange_edit *edit);
 

@@ -171,3 +171,37 @@ for name in ('own', 'meta', 'lan', 'lo'):
     result = online.python(code, allow=["*.example.org:8123", "*.example.org:7777"])
     assert len(result.out.splitlines()) == 8 and "host service" not in result.out, result
     assert not online.net.reached() and not online.net.host_hits and not online.net.echoed
+
+
+# Fields by which many a server takes another method or path than the request's line has: (field, method, path that is meant).
+MEANT = [("X-HTTP-Method-Override: DELETE", "DELETE", ""), ("x-http-method-override: delete", "delete", ""), ("X-HTTP-Method: DELETE", "DELETE", ""),
+         ("X-Method-Override: DELETE", "DELETE", ""), ("X_HTTP_Method_Override: DELETE", "DELETE", ""),
+         ("X-HTTP-Method-Override: GET\r\nX-HTTP-Method-Override: DELETE", "DELETE", ""), ("X-HTTP-Method-Override: GET, DELETE", "DELETE", ""),
+         ("X-HTTP-Method: GET\r\nX-Method-Override: DELETE", "DELETE", ""), ("X-HTTP-Method-Override: ", "", ""),
+         ("X-Original-URL: /v1/secret", "", "/v1/secret"), ("X-Rewrite-URL: /v1/secret", "", "/v1/secret"), ("X_Original_URL: /v1/x", "", "/v1/x"),
+         ("X-Override-URL: /v1/secret", "", "/v1/secret")]
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "opened"])
+def test_another_method_or_path_in_a_field(online, project, secure):
+    online.net.names["api.example.org"] = [("A", SITE4)]
+    path = project / "rules.json"
+    path.write_text(json.dumps({"network": {"allow": [
+        {"host": "api.example.org", "methods": ["GET", "POST"], "path": "/v1/**"}, {"host": "free.example.org", "port": 80}], "deny": [
+        {"host": "ok.example.org", "methods": ["DELETE"]}, {"host": "ok.example.org", "path": "/v1/secret"}], "extra-ca": [str(online.net.ca)]}}),
+        encoding="utf-8")
+    code = ATTACK + f"""
+def say(host, line, field):
+    s = dial(socket.gethostbyname(host), {443 if secure else 80}, 20)
+    if {secure}: s = ssl.create_default_context(cafile='/etc/ssl/certs/ca-certificates.crt').wrap_socket(s, server_hostname=host)
+    s.sendall(f'{{line}} HTTP/1.1\\r\\nHost: {{host}}\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n{{field}}\\r\\n\\r\\n'.encode())
+    return drain(s)[9:12].decode()
+for host in ('api.example.org', 'ok.example.org'):
+    for field in {[field for field, _, _ in MEANT]!r}: print(host, say(host, 'POST /v1/x', field), repr(field))
+print(say('api.example.org', 'POST /v1/x', 'X-HTTP-Method-Override: GET'), say('ok.example.org', 'POST /v1/x', 'X-HTTP-Method-Override: PUT'))
+"""
+    result = online.python(code, allow=["ok.example.org"], flags=["--settings", path])
+    lines = result.out.splitlines()
+    assert result.ok and lines[-1] == "200 200" and len(lines) == 2 * len(MEANT) + 1, result
+    assert all(line.split()[1] == "403" for line in lines[:-1]), result
+    assert len(online.net.requests) == 2, online.net.requests
