@@ -143,7 +143,7 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_WHO,        11,  ask_who,        who,        ANYBODY,                            FREE,  LOOKS) \
     Q(EDGE_ASK_TOKEN,      12,  ask_token,      token,      OPERATOR,                           GATED, \
       RECORDED("create_token", RECORD_WAIT)) \
-    Q(EDGE_ASK_KEY,        13,  ask_box,        key,        OPERATOR | AGENT,                   FREE, \
+    Q(EDGE_ASK_KEY,        13,  ask_box,        key,        OPERATOR | AGENT,                   GATED, \
       RECORDED("new_key", RECORD_WAIT)) \
     Q(EDGE_ASK_AUDIT,      14,  ask_audit,      audit,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
     /* with the ticket of one that is followed: no more. No answer */ \

@@ -137,6 +137,18 @@ def test_an_operator_that_is_judged_has_no_second_voice(cloche, tmp_path):
     assert own.status == 403 and own.json["code"] == "gate.own", own
     assert other.post(f"/v1/approvals/{asked['id']}/approve").ok
     assert asking.wait().json["stdout"] == "yes\n"
+
+    # nor a key of a sandbox that another one made, the owner too
+    for whose in (other.create(), d.create()):
+        told = operator("POST", f"{whose.at}/key", None, ASYNC)
+        assert (told.status, told.json["risk"], told.json["rule"]) == (202, "CRITICAL", "credential"), told
+        own = operator.post(told.json["url"] + "/approve")
+        assert own.status == 403 and own.json["code"] == "gate.own", own
+        asked = other.get(told.json["url"]).json
+        assert (asked["tool"], asked["params"], asked["sandbox"]) == ("token_create", {"role": "key"}, whose.id), asked
+        assert other.post(told.json["url"] + "/approve").ok
+        assert operator("POST", f"{whose.at}/key", None, ASYNC).json["key"].startswith("cloche_key_")
+        assert d.post(f"{whose.at}/key").status == 200      # the owner is not asked
     d.stop()
 
 
