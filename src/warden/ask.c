@@ -25,13 +25,23 @@ not_found(const char *id, struct err *err)
 {
     err_set(err, ERR_NOT_FOUND, "sandbox.not-found", id[0] != '\0' ? "there is no sandbox \"%.64s\""
                                                                    : "there is no default sandbox%s", id);
-    return err_hint(err, "GET /v1/sandboxes lists them; one that has stopped is known by its id (?state=all)");
+    return err_hint(err, "GET /v1/sandboxes lists them; one that has stopped (?state=all), or whose name is not its "
+                    "alone, is known by its id");
+}
+
+/* A name is its maker's. Who reaches others' sandboxes has one of theirs by its name where that can be no other one:
+ * an agent that takes the name of a sandbox that its asker had, or that another agent has, gets nothing for it. */
+static bool
+means_one(struct warden *w, const char *name, size_t others)
+{
+    return others == 1 && (who_owner(&w->who) != NULL || !state_named(w->state, w->who.id, name));
 }
 
 struct box *
 living(struct warden *w, const char *id)
 {
     struct box *found = NULL;
+    size_t others = 0;
 
     if (id[0] == '\0' && w->who.role == EDGE_KEY)
         id = w->who.box;
@@ -41,10 +51,12 @@ living(struct warden *w, const char *id)
             continue;
         if (id[0] == '\0' ? b->r.is_default && own : strcmp(b->r.id, id) == 0 || (own && strcmp(b->r.name, id) == 0))
             return b;
-        if (id[0] != '\0' && strcmp(b->r.name, id) == 0)
+        if (id[0] != '\0' && strcmp(b->r.name, id) == 0) {
             found = b;
+            others++;
+        }
     }
-    return found;
+    return means_one(w, id, others) ? found : NULL;
 }
 
 struct reach { struct warden *w; state_box_fn *fn; void *ctx; bool by_id, found; };
@@ -59,6 +71,8 @@ reach(void *ctx, const struct edge_box *r)
             who_refused(found->w, "asked for %s", r->id);
         return;
     }
+    if (!found->by_id && who_owner(&found->w->who) == NULL && strcmp(r->owner, found->w->who.id) != 0)
+        return;                 /* living() says which of others' a name means */
     found->found = true;
     found->fn(found->ctx, r);
 }

@@ -21,6 +21,7 @@ static const char *const texts[Q_N] = {
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
+    [Q_NAMED] = "SELECT 1 FROM sandbox WHERE name = ?1 AND owner = ?2 LIMIT 1",
     [Q_DEFAULT] = "SELECT " COLUMNS " FROM sandbox WHERE (flags & 2) <> 0 AND owner = ?1 ORDER BY created DESC LIMIT 1",
     [Q_BY_KEY] = "SELECT " COLUMNS " FROM sandbox WHERE secret = ?1 AND secret <> ''",
     [Q_LIST] = "SELECT " COLUMNS " FROM sandbox WHERE substr(name, 1, length(?1)) = ?1 AND instr(labels, ?2) > 0 AND "
@@ -351,6 +352,18 @@ state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx,
 
     bind_text(s->q[which], 1, id_or_name);
     return rows(s, which, 1, fn, ctx, err);
+}
+
+bool
+state_named(struct state *s, const char *owner, const char *name)
+{
+    sqlite3_stmt *q = s->q[Q_NAMED];
+    int r;
+
+    bind_text(q, 1, name);
+    bind_text(q, 2, owner);
+    r = sqlite3_step(q);
+    return state_done(s, q, r, r == SQLITE_ROW, NULL) != 0;
 }
 
 int

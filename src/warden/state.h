@@ -34,6 +34,8 @@ typedef void state_event_fn(void *ctx, const struct edge_event *event);
 /* By id, or by name among those that are not stopped; "": the newest that was made as the default one of the owner ""
  * (the daemon's). 1 found, 0 not, -1 with @err. */
 int state_find(struct state *s, const char *id_or_name, state_box_fn *fn, void *ctx, struct err *err);
+/* Whether there is a record of that name that is @owner's, a stopped one too; true when that cannot be known. */
+bool state_named(struct state *s, const char *owner, const char *name);
 /* The newest that @owner had as its default one. */
 int state_find_default(struct state *s, const char *owner, state_box_fn *fn, void *ctx, struct err *err);
 /* By the hash of its key (edge_box.key). */

@@ -225,6 +225,37 @@ def test_the_same_name_is_each_ones_own(town):
     town.untouched(town.box_owner)
 
 
+def test_who_takes_anothers_name_gets_nothing_for_it(town):
+    """The owner's "work" is over and agent A makes one; then two agents have "shared". A name that was the asker's own, or that several have,
+    names none of theirs."""
+    owner, secret = town.daemon, {"command": "echo s3cr3t > got; cat got"}
+    mine = owner.create(name="builder")
+    assert mine.delete().ok
+    squatter = town.a.create(name="builder")
+    for answer in (owner.post("/v1/sandboxes/builder/exec", secret), owner("PUT", "/v1/sandboxes/builder/files/got", b"s3cr3t"),
+                   owner.get("/v1/sandboxes/builder"), owner("DELETE", "/v1/sandboxes/builder"), owner.post("/v1/sandboxes/builder/recover"),
+                   owner.post("/v1/sandboxes/builder/key"), owner.post("/v1/sandboxes/builder/pause"),
+                   owner.post("/v1/sandboxes/builder/ports", {"port": 8000}), owner("PATCH", "/v1/sandboxes/builder/policy", {})):
+        assert (answer.status, answer.json["code"]) == (404, "sandbox.not-found"), answer
+    assert squatter.read("got").status == 404 and squatter.show()["state"] == "ready"
+    # by its id, and by a name that only it has and had, it is reached
+    assert owner.post(f"{squatter.at}/exec", secret).ok
+    assert squatter.delete().ok
+    first = town.a.create(name="shared")
+    assert owner.get("/v1/sandboxes/shared").json["id"] == first.id
+    second = town.b.create(name="shared")
+    operator = caller(town.daemon, "operator")
+    for who in (owner, operator):
+        assert who.post("/v1/sandboxes/shared/exec", secret).status == 404 and who("DELETE", "/v1/sandboxes/shared").status == 404
+    assert first.read("got").status == second.read("got").status == 404
+    assert town.a.get("/v1/sandboxes/shared").json["id"] == first.id and town.b.get("/v1/sandboxes/shared").json["id"] == second.id
+    # its own comes first, whoever else has one
+    own = operator.create(name="shared")
+    assert operator.get("/v1/sandboxes/shared").json["id"] == own.id
+    for box in (first, second, own):
+        assert box.delete().ok
+
+
 def test_a_key_is_for_working_in_its_sandbox(town):
     for method, path in sorted(r for r in documented() if judged(*r) == "own" and r not in KEYED):
         assert tried(town.key_b, method, path, town.box_b.id)[:2] == (403, "auth.role"), (method, path)
