@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,6 +99,21 @@ io_read_file(int dirfd, const char *path, struct buf *b)
 
     if (fd < 0)
         return -1;
+    return io_read_all(fd, b);
+}
+
+int
+io_read_regular(int dirfd, const char *path, struct buf *b)
+{
+    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -1;
+    if (!S_ISREG(st.st_mode)) {
+        errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+        return -1;
+    }
     return io_read_all(fd, b);
 }
 

@@ -22,6 +22,8 @@ int io_read_all(int fd, struct buf *b);
 /* Read the file @path relative to @dirfd (AT_FDCWD) into @b. 0 or -1 with errno. Follows symlinks: trusted paths
  * only. */
 int io_read_file(int dirfd, const char *path, struct buf *b);
+/* The same of a regular file; what is none (a FIFO, which nobody may write to) is refused at once: EINVAL, EISDIR. */
+int io_read_regular(int dirfd, const char *path, struct buf *b);
 /* Write @cstr to an existing file (a /proc or cgroup control file) in one write(2). 0 or -1 with errno. */
 int io_write_file(int dirfd, const char *path, const char *cstr);
 /* Whether @name is there, a symbolic link itself included; false with errno. It works on every kernel, faccessat with

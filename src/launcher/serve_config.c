@@ -421,6 +421,13 @@ put_security(struct serve_plan *plan, const struct node *member, const struct bu
                ? 0 : err_set(err, ERR_USAGE, "serve.config.security", "%s holds a NUL", plan->config);
 }
 
+static int
+unread(const char *path, struct err *err)
+{
+    err_sys(err, errno, "serve.config.read", "%s", path);
+    return err_hint(err, "a regular file of at most %d KiB, which SIGHUP reads again", POLICY_FILE_MAX / 1024);
+}
+
 int
 serve_config(struct serve_plan *plan, struct err *err)
 {
@@ -431,8 +438,8 @@ serve_config(struct serve_plan *plan, struct err *err)
 
     if (arena == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (io_read_file(AT_FDCWD, plan->config, &text) < 0)
-        (void)err_sys(err, errno, "serve.config.read", "%s", plan->config);
+    if (io_read_regular(AT_FDCWD, plan->config, &text) < 0)
+        (void)unread(plan->config, err);
     else if ((top = doc_parse_yaml(arena, plan->config, text.p, text.n, err)) != NULL)
         r = top->type == NODE_MAP ? 0 : err_set(err, ERR_USAGE, "serve.config.type", "%s holds no keys", plan->config);
     for (const struct node *m = r == 0 ? top->first : NULL; m != NULL && r == 0; m = m->next)

@@ -71,7 +71,7 @@ read_template(const char *path, struct buf *out, struct err *err)
     if (st.st_size > SECRET_TEXT_MAX)
         return err_set(err, ERR_LIMIT, "policy.secret-file.template", "%s has more than %d bytes", path,
                        SECRET_TEXT_MAX);
-    return io_read_file(AT_FDCWD, path, out) < 0 ? err_sys(err, errno, "policy.secret-file.template", "%s", path) : 0;
+    return io_read_all(fd, out) < 0 ? err_sys(err, errno, "policy.secret-file.template", "%s", path) : 0;
 }
 
 /* What is wrong with the text of @f. It may be a value that somebody put there by mistake: only a name of it is shown,

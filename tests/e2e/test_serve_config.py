@@ -2,7 +2,9 @@
 import json
 import os
 import re
+import select
 import signal
+import subprocess
 import time
 
 import pytest
@@ -268,6 +270,31 @@ def test_a_file_that_says_nothing(cloche, text):
                   ("run", "--settings", "serve.yaml", "--", "true")):
         refused = cloche(*words, cwd=cloche.home)
         assert refused.code in (1, 125) and "policy.file.empty" in refused.err + refused.out, (words, refused)
+
+
+@pytest.mark.parametrize("which", ["serve.yaml", "rules.yaml"])
+def test_a_file_that_became_a_fifo(cloche, which):
+    """Nobody writes to it: that is said at once, what holds goes on, and the daemon ends when it is told to."""
+    for name in ("serve.yaml", "rules.yaml"):
+        (cloche.home / name).write_text("gate: off\n" if name == "rules.yaml" else "max-sandboxes: 1\n")
+    daemon = Daemon(cloche, "--config", str(cloche.home / "serve.yaml"), gate=cloche.home / "rules.yaml")
+    try:
+        (cloche.home / which).unlink()
+        os.mkfifo(cloche.home / which)
+        daemon.process.send_signal(signal.SIGHUP)
+        assert select.select([daemon.process.stderr], [], [], 20)[0], "it waits for somebody to write"
+        assert f"{which}: Invalid argument" in daemon.hear(b"configuration stays")
+        assert daemon.create().exec("echo on")["stdout"] == "on\n" and daemon.post("/v1/sandboxes", {}).status == 429
+    finally:
+        daemon.process.terminate()
+        try:
+            daemon.process.wait(20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            raise
+    assert daemon.stop() == 0
+    refused = cloche("config", "check", str(cloche.home / which)) if which == "serve.yaml" else cloche("serve", "--gate", str(cloche.home / which))
+    assert refused.code in (1, 125) and "regular file" in refused.err + refused.out, refused
 
 
 def test_the_flags_have_the_last_word_then_too(serve, cloche):

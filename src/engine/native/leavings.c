@@ -134,7 +134,7 @@ take_note(int dir, const char *id)
     cleanup_buf struct buf text = BUF_INIT(NOTE_MAX);
     bool gone = true;
 
-    if (io_read_file(dir, id, &text) < 0)
+    if (io_read_regular(dir, id, &text) < 0)
         return errno == ENOENT;
     for (size_t at = 0; at < text.n;) {
         uint8_t *end = memchr(text.p + at, '\n', text.n - at);
