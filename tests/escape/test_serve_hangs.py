@@ -5,6 +5,7 @@ One that is stopped is woken. One that hangs (Hung) is killed.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -255,3 +256,17 @@ def test_a_daemon_that_is_refused_removes_nothing_of_the_one_that_lives(cloche):
     assert box.exec("echo on")["stdout"] == "on\n"
     assert box.delete().ok and not os.listdir(cloche.state / "cloche" / "serve" / "leavings")
     assert daemon.stop() == 0
+
+
+@pytest.mark.root
+def test_a_daemon_on_a_copy_ends_nothing_of_the_one_that_lives(cloche):
+    """Whoever tries something on a copy of the state folder has a copy of the notes too."""
+    daemon, box = with_all(cloche)
+    copy = cloche.home / "copy"
+    shutil.copytree(cloche.state / "cloche" / "serve", copy, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
+    copy.chmod(0o700)
+    assert os.listdir(copy / "leavings") == [box.id]
+    other = Daemon(cloche, "--state-dir", str(copy), "--listen", f"unix:{cloche.home}/s", path=cloche.home / "s")
+    assert wait_for(lambda: not os.listdir(copy / "leavings"), 60)
+    assert box.exec("echo on")["stdout"] == "on\n" and box.show()["state"] == "ready"
+    assert other.stop() == 0 and box.delete().ok and daemon.stop() == 0

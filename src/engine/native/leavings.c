@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -36,10 +37,20 @@ put_cgroup(struct buf *b, const struct cgroup *cg)
             buf_printf(b, "%s %s\n", cg->kind == CGROUP_V1 ? "v1" : "v2", cg->paths[h]);
 }
 
+/* Which file it is. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
+static int
+put_own(struct buf *b, int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) < 0 ? -1 : buf_printf(b, "of %llx:%llx\n", (unsigned long long)st.st_dev,
+                                                (unsigned long long)st.st_ino);
+}
+
 void
 leavings_note(struct native *sb)
 {
-    cleanup_buf struct buf text = BUF_INIT(NOTE_MAX);
+    cleanup_buf struct buf text = BUF_INIT(NOTE_MAX), own = BUF_INIT(64);
     cleanup_close int fd = -1;
 
     if (kept_in[0] == '\0' ||
@@ -56,10 +67,14 @@ leavings_note(struct native *sb)
         return;
     }
     fd = open(sb->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
+    if (fd < 0 || put_own(&own, fd) < 0) {
+        leavings_forget(sb);
         sb->note[0] = '\0';
-    else
-        (void)io_write_full(fd, text.p, text.n);    /* half a line names nothing (take_line) */
+        return;
+    }
+    /* half a line names nothing (take_line) */
+    if (io_write_full(fd, own.p, own.n) == 0)
+        (void)io_write_full(fd, text.p, text.n);
 }
 
 void
@@ -131,11 +146,16 @@ take_line(const char *line, const char *id)
 static bool
 take_note(int dir, const char *id)
 {
-    cleanup_buf struct buf text = BUF_INIT(NOTE_MAX);
+    cleanup_buf struct buf text = BUF_INIT(NOTE_MAX), own = BUF_INIT(64);
+    cleanup_close int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     bool gone = true;
 
-    if (io_read_regular(dir, id, &text) < 0)
-        return errno == ENOENT;
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    /* what is no file of ours, or a copy, names nothing */
+    if (fd < 0 || io_read_all(fd, &text) < 0 || put_own(&own, fd) < 0 || text.n < own.n ||
+        memcmp(text.p, own.p, own.n) != 0)
+        text.n = 0;
     for (size_t at = 0; at < text.n;) {
         uint8_t *end = memchr(text.p + at, '\n', text.n - at);
         if (end == NULL)
