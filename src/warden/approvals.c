@@ -12,6 +12,8 @@
 #include "warden/approvals.h"
 #include "warden/record.h"
 
+#define NO_MS (APPROVAL_NO_S * 1000UL)
+
 /* --- one ---------------------------------------------------------------------------------------------------------- */
 
 static void
@@ -230,12 +232,13 @@ answer_refused(struct warden *w, const struct approval *a)
     answer_no(w, a->to, &err);
 }
 
+/* For @ms from now on. */
 static void
-remember_no(struct warden *w, const struct approval *a)
+remember_no(struct warden *w, const struct approval *a, uint64_t ms)
 {
     struct denial *n = &w->approvals->denials[w->approvals->n_denials++ % DENIALS_MAX];
 
-    n->until_ms = clock_ms() + APPROVAL_NO_S * 1000UL;
+    n->until_ms = clock_ms() + ms;
     memcpy(n->principal, a->principal, sizeof(n->principal));
     memcpy(n->digest, a->r.digest, sizeof(n->digest));
     memcpy(n->id, a->r.id, sizeof(n->id));
@@ -259,7 +262,7 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
                 "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
     hook_tell(w, &a->r);
     if (by[0] != '\0')
-        remember_no(w, a);
+        remember_no(w, a, NO_MS);
     if (a->to.ticket != 0)
         answer_refused(w, a);
     if (a->net != 0)
@@ -539,12 +542,27 @@ load_one(void *ctx, const struct edge_approval *r)
                                                                                : APPROVAL_USE_S * 1000UL);
 }
 
+/* What somebody denied a moment before this warden began. */
+static void
+load_no(void *ctx, const struct edge_approval *r)
+{
+    struct load *l = ctx;
+    uint64_t now = time_now(l->w), over = r->decided_ms + NO_MS;
+    struct approval a = { .r = *r };
+
+    if (r->by[0] == '\0' || now >= over)
+        return;
+    principal_again(l->w, &a);
+    remember_no(l->w, &a, over - now < NO_MS ? over - now : NO_MS);
+}
+
 int
 approvals_load(struct warden *w, struct err *err)
 {
     struct load l = { .w = w };
 
-    if (state_approvals(w->approvals->store, "", APPROVAL_PENDING, "", STATE_APPROVALS_MAX, load_one, &l, err) < 0 ||
+    if (state_approvals(w->approvals->store, "", APPROVAL_DENIED, "", DENIALS_MAX, load_no, &l, err) < 0 ||
+        state_approvals(w->approvals->store, "", APPROVAL_PENDING, "", STATE_APPROVALS_MAX, load_one, &l, err) < 0 ||
         state_approvals(w->approvals->store, "", APPROVAL_APPROVED, "", STATE_APPROVALS_MAX, load_one, &l, err) < 0)
         return -1;
     if (l.no_memory)

@@ -54,6 +54,10 @@ def test_a_denial_is_told_with_its_reason_and_stands_for_a_while(daemon):
     assert daemon.post(f"/v1/approvals/{asked['id']}/deny", {"reason": "not today"}).json["state"] == "denied"
     for answer in (asking.wait(), agent.post(f"{box.at}/exec", {"command": "touch no"})):
         assert answer.status == 403 and answer.json["code"] == "gate.denied" and "not today" in answer.json["error"], answer
+    restart(daemon)
+    for answer in (agent.post(f"{box.at}/exec", {"command": "touch no"}),
+                   Caller(daemon, X_Sandbox_Key=box.record["key"]).post(f"{box.at}/exec", {"command": "touch no"})):
+        assert answer.status == 403 and answer.json["code"] == "gate.denied" and "not today" in answer.json["error"], answer
     assert daemon.get(f"{box.at}/files/no").status == 404
     assert daemon.get("/v1/approvals?state=denied").json["approvals"][0]["decided_by"] == "owner"
 
