@@ -238,7 +238,6 @@ struct front {
     struct watch warden, door, run;     /* run: libmicrohttpd's own, which is run every round */
     struct packet_queue to_warden;
     uint32_t tickets;
-    uint64_t numbers;
     struct hold bodies;                 /* bytes of bodies, and what becomes of them */
     struct hold waits;                  /* and what waits for clients, or for what they write to */
     bool pressed, eased;                /* some are not listened to, for want of that; and there is more of it again */

@@ -25,6 +25,16 @@ static struct { struct request *first; size_t n; } spare;
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
+static void
+random_digits(struct front *f, size_t n, char *out)
+{
+    if (f->random_left < n)
+        f->random_left = getrandom(f->random, sizeof(f->random), 0) == (ssize_t)sizeof(f->random)
+                             ? sizeof(f->random) : n;      /* what was there again: an id, if not a new one */
+    f->random_left -= n;
+    trace_digits(f->random + f->random_left, n, out);
+}
+
 /* The first line is there. Its URI as it came: what it means is decided here and not by a decoder that would end it at
  * an encoded NUL. */
 static void *
@@ -51,7 +61,7 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
     r->err_out = (struct buf)BUF_INIT(FRONT_RESULT_MAX);
     r->half[0] = (struct buf)BUF_INIT(8);
     r->half[1] = (struct buf)BUF_INIT(8);
-    snprintf(r->number, sizeof(r->number), "%016llx", (unsigned long long)++f->numbers);
+    random_digits(f, sizeof(r->number) / 2, r->number);     /* one that counts would tell what others ask */
     r->uri = strdup(uri);
     doors_busy(r, false);
     r->next = f->requests;
@@ -323,16 +333,6 @@ limited(struct request *r)
     if (r->response != NULL)
         (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, after);
     return true;
-}
-
-static void
-random_digits(struct front *f, size_t n, char *out)
-{
-    if (f->random_left < n)
-        f->random_left = getrandom(f->random, sizeof(f->random), 0) == (ssize_t)sizeof(f->random)
-                             ? sizeof(f->random) : n;      /* what was there again: an id, if not a new one */
-    f->random_left -= n;
-    trace_digits(f->random + f->random_left, n, out);
 }
 
 /* Ours is a span of its own in it. */

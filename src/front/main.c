@@ -133,9 +133,6 @@ main(int argc, char **argv)
     f.max_links = room_for_links(f.strangers);
     if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */
         (void)setrlimit(RLIMIT_DATA, &memory);
-    /* requests are told apart over restarts too */
-    if (getrandom(&f.numbers, sizeof(f.numbers), 0) != (ssize_t)sizeof(f.numbers))
-        f.numbers = 0;
     if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||
         getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
