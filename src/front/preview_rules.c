@@ -94,8 +94,12 @@ preview_goes_out(struct str name, bool host_form)
         "nel", "report-to", "reporting-endpoints", "origin-agent-cluster", "x-request-id", "traceparent",
         "content-length", "transfer-encoding", "referrer-policy", "x-content-type-options", "date",
     };
-    static const char *const not_at_ours[] = { "service-worker-allowed", "access-control-allow-credentials",
-                                               "x-dns-prefetch-control" };
+    /* nor does it speak there for the whole origin */
+    static const char *const not_at_ours[] = {
+        "service-worker-allowed", "access-control-allow-credentials", "x-dns-prefetch-control", "accept-ch",
+        "critical-ch", "set-login", "sec-session-registration", "use-as-dictionary", "speculation-rules",
+        "activate-storage-access",
+    };
 
     return !named(name, not, ARRAY_LEN(not)) &&
            (host_form || !named(name, not_at_ours, ARRAY_LEN(not_at_ours)));

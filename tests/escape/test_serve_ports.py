@@ -263,7 +263,8 @@ def test_nothing_that_is_ours_goes_in(daemon, box):
 
 OURS = ["Set-Cookie: a=b; Path=/", "Set-Cookie2: a=b", "WWW-Authenticate: Basic realm=x", "Clear-Site-Data: \"*\"",
         "Strict-Transport-Security: max-age=1", "Alt-Svc: h2=\":1\"", "Service-Worker-Allowed: /", "Access-Control-Allow-Credentials: true",
-        "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
+        "Accept-CH: Sec-CH-UA", "Critical-CH: Sec-CH-UA", "Set-Login: logged-in", "Sec-Session-Registration: (ES256);path=\"/x\"",
+        "Use-As-Dictionary: match=\"/*\"", "Speculation-Rules: \"/v1\"", "Activate-Storage-Access: load", "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
 
 
 def test_nothing_about_our_origin_goes_out(daemon, box):
