@@ -10,6 +10,8 @@
 #include "front/front.h"
 #include "front/range.h"
 
+#define FAR (INT64_MAX / 2)     /* behind the end of every file; two of it are no more than the kernel takes */
+
 /* False: not as it has to be; said. @part: one of them is there. */
 static bool
 part_of(struct request *r, struct edge_op *op, bool *part)
@@ -23,6 +25,10 @@ part_of(struct request *r, struct edge_op *op, bool *part)
     if (bad || (offset != NULL && !str_parse_u64(str_of(offset), INT64_MAX, &op->offset)) ||
         (length != NULL && (!str_parse_u64(str_of(length), INT64_MAX, &op->length) || op->length == 0)))
         return reply_unfit(r, "files.request", "offset and length are whole numbers, length at least 1");
+    if (op->offset > FAR)
+        op->offset = FAR;
+    if (op->length > FAR)
+        op->length = FAR;
     return true;
 }
 

@@ -46,7 +46,8 @@ def test_a_part_that_the_query_names(box):
     assert box.put("f", b"0123456789").ok
     whole = box.daemon.get(box.file("f"))
     assert whole.body == b"0123456789" and whole.headers["Accept-Ranges"] == "bytes"
-    for query, body in (("offset=2&length=3", b"234"), ("offset=8", b"89"), ("length=1", b"0"), ("offset=10", b"")):
+    for query, body in (("offset=2&length=3", b"234"), ("offset=8", b"89"), ("length=1", b"0"), ("offset=10", b""),
+                        (f"offset={2**63 - 1}", b""), (f"offset={2**63 - 1}&length={2**63 - 1}", b""), (f"offset=9&length={2**63 - 1}", b"9")):
         assert box.daemon.get(f"{box.file('f')}?{query}").body == body, query
     for query in ("length=0", "offset=-1", "length=x", "offset="):
         answer = box.daemon.get(f"{box.file('f')}?{query}")
