@@ -107,7 +107,7 @@ count_aside(int dir_fd)
 static int
 try_dir(const char *dir, int dir_fd, struct scan *s, struct err *err)
 {
-    cleanup_close int fd = openat(dir_fd, STORE_CURRENT, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+    cleanup_close int fd = openat(dir_fd, STORE_CURRENT, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     struct scan_file *f;
 
@@ -118,6 +118,8 @@ try_dir(const char *dir, int dir_fd, struct scan *s, struct err *err)
             return -1;
         if (fstat(fd, &st) < 0)
             return err_sys(err, errno, "audit.read", "%s/" STORE_CURRENT, dir);
+        if (!S_ISREG(st.st_mode))
+            return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is no file", dir);
         if (!store_is_current(dir_fd, &st))
             return 1;
     }

@@ -57,6 +57,16 @@ def test_a_run_is_in_the_record(anyone):
     assert (folder(anyone) / "audit.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_fifo_in_its_place_is_not_waited_for(cloche):
+    folder(cloche).mkdir(0o700, parents=True)
+    os.mkfifo(folder(cloche) / "audit.jsonl", 0o600)
+    for words in (("verify",), ("query",), ("tail",), ("export",)):
+        refused = cloche("audit", *words, timeout=60)
+        assert refused.code == 125 and "audit.folder" in refused.err, refused
+    ran = cloche("run", "--", "true")
+    assert ran.ok and "audit.folder" in ran.err, ran
+
+
 def test_limits_and_signals_are_in_the_record(cloche):
     assert cloche("run", "--timeout", "200ms", "--grace", "100ms", "--", "sleep", "60").code == 124
     end = entries(cloche, "--severity", "warn", "--type", "sandbox_lifecycle")[-1]
