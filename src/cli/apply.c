@@ -243,10 +243,10 @@ cmd_apply(int argc, char **argv)
 {
     static const struct verb_form forms[] = { { NULL, "[flags] [ID|DIR] [--] [PATH...]", 0, VERB_ANY, .run = apply } };
     static const struct verb_flag flags[] = {
-        { "--dry-run", 0, NULL, "only say what would be done", FLAG_ON(struct apply_args, dry_run) },
+        { "--dry-run", 0, NULL, "only show what would be done", FLAG_ON(struct apply_args, dry_run) },
         { "--json", 0, NULL, "one JSON object", FLAG_ON(struct apply_args, json) },
-        { "--keep", 0, NULL, "keep the state when everything was applied", FLAG_ON(struct apply_args, keep) },
-        { "--force", 0, NULL, "where the project changed too, take the sandbox's version",
+        { "--keep", 0, NULL, "keep the state even if everything was applied", FLAG_ON(struct apply_args, keep) },
+        { "--force", 0, NULL, "if the project changed too, use the sandbox's version",
           FLAG_ON(struct apply_args, force) },
         { "--include-protected", 0, NULL, "also the protected files among PATH...",
           FLAG_ON(struct apply_args, include_protected) },
@@ -255,8 +255,8 @@ cmd_apply(int argc, char **argv)
     };
     static const struct verb verb = {
         .name = "apply", VERB_FORMS(forms), VERB_FLAGS(flags),
-        .about = "Take over what a copy-on-write run changed: all of it, or what lies at PATH...\n"
-                 "Everything that was chosen is applied, or nothing.\n"
+        .about = "Apply what a copy-on-write run changed: all of it, or what lies at PATH...\n"
+                 "All chosen changes are applied, or none.\n"
                  "exit: 0 done; 1 conflicts, nothing applied; 2 done, but some changes were withheld; 125 failed",
     };
     struct apply_args a = { false };

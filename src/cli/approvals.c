@@ -385,22 +385,23 @@ cmd_approvals(int argc, char **argv)
         { "watch", "watch [--json]", 0, 0, .run = run_watch },
     };
     static const struct verb_flag flags[] = {
-        { "--once", 0, NULL, "what waits now (default)", FLAG_ON(struct options, once) },
-        { "--sandbox", 0, NULL, "and all further ones of this run, or sandbox", FLAG_ON(struct options, sandbox) },
-        { "--always", 0, NULL, "and those of later runs: into the settings file that the run was started with",
+        { "--once", 0, NULL, "only what waits now (default)", FLAG_ON(struct options, once) },
+        { "--sandbox", 0, NULL, "also all later ones of this run or sandbox", FLAG_ON(struct options, sandbox) },
+        { "--always", 0, NULL, "also later runs: add a rule to the settings file that the run was started with",
           FLAG_ON(struct options, always) },
-        { "--caller", 0, NULL, "and in all sandboxes of this caller", FLAG_ON(struct options, caller) },
-        { "--expires", 0, "TIME", "ends a wider approval in the daemon: 90s, 30m, 12h",
+        { "--caller", 0, NULL, "also in all sandboxes of this caller", FLAG_ON(struct options, caller) },
+        { "--expires", 0, "TIME", "when a wider approval of the daemon ends: 90s, 30m, 12h",
           FLAG_TEXT(struct options, expires) },
-        { "--reason", 0, "TEXT", "what the caller is told", FLAG_TEXT(struct options, reason) },
-        { "--watch", 0, NULL, "with ls: as watch", FLAG_ON(struct options, watch) },
+        { "--reason", 0, "TEXT", "the reason, shown to the caller", FLAG_TEXT(struct options, reason) },
+        { "--watch", 0, NULL, "with ls: the same as watch", FLAG_ON(struct options, watch) },
         API_ROW_SOCKET, API_ROW_JSON("one JSON object; with watch, one a line"),
     };
     static const struct verb verb = {
         .name = "approvals", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
         .misused = "cli.approvals.verb", .surplus = "cli.operand",
-        .about = "What waits for a decision: connections of runs that ask about hosts (an ID with a point), and what "
-                 "agents\nask of cloche serve (docs/gate.md). ID is what ls prints.",
+        .about = "What waits for a decision: connections of runs that ask about hosts (an ID with a dot), and what "
+                 "agents\n"
+                 "ask of cloche serve (docs/gate.md). ls prints the ID.",
     };
     struct options o = { .scope = NULL };
 

@@ -122,23 +122,23 @@ set_format(void *at, const char *value, struct err *err)
 }
 
 static const struct verb_flag audit_flags[] = {
-    { "--follow", 'f', NULL, "wait for more", FLAG_ON(struct options, follow) },
-    { "--limit", 'n', "N", "at most so many entries, the newest", FLAG_SET(struct options, show, set_limit) },
-    { "--type", 0, "TYPE", "of that type; may be repeated", FLAG_SET(struct options, show, add_type) },
+    { "--follow", 'f', NULL, "wait for new entries", FLAG_ON(struct options, follow) },
+    { "--limit", 'n', "N", "at most N entries, the newest", FLAG_SET(struct options, show, set_limit) },
+    { "--type", 0, "TYPE", "entries of this type; may be repeated", FLAG_SET(struct options, show, add_type) },
     { "--severity", 0, "LEVEL", "info, warn, error or critical; may be repeated",
       FLAG_SET(struct options, show, add_severity) },
-    { "--sandbox", 0, "ID", "of the sandbox whose id begins so", FLAG_SET(struct options, sandbox, set_text) },
-    { "--host", 0, "HOST", "about that host, or any below .HOST", FLAG_SET(struct options, host, set_text) },
+    { "--sandbox", 0, "ID", "of the sandbox whose id begins with ID", FLAG_SET(struct options, sandbox, set_text) },
+    { "--host", 0, "HOST", "about that host; .HOST: about any below it", FLAG_SET(struct options, host, set_text) },
     { "--since", 0, "TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d",
       FLAG_SET(struct options, since, set_moment) },
-    { "--until", 0, "TIME", "the same; that time is still in", FLAG_SET(struct options, until, set_moment) },
-    { "--text", 0, "WORDS", "with that in its summary or details, in any case",
+    { "--until", 0, "TIME", "the same; that time is included", FLAG_SET(struct options, until, set_moment) },
+    { "--text", 0, "WORDS", "with that text in the summary or details; case is ignored",
       FLAG_SET(struct options, text, set_text) },
-    { "--expect", 0, "HASH", "an entry with that hash must be there", FLAG_TEXT(struct options, expect) },
-    { "--format", 0, "jsonl|ocsf", "as it is recorded, or OCSF " AUDIT_OCSF_VERSION,
+    { "--expect", 0, "HASH", "the record must have an entry with that hash", FLAG_TEXT(struct options, expect) },
+    { "--format", 0, "jsonl|ocsf", "as recorded, or OCSF " AUDIT_OCSF_VERSION,
       FLAG_SET(struct options, show, set_format) },
     { "--dir", 0, "DIR", "the record in that folder instead of your own", FLAG_TEXT(struct options, dir) },
-    { "--json", 0, NULL, "one JSON object to a line", FLAG_ON(struct options, json) },
+    { "--json", 0, NULL, "one JSON object a line", FLAG_ON(struct options, json) },
 };
 
 /* --- the verbs ---------------------------------------------------------------------------------------------------- */
@@ -303,9 +303,9 @@ cmd_audit(int argc, char **argv)
     static const struct verb audit = {
         .name = "audit", VERB_FORMS(forms), VERB_FLAGS(audit_flags), .needs_word = true, .misused = "cli.audit.verb",
         .surplus = "cli.operands",
-        .about = "tail: the newest entries, and with -f those that come. query: all that the filters let through, "
-                 "oldest\nfirst. verify: is every entry as it was written, and none missing? export: for other "
-                 "programs.",
+        .about = "tail: the newest entries; -f also shows new ones. query: all entries that match the filters, "
+                 "oldest\n"
+                 "first. verify: check that every entry is unchanged and none is missing. export: for other programs.",
         .after = "exit: 0; 1 when verify found something wrong; 125 when it could not be done",
     };
     static struct options o;

@@ -110,8 +110,9 @@ cmd_watch(int argc, char **argv)
     };
     static const struct verb changes = {
         .name = "watch", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .lacking = "cli.sandbox",
-        .about = "What changes in a sandbox's workspace, or in a folder of it, as it happens, by the sandbox's id or "
-                 "name.\nEnds with the sandbox, the folder or the daemon (exit code 125), or by Ctrl-C.",
+        .about = "Changes in a sandbox's workspace, or in a folder of it, as they happen. SANDBOX is an id or a "
+                 "name.\n"
+                 "Ends with the sandbox, the folder or the daemon (exit code 125), or with Ctrl-C.",
     };
     struct changes c = { .recursive = false };
 

@@ -255,7 +255,7 @@ cmd_diff(int argc, char **argv)
         { "--name-only", 0, NULL,
           "names only, with a letter: A added, M modified, D deleted, T type, R renamed",
           FLAG_ON(struct diff_options, name_only) },
-        { "--list", 0, NULL, "the states that there are, newest first", FLAG_ON(struct diff_options, list) },
+        { "--list", 0, NULL, "the existing states, newest first", FLAG_ON(struct diff_options, list) },
     };
     static const struct verb verb = {
         .name = "diff", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.operands",

@@ -84,7 +84,7 @@ cmd_discard(int argc, char **argv)
     static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
     static const struct verb verb = {
         .name = "discard", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.operands",
-        .about = "Throw away what a copy-on-write run changed. The project is not touched.\n"
+        .about = "Discard what a copy-on-write run changed. The project is not touched.\n"
                  "Without ID or DIR: the newest run on the current directory.",
     };
     struct options o = { .json = false };

@@ -61,8 +61,9 @@ cmd_doctor(int argc, char **argv)
     static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
     static const struct verb verb = {
         .name = "doctor", VERB_FORMS(forms), VERB_FLAGS(flags), .surplus = "cli.unknown-flag",
-        .about = "Tries every feature of this host that a sandbox is built from, as this user, and says what is "
-                 "enforced,\nwhat not, why, and what to do about it. Changes nothing.",
+        .about = "Tries every feature of this host that a sandbox needs, as this user. Shows what is enforced, what "
+                 "is\n"
+                 "not, why, and how to fix it. Changes nothing.",
         .after = "Exit status: 0 mode standard can be built, 1 only mode light, 2 neither, 125 doctor itself failed.",
     };
     struct options o = { .json = false };

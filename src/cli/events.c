@@ -116,14 +116,14 @@ cmd_events(int argc, char **argv)
         { NULL, "[--sandbox ID] [--limit N] [-f] [--json]", 0, 0, .run = events },
     };
     static const struct verb_flag flags[] = {
-        { "--sandbox", 0, "ID", "of one, by id or name", FLAG_TEXT(struct watch_options, sandbox) },
-        { "--limit", 0, "N", "how many of those that were, 0 to 1000 (100)", FLAG_TEXT(struct watch_options, limit) },
-        { "--follow", 'f', NULL, "go on with those that come", FLAG_ON(struct watch_options, follow) },
+        { "--sandbox", 0, "ID", "only of this sandbox (id or name)", FLAG_TEXT(struct watch_options, sandbox) },
+        { "--limit", 0, "N", "how many past events, 0 to 1000 (100)", FLAG_TEXT(struct watch_options, limit) },
+        { "--follow", 'f', NULL, "continue with new events", FLAG_ON(struct watch_options, follow) },
         API_ROW_JSON("one JSON object a line"), API_ROW_SOCKET,
     };
     static const struct verb verb = {
         .name = "events", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
-        .about = "What happened to the sandboxes of a running cloche serve: the newest events, oldest first.",
+        .about = "The events of the sandboxes of a running cloche serve: the newest ones, oldest first.",
     };
     struct watch_options o = { .all = false };
 

@@ -150,20 +150,21 @@ cmd_exec(int argc, char **argv)
         { NULL, "--detach [flags] SANDBOX [--] COMMAND [ARG...]", .run = NULL },
     };
     static const struct verb_flag flags[] = {
-        { "--interactive", 'i', NULL, "stdin is the command's", FLAG_ON(struct options, input) },
-        { "--tty", 't', NULL, "in a terminal", FLAG_ON(struct options, terminal) },
-        { "--detach", 'd', NULL, "go on without us, and print its exec_id", FLAG_ON(struct options, detach) },
+        { "--interactive", 'i', NULL, "pass our stdin to the command", FLAG_ON(struct options, input) },
+        { "--tty", 't', NULL, "run it in a terminal", FLAG_ON(struct options, terminal) },
+        { "--detach", 'd', NULL, "run it in the background, and print its exec_id", FLAG_ON(struct options, detach) },
         { "--cwd", 0, "DIR", "the working directory", FLAG_TEXT(struct options, cwd) },
-        { "--env", 0, "NAME=VALUE", "a variable, beside the sandbox's own", FLAG_SET(struct options, env, set_env) },
-        { "--timeout", 0, "TIME", "5m: when it is ended (the policy's)",
+        { "--env", 0, "NAME=VALUE", "a variable, besides the sandbox's", FLAG_SET(struct options, env, set_env) },
+        { "--timeout", 0, "TIME", "when to end it, such as 5m (the policy's limit)",
           FLAG_SET(struct options, timeout_ms, set_timeout) },
         API_ROW_SOCKET,
     };
     static const struct verb verb = {
         .name = "exec", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .command = true,
         .about = "Run a command in a sandbox of a running cloche serve, by its id or name.",
-        .after = "Exit codes: the command's; 124 its time was over; 125 it was refused; 126, 127 it cannot be run, or "
-                 "is\nnot there; 128 and a signal's number.",
+        .after = "Exit codes: the command's; 124 time limit; 125 refused; 126 it cannot be run; 127 it does not "
+                 "exist;\n"
+                 "128 plus a signal's number.",
     };
     struct options o = { .env = json_object() };
     int code = verb_main(&verb, &o, argc, argv);

@@ -57,13 +57,14 @@ cmd_kill(int argc, char **argv)
         { NULL, "[--json] [--socket PATH] SANDBOX...", 0, VERB_ANY, .run = end },
     };
     static const struct verb_flag flags[] = {
-        { "--all", 0, NULL, "every one", FLAG_ON(struct options, all) },
+        { "--all", 0, NULL, "all sandboxes", FLAG_ON(struct options, all) },
         API_ROW_SOCKET, API_ROW_JSON("one JSON object"),
     };
     static const struct verb kill = {
         .name = "kill", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
-        .about = "End sandboxes of cloche serve at once, with all that runs in them and their network, by id or name.\n"
-                 "When the daemon does not answer: kill -USR1 of cloche serve ends all of them.",
+        .about = "End sandboxes of cloche serve at once, by id or name, with everything that runs in them and their "
+                 "network.\n"
+                 "If the daemon does not answer, `kill -USR1` of cloche serve ends all of them.",
     };
     struct options o = { .all = false };
 

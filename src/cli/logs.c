@@ -313,15 +313,14 @@ cmd_logs(int argc, char **argv)
           "cloche logs NAME; `cloche ps` lists them", logs },
     };
     static const struct verb_flag flags[] = {
-        { "--exec", 0, "ID", "what this command wrote, and nothing else", FLAG_TEXT(struct logs, o.exec) },
-        { "--follow", 'f', NULL, "go on with what comes, until it ends", FLAG_ON(struct logs, o.follow) },
+        { "--exec", 0, "ID", "only what this command wrote", FLAG_TEXT(struct logs, o.exec) },
+        { "--follow", 'f', NULL, "continue with new output until the end", FLAG_ON(struct logs, o.follow) },
         API_ROW_JSON("one JSON object a line"), API_ROW_SOCKET,
     };
     static const struct verb verb = {
         .name = "logs", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .lacking = "cli.sandbox",
-        .about = "What was run in a sandbox of a cloche serve, by whom, and what it wrote, by the sandbox's id or "
-                 "name.",
-        .after = "What else happened to it: cloche events --sandbox SANDBOX.",
+        .about = "What was run in a sandbox of cloche serve, by whom, and its output. SANDBOX is an id or a name.",
+        .after = "Other events of the sandbox: cloche events --sandbox SANDBOX.",
     };
     struct logs l = { .o = { .all = false } };
 

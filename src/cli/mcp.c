@@ -164,18 +164,20 @@ cmd_mcp(int argc, char **argv)
     static const struct verb_form forms[] = { { NULL, "[flags]", 0, 0, .run = serve } };
     static const struct verb_flag flags[] = {
         API_ROW_SOCKET,
-        { "--token-file", 0, "FILE", "a token to use (default: one of role agent, made for this session)",
+        { "--token-file", 0, "FILE", "file with a token to use (default: one of role agent, made for this session)",
           FLAG_TEXT(struct options, token_file) },
-        { "--gate", 0, "FILE|off", "what has to be approved, for a daemon of its own (docs/gate.md)",
+        { "--gate", 0, "FILE|off", "what needs approval, if it starts its own daemon (docs/gate.md)",
           FLAG_TEXT(struct options, own.gate) },
-        { "--settings", 0, "FILE", "what its sandboxes may have, for a daemon of its own",
+        { "--settings", 0, "FILE", "what its sandboxes may have, if it starts its own daemon",
           FLAG_TEXT(struct options, own.settings) },
     };
     static const struct verb verb = {
         .name = "mcp", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = cli_mcp_begin,
         .about = "The Model Context Protocol over stdin and stdout, for a client that starts its servers: tools that "
-                 "run\ncode in sandboxes. Uses the daemon (cloche serve), or one of its own for as long as it runs. "
-                 "Ends with\nstdin.",
+                 "run\n"
+                 "code in sandboxes. Uses your daemon (cloche serve); if none runs, it starts its own. Ends when "
+                 "stdin\n"
+                 "ends.",
         .after = "docs/mcp.md",
     };
     struct options o = { .token_file = NULL };

@@ -205,9 +205,11 @@ cmd_net(int argc, char **argv)
     static const struct verb_flag flags[] = { { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) } };
     static const struct verb verb = {
         .name = "net", VERB_FORMS(forms), VERB_FLAGS(flags), .needs_word = true, .misused = "cli.net.verb",
-        .about = "log: what was decided about the connections of a run, with counts; RUN is an id or its beginning, or "
-                 "the\nnewest run. ls: the runs that had a network by name. allow, deny: one more rule for a run that "
-                 "goes on;\ndeny closes the connections that it concerns.",
+        .about = "log: the decisions about a run's connections, with counts; RUN is an id or its beginning (default: "
+                 "the\n"
+                 "newest run). ls: the runs that had a network by name. allow, deny: add a rule for a run that is "
+                 "still\n"
+                 "going on; deny closes the connections that it matches.",
     };
     struct options o = { .json = false };
 

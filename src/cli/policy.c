@@ -45,7 +45,7 @@ static const struct verb_flag policy_flags[] = {
 };
 static const struct verb policy_verb = {
     .name = "policy", VERB_FORMS(policy_forms), VERB_FLAGS(policy_flags), .more = policy_help,
-    .about = "check: exit 0 when a run would accept FILE, 125 with the line and the fix when not.\n"
+    .about = "check: exit 0 if a run would accept FILE; else 125, with the line and the fix.\n"
              "show: the effective policy, each value with its origin.",
 };
 
@@ -148,7 +148,7 @@ check_main(int argc, char **argv)
     };
     const struct verb verb = {
         .name = "policy check", VERB_FORMS(forms), .flags = policy_flags, .n_flags = 1, .misused = "cli.usage",
-        .about = "Is FILE one that a run would take? Exit 0 when it is, 125 with the line and the fix when not.",
+        .about = "Would a run accept FILE? Exit 0 if so; else 125, with the line and the fix.",
     };
     struct options o = { .json = false };
 

@@ -136,15 +136,16 @@ cmd_ports(int argc, char **argv)
         { "rm", "SANDBOX rm ID [--json]", 2, 2, .run = delete },
     };
     static const struct verb_flag flags[] = {
-        { "--name", 0, "NAME", "for your own list", FLAG_TEXT(struct options, name) },
-        { "--ttl", 0, "TIME", "ends it after 90s, 30m, 12h (with the sandbox)", FLAG_TEXT(struct options, ttl) },
+        { "--name", 0, "NAME", "a name for your own use", FLAG_TEXT(struct options, name) },
+        { "--ttl", 0, "TIME", "when it ends: 90s, 30m, 12h (with the sandbox)", FLAG_TEXT(struct options, ttl) },
         API_ROW_SOCKET, API_ROW_JSON("one JSON object"),
     };
     static const struct verb ports = {
         .name = "ports", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .before = "SANDBOX",
         .misused = "cli.ports.verb", .lacking = "cli.sandbox",
-        .about = "Ports of a sandbox of cloche serve at which it is reached from outside. Whoever knows the address of "
-                 "one\nthat was added gets in; it is printed once.",
+        .about = "Expose ports of a sandbox of cloche serve. Whoever knows the address of an exposed port may "
+                 "connect; the\n"
+                 "address is printed once.",
     };
     struct options o = { .name = NULL };
 

@@ -52,13 +52,13 @@ cmd_ps(int argc, char **argv)
 {
     static const struct verb_form forms[] = { { NULL, "[--all] [--label NAME=VALUE] [--json]", 0, 0, .run = ps } };
     static const struct verb_flag flags[] = {
-        { "--all", 0, NULL, "those too that have stopped", FLAG_ON(struct watch_options, all) },
-        { "--label", 0, "NAME=VALUE", "those with that label only", FLAG_TEXT(struct watch_options, label) },
+        { "--all", 0, NULL, "also stopped sandboxes", FLAG_ON(struct watch_options, all) },
+        { "--label", 0, "NAME=VALUE", "only sandboxes with that label", FLAG_TEXT(struct watch_options, label) },
         API_ROW_JSON("one JSON object"), API_ROW_SOCKET,
     };
     static const struct verb verb = {
         .name = "ps", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
-        .about = "The sandboxes of a running cloche serve: how old they are, what they use, what runs in them.",
+        .about = "The sandboxes of a running cloche serve: their age, what they use, what runs in them.",
     };
     struct watch_options o = { .all = false };
 
@@ -227,14 +227,14 @@ cmd_top(int argc, char **argv)
         { NULL, "[--label NAME=VALUE] [--interval TIME] [--once] [--json]", 0, 0, .run = top },
     };
     static const struct verb_flag flags[] = {
-        { "--label", 0, "NAME=VALUE", "those with that label only", FLAG_TEXT(struct watch_options, label) },
-        { "--interval", 0, "TIME", "between two looks (2s)", FLAG_TEXT(struct watch_options, interval) },
-        { "--once", 0, NULL, "one table, as where stdout is no terminal", FLAG_ON(struct watch_options, once) },
+        { "--label", 0, "NAME=VALUE", "only sandboxes with that label", FLAG_TEXT(struct watch_options, label) },
+        { "--interval", 0, "TIME", "time between two updates (2s)", FLAG_TEXT(struct watch_options, interval) },
+        { "--once", 0, NULL, "print one table, as when stdout is not a terminal", FLAG_ON(struct watch_options, once) },
         API_ROW_JSON("one JSON object"), API_ROW_SOCKET,
     };
     static const struct verb verb = {
         .name = "top", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin,
-        .about = "The same as cloche ps, again and again, with processor time in percent of one core. q ends it.",
+        .about = "The same as cloche ps, updated continuously, with processor time in percent of one core. q ends it.",
     };
     struct watch_options o = { .all = false };
 

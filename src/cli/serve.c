@@ -17,15 +17,15 @@ static int
 usage(void)
 {
     printf("usage: cloche serve [flags]\n\n"
-           "Keep sandboxes for other programs: create them, run commands in them, move files, over HTTP.\n"
-           "SIGTERM ends it, and all its sandboxes; SIGHUP reads the configuration again.\n\n"
+           "Run sandboxes for other programs over HTTP: create them, run commands in them, move files.\n"
+           "SIGTERM ends it and all its sandboxes. SIGHUP reads the configuration again.\n\n"
            "  %-32s %s\n", "--config FILE", "YAML with these flags as keys, without the dashes");
     for (size_t i = 0; i < serve_n_keys; i++) {
         char flag[64];
         snprintf(flag, sizeof(flag), "--%s %s", serve_keys[i].name, serve_keys[i].value);
         printf("  %-32s %s\n", flag, serve_keys[i].help);
     }
-    printf("  %-32s %s\n\ndocs/daemon.md, docs/openapi.yaml\n", "--json", "say on standard output what is listened on");
+    printf("  %-32s %s\n\ndocs/daemon.md, docs/openapi.yaml\n", "--json", "print the listening addresses as JSON");
     return 0;
 }
 
@@ -64,8 +64,8 @@ config_usage(void)
 {
     printf("usage: cloche config check [--json] FILE\n"
            "       cloche config show [--json] [flags of cloche serve]\n\n"
-           "  check      exit 0 when cloche serve would take FILE, 125 with the line and the fix when not\n"
-           "  show       what cloche serve would do with these flags, key by key\n"
+           "  check      exit 0 if cloche serve accepts FILE; else 125, with the line and the fix\n"
+           "  show       the resulting configuration of cloche serve\n"
            "  %-10s one JSON object\n", "--json");
     return 0;
 }

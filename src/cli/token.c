@@ -115,17 +115,17 @@ cmd_token(int argc, char **argv)
         { "revoke", "revoke ID [--json]", 1, 1, .run = revoke },
     };
     static const struct verb_flag flags[] = {
-        { "--role", 0, "ROLE", "what its holder may: agent, operator, approver or auditor",
+        { "--role", 0, "ROLE", "what its holder may do: agent, operator, approver or auditor",
           FLAG_TEXT(struct options, role) },
-        { "--name", 0, "NAME", "for your own list", FLAG_TEXT(struct options, name) },
-        { "--expires", 0, "TIME", "ends it after 90s, 30m, 12h (never)", FLAG_TEXT(struct options, expires) },
+        { "--name", 0, "NAME", "a name for your own use", FLAG_TEXT(struct options, name) },
+        { "--expires", 0, "TIME", "when it ends: 90s, 30m, 12h (never)", FLAG_TEXT(struct options, expires) },
         API_ROW_SOCKET, API_ROW_JSON("one JSON object"),
     };
     static const struct verb token = {
         .name = "token", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .needs_word = true,
         .misused = "cli.token.verb",
-        .about = "Credentials for callers of a running cloche serve. A token is printed once, and only its hash is "
-                 "kept.",
+        .about = "Credentials for clients of a running cloche serve. A token is printed once; only its hash is "
+                 "stored.",
     };
     struct options o = { .role = NULL };
 

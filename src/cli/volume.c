@@ -73,7 +73,7 @@ cmd_volume(int argc, char **argv)
     static const struct verb volume = {
         .name = "volume", VERB_FORMS(forms), VERB_FLAGS(flags), .begin = api_verb_begin, .needs_word = true,
         .misused = "cli.volume", .surplus = "cli.operand",
-        .about = "Durable workspaces of a running cloche serve: folders that stay when their sandbox goes.",
+        .about = "Durable workspaces of a running cloche serve: folders that stay when their sandbox ends.",
     };
     struct api_verb v = { .json = false };
 

@@ -40,26 +40,28 @@ static const struct verb_form why_forms[] = {
     { NULL, "--planted [--json] [DIR]", .run = NULL },
 };
 static const struct verb_flag why_flags[] = {
-    { "--path", 0, "PATH", "a file or directory; -: each line of standard input is one",
+    { "--path", 0, "PATH", "a file or directory; -: read paths from standard input, one a line",
       FLAG_TEXT(struct options, path) },
     { "--op", 0, "OP", "read (default), write or exec", FLAG_TEXT(struct options, op) },
     { "--host", 0, "HOST", "a host name or address; without a port 443 is asked about",
       FLAG_TEXT(struct options, host) },
-    { "--method", 0, "METHOD", "of a request to that host, where rules look at it; GET with --url-path alone",
+    { "--method", 0, "METHOD", "method of a request to that host; GET with --url-path alone",
       FLAG_TEXT(struct options, request.method) },
-    { "--url-path", 0, "PATH", "of that request; / with --method alone", FLAG_TEXT(struct options, request.path) },
-    { "--tool", 0, "NAME", "of an MCP server, called by that request; POST without --method",
+    { "--url-path", 0, "PATH", "path of that request; / with --method alone", FLAG_TEXT(struct options, request.path) },
+    { "--tool", 0, "NAME", "tool of an MCP server that the request calls; POST without --method",
       FLAG_TEXT(struct options, request.tool) },
-    { "--planted", 0, NULL, "search a folder for files that other programs run", FLAG_ON(struct options, planted) },
+    { "--planted", 0, NULL, "search for files that other programs run", FLAG_ON(struct options, planted) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
 };
 static const struct verb why_verb = {
     .name = "why", VERB_FORMS(why_forms), VERB_FLAGS(why_flags), .more = policy_help,
-    .about = "Says what a run with the same policy flags would meet, without starting one. PATH may be the host's "
-             "name\nof a file or the sandbox's. Exit 0 when allowed, 1 when denied, 125 on error.\n"
-             "With --planted: what in the folder DIR (default: the current one) makes git, direnv, an editor or\n"
-             "another tool run something as soon as somebody works there. Exit 0 when there is nothing.",
+    .about = "Says what a run with the same policy flags would allow, without starting one. PATH may be a path of "
+             "the\n"
+             "host or of the sandbox. Exit 0 when allowed, 1 when denied, 125 on error.\n"
+             "With --planted: which files in the folder DIR (default: the current one) make git, direnv, an editor "
+             "or\n"
+             "another tool run something when somebody works there. Exit 0 when there are none.",
 };
 
 static void

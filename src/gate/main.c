@@ -22,11 +22,11 @@ usage(void)
 {
     printf("usage: cloche gate check [--json] FILE\n"
            "       cloche gate why --tool TOOL [--params JSON] [--gate FILE] [--json]\n\n"
-           "Which operations of agents a person has to approve: judge a file of rules, or one operation.\n\n"
+           "Shows which operations of agents need approval: checks a file of rules, or judges one operation.\n\n"
            "  %-32s %s\n  %-32s %s\n  %-32s %s\n  %-32s %s\n\n"
-           "docs/gate.md has the rules that are built in, and the form of a file.\n",
+           "docs/gate.md describes the built-in rules and the format of a file.\n",
            "--tool TOOL", "such as code_execute", "--params JSON", "its parameters, an object; - reads standard input",
-           "--gate FILE", "rules, or the configuration of cloche serve (the built-in ones)",
+           "--gate FILE", "file of rules, or the configuration of cloche serve (built-in rules)",
            "--json", "one JSON object");
     return 0;
 }

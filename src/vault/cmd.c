@@ -17,13 +17,13 @@ static const struct verb {
     const char *flags;          /* which of them it takes, by letter */
     const char *usage, *help;
 } verbs[] = {
-    { "set", cmd_set, OPERAND_NAME, "bBeExfck", "NAME", "keep a value, or replace it" },
+    { "set", cmd_set, OPERAND_NAME, "bBeExfck", "NAME", "store a value, or replace it" },
     { "ls", cmd_ls, OPERAND_NONE, "j", "", "names and bindings; never values" },
-    { "rm", cmd_rm, OPERAND_NAME, "", "NAME", "take a secret away; running sandboxes lose it" },
-    { "import", cmd_import, OPERAND_WORD, "bk", "FILE|-", "keep every NAME=VALUE line of a file" },
-    { "rotate", cmd_rotate, OPERAND_NAME, "Exfck", "NAME", "a new value; running sandboxes lose the one before" },
+    { "rm", cmd_rm, OPERAND_NAME, "", "NAME", "remove a secret; running sandboxes lose it" },
+    { "import", cmd_import, OPERAND_WORD, "bk", "FILE|-", "store every NAME=VALUE line of a file" },
+    { "rotate", cmd_rotate, OPERAND_NAME, "Exfck", "NAME", "set a new value; running sandboxes lose the old one" },
     { "revoke", cmd_revoke, OPERAND_NAME, "", "NAME", "end a secret's use, in running sandboxes too" },
-    { "ca", cmd_ca, OPERAND_MAYBE, "", "[export|rotate]", "the CA that sandboxes are shown" },
+    { "ca", cmd_ca, OPERAND_MAYBE, "", "[export|rotate]", "the CA that sandboxes trust" },
 };
 #define N_VERBS ARRAY_LEN(verbs)
 
@@ -34,22 +34,22 @@ static const struct flag {
     const char *line;           /* for those that become a line of the binding */
 } flags[] = {
     { "--binding", "NAME", 'b', "anthropic, openai, github, gitlab, npm, pypi, aws", NULL },
-    { "--host", "HOST", 'B', "where it may go; may be repeated, as those below", "host" },
+    { "--host", "HOST", 'B', "host that may receive it; may be repeated, like the flags below", "host" },
     { "--place", "PLACE", 'B', "bearer, basic, body, sigv4, \"header NAME\", \"query NAME\", \"cookie NAME\"",
       "place" },
-    { "--add", "HEADER: TEXT", 'B', "put into every such request; {} in TEXT is the value", "add" },
+    { "--add", "HEADER: TEXT", 'B', "header to add to every such request; {} in TEXT is the value", "add" },
     { "--port", "PORT", 'B', "443 by default", "port" },
     { "--scheme", "SCHEME", 'B', "https by default", "scheme" },
     { "--method", "METHOD", 'B', "GET, HEAD, POST, PUT, PATCH and DELETE by default", "method" },
     { "--path", "GLOB", 'B', "every path by default", "path" },
-    { "--region", "NAME", 'B', "of sigv4; every one by default", "region" },
-    { "--service", "NAME", 'B', "of sigv4; every one by default", "service" },
-    { "--env", "VARIABLE", 'e', "the variable that holds the placeholder inside", NULL },
-    { "--expires", "TIME", 'E', "such as 12h or 30m; not used from then on", NULL },
+    { "--region", "NAME", 'B', "for sigv4; all by default", "region" },
+    { "--service", "NAME", 'B', "for sigv4; all by default", "service" },
+    { "--env", "VARIABLE", 'e', "variable for the placeholder in the sandbox", NULL },
+    { "--expires", "TIME", 'E', "when it expires, such as 12h or 30m", NULL },
     { "--from-env", "VARIABLE", 'x', "take the value from this variable", NULL },
     { "--from-file", "FILE", 'f', "take the value from this file", NULL },
     { "--from-command", NULL, 'c', "take the value from the output of what follows \"--\"", NULL },
-    { "--keep", NULL, 'k', "running sandboxes go on with the value that is replaced", NULL },
+    { "--keep", NULL, 'k', "let running sandboxes keep the old value", NULL },
     { "--json", NULL, 'j', "one JSON object", NULL },
 };
 #define N_FLAGS ARRAY_LEN(flags)
