@@ -187,7 +187,7 @@ def keys(rows):
             out += ['Flag:', f'.Fl {row["flag"][1:]} .'] if row['flag'] else []
         for name, plain in PLAIN.items():
             if row['key'] == plain != name:
-                out += [f'.Va {name}', 'that is no map says it too.']
+                out += ['A plain value of', f'.Va {name}', 'sets this too.']
     return '\n'.join([*out, '.El', END])
 
 
