@@ -3,8 +3,9 @@
  * A sandbox's folders (cgroups, that of light mode) are removed by whoever made it, and by its janitor when that was
  * killed. When both are killed at once nobody does. So a daemon keeps a note of each in a folder of its own, written
  * before anything is made and gone when nothing is left; the next daemon removes what notes name, and ends what still
- * runs there. A note is a line "of DEVICE:INODE", which is the note itself, and lines "KIND PATH"; its file has the
- * sandbox's id as its name. A copy of one (of a whole state folder, while its daemon runs) names nothing.
+ * runs there. A note is a line "of DEVICE:INODE", which is the folder, and lines "KIND PATH"; its file has the
+ * sandbox's id as its name. In a copy of the folder (of a whole state folder, while its daemon runs) notes name
+ * nothing.
  */
 #ifndef CLOCHE_ENGINE_LEAVINGS_H
 #define CLOCHE_ENGINE_LEAVINGS_H

@@ -259,12 +259,16 @@ def test_a_daemon_that_is_refused_removes_nothing_of_the_one_that_lives(cloche):
 
 
 @pytest.mark.root
-def test_a_daemon_on_a_copy_ends_nothing_of_the_one_that_lives(cloche):
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_daemon_on_a_copy_ends_nothing_of_the_one_that_lives(cloche, hard):
     """Whoever tries something on a copy of the state folder has a copy of the notes too."""
     daemon, box = with_all(cloche)
     copy = cloche.home / "copy"
     shutil.copytree(cloche.state / "cloche" / "serve", copy, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
     copy.chmod(0o700)
+    if hard:        # as snapshots by hard links have it
+        (copy / "leavings" / box.id).unlink()
+        os.link(cloche.state / "cloche" / "serve" / "leavings" / box.id, copy / "leavings" / box.id)
     assert os.listdir(copy / "leavings") == [box.id]
     other = Daemon(cloche, "--state-dir", str(copy), "--listen", f"unix:{cloche.home}/s", path=cloche.home / "s")
     assert wait_for(lambda: not os.listdir(copy / "leavings"), 60)

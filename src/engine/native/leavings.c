@@ -37,13 +37,13 @@ put_cgroup(struct buf *b, const struct cgroup *cg)
             buf_printf(b, "%s %s\n", cg->kind == CGROUP_V1 ? "v1" : "v2", cg->paths[h]);
 }
 
-/* Which file it is. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
+/* Which folder it is in. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
 static int
-put_own(struct buf *b, int fd)
+put_own(struct buf *b, int dir)
 {
     struct stat st;
 
-    return fstat(fd, &st) < 0 ? -1 : buf_printf(b, "of %llx:%llx\n", (unsigned long long)st.st_dev,
+    return fstat(dir, &st) < 0 ? -1 : buf_printf(b, "of %llx:%llx\n", (unsigned long long)st.st_dev,
                                                 (unsigned long long)st.st_ino);
 }
 
@@ -51,7 +51,7 @@ void
 leavings_note(struct native *sb)
 {
     cleanup_buf struct buf text = BUF_INIT(NOTE_MAX), own = BUF_INIT(64);
-    cleanup_close int fd = -1;
+    cleanup_close int fd = -1, dir = -1;
 
     if (kept_in[0] == '\0' ||
         snprintf(sb->note, sizeof(sb->note), "%s/%s", kept_in, sb->id) >= (int)sizeof(sb->note)) {
@@ -66,9 +66,10 @@ leavings_note(struct native *sb)
         sb->note[0] = '\0';
         return;
     }
-    fd = open(sb->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || put_own(&own, fd) < 0) {
-        leavings_forget(sb);
+    dir = open(kept_in, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (put_own(&own, dir) == 0)
+        fd = open(sb->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
         sb->note[0] = '\0';
         return;
     }
@@ -153,7 +154,7 @@ take_note(int dir, const char *id)
     if (fd < 0 && errno == ENOENT)
         return true;
     /* what is no file of ours, or a copy, names nothing */
-    if (fd < 0 || io_read_all(fd, &text) < 0 || put_own(&own, fd) < 0 || text.n < own.n ||
+    if (fd < 0 || io_read_all(fd, &text) < 0 || put_own(&own, dir) < 0 || text.n < own.n ||
         memcmp(text.p, own.p, own.n) != 0)
         text.n = 0;
     for (size_t at = 0; at < text.n;) {
@@ -164,7 +165,7 @@ take_note(int dir, const char *id)
         gone = take_line((const char *)text.p + at, id) && gone;
         at = (size_t)(end - text.p) + 1;
     }
-    return gone && unlinkat(dir, id, 0) == 0;
+    return gone && (unlinkat(dir, id, 0) == 0 || errno == EISDIR);
 }
 
 static bool
