@@ -193,6 +193,8 @@ uint32_t pass_new(struct warden *w, const struct deed *d);
 struct pass pass_of(const struct deed *d);
 /* Whether @d is one of those questions; it is asked by this. */
 bool pass_covers(struct pass *p, const struct deed *d);
+/* @d was let through by itself: the sandbox of a call that says what it is to be. */
+void pass_made(struct pass *p, const struct deed *d);
 /* Calls that were let through in that sandbox, and have not been asked for. */
 void passes_end(struct warden *w, const char *box);
 

@@ -172,8 +172,8 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
     gate_tank_take(&t->tank, v->cost);
 }
 
-enum gate_says
-gate_decide(struct warden *w, const struct deed *d, bool async, struct edge_verdict *out, struct err *err)
+static enum gate_says
+decide(struct warden *w, const struct deed *d, bool async, struct edge_verdict *out, struct err *err)
 {
     struct approvals *q = w->approvals;
     char caller[EDGE_CALLER_MAX + 1], who[160];
@@ -218,6 +218,16 @@ gate_decide(struct warden *w, const struct deed *d, bool async, struct edge_verd
         return out->says = tried < 0 ? GATE_DENIED : GATE_ASIDE;
     a = approval_new(w, d, &v, 0, err);
     return a != NULL ? wait_for(w, a, async, out, err) : (out->says = GATE_DENIED);
+}
+
+enum gate_says
+gate_decide(struct warden *w, const struct deed *d, bool async, struct edge_verdict *out, struct err *err)
+{
+    enum gate_says says = decide(w, d, async, out, err);
+
+    if (says == GATE_ALLOWED && w->approvals->pass != NULL)
+        pass_made(w->approvals->pass, d);
+    return says;
 }
 
 /* What is heard again when it is on record was let through the first time. */

@@ -104,13 +104,27 @@ passes_end(struct warden *w, const char *box)
             w->approvals->passes[i].number = 0;
 }
 
+static bool
+is_to_make(const struct pass *p, const struct deed *d)
+{
+    return strcmp(d->tool, "sandbox_create") == 0 && strcmp(p->tool, "code_execute") == 0 && p->box[0] == '\0' &&
+           !p->made && !p->done;
+}
+
+void
+pass_made(struct pass *p, const struct deed *d)
+{
+    if (is_to_make(p, d))
+        p->made = true;
+}
+
 bool
 pass_covers(struct pass *p, const struct deed *d)
 {
     const char *needed = strcmp(p->tool, "code_install_package") == 0 ? "code_execute" : p->tool;
 
     if (strcmp(d->tool, "sandbox_create") == 0) {
-        if (strcmp(p->tool, "code_execute") != 0 || p->box[0] != '\0' || p->made || p->done || !is_plain(p, d->params))
+        if (!is_to_make(p, d) || !is_plain(p, d->params))
             return false;
         p->made = true;
         return true;

@@ -223,8 +223,11 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
         return -1;
     if (f->type == EDGE_ASK_WHO)
         return 1;       /* that is what it asks */
-    if (by != NULL)
+    if (by != NULL) {
         w->proof = *by;
+        if (number != 0)        /* one that waited has the pass that it had */
+            (void)gate_pass(w, e, number, &(struct proof){ .is = false });
+    }
     if ((by != NULL || proof_of(w, e, number, &w->proof, &err) == 0) &&
         who_of(w, e, &w->proof, &w->who, &err) == 0) {
         if ((roles_of(f->type) & 1U << w->who.role) != 0)

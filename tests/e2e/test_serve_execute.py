@@ -4,6 +4,7 @@ import base64
 import pytest
 
 from helpers import requirement
+from helpers.approvals import Asking, pending
 from helpers.daemon import Daemon, caller
 from helpers.runner import wait_for
 
@@ -85,6 +86,31 @@ def test_a_client_that_goes_takes_it_along(daemon):
 
 
 @requirement("R63")
+def test_a_policy_of_its_own_is_one_question_more(cloche):
+    """The code, then the sandbox, and not the code once more as what nobody can see (standard input)."""
+    daemon = Daemon(cloche, gate=None)
+    try:
+        agent = caller(daemon, "agent")
+        wanted = {"language": "shell", "code": "echo mine", "limits": {"memory": "64m"}}
+        asking, tools = Asking(agent, "POST", "/v1/execute", wanted), []
+        while not wait_for(lambda: asking.answer is not None or pending(daemon), 60) or asking.answer is None:
+            for asked in pending(daemon):
+                tools.append(asked["tool"])
+                assert daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+        assert asking.wait().json["stdout"] == "mine\n" and tools == ["code_execute", "sandbox_create"], (asking.answer, tools)
+        assert none_lives(daemon)
+        # who asks again and again is served too
+        tools = []
+        while (told := agent("POST", "/v1/execute", wanted, {"Prefer": "respond-async"})).status == 202 and len(tools) < 6:
+            tools.append(told.json["rule"])
+            assert daemon.post(told.json["url"] + "/approve").ok
+        assert told.status == 200 and told.json["stdout"] == "mine\n", (told, tools)
+        assert none_lives(daemon)
+    finally:
+        assert daemon.stop() == 0
+
+
+@requirement("R63")
 def test_it_is_judged_as_what_it_is(cloche, tmp_path):
     rules = tmp_path / "gate.yaml"
     rules.write_text("gate:\n  rules:\n    - {name: mine, tools: [code_execute], risk: HIGH, conditions: [{param: code, contains: danger}]}\n"
@@ -96,7 +122,7 @@ def test_it_is_judged_as_what_it_is(cloche, tmp_path):
         assert run(agent, "shell", "echo fine")["stdout"] == "fine\n"
         told = agent("POST", "/v1/execute", wanted, {"Prefer": "respond-async"})
         assert told.status == 202 and told.json["rule"] == "mine", told
-        assert not daemon.get("/v1/sandboxes").json["sandboxes"]
+        assert none_lives(daemon)       # that of the former may be going yet
         shown = daemon.get(told.json["url"]).json
         assert shown["tool"] == "code_execute" and shown["params"]["code"] == "echo danger", shown
         assert daemon.post(told.json["url"] + "/approve").ok
