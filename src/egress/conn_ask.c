@@ -142,7 +142,8 @@ ask(struct conn *c, const struct decide_request *request, struct decide_verdict 
         conn_ask_refuse(v, v->reason, v->detail);
         return 0;
     }
-    if (request->method.n > ASK_METHOD_MAX || request->path.n + request->query.n > ASK_SHOWN_MAX) {
+    if (request->method.n > ASK_METHOD_MAX || request->path.n + request->query.n > ASK_SHOWN_MAX ||
+        request->meant.method.n > 0 || request->meant.unclear) {
         conn_ask_refuse(v, "ask-too-long", "a request of which nobody would be shown the whole is not asked about");
         return 0;
     }

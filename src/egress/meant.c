@@ -1,14 +1,16 @@
 /* egress/meant.c: see meant.h */
 #include "egress/meant.h"
 
+#include <string.h>
+
 #include "base/array.h"
 
-/* Case does not matter, nor does "_" for "-" (CGI, WSGI). */
+/* Case does not matter, nor which mark there is: CGI and WSGI have "_" for each. */
 static bool
 is_named(struct str written, const char *name)
 {
     for (size_t i = 0; i < written.n; i++) {
-        char c = written.p[i] == '_' ? '-' : written.p[i];
+        char c = strchr("!#$%&'*+.^_`|~", written.p[i]) != NULL ? '-' : written.p[i];
         if (name[i] == '\0' || !http1_equal((struct str){ &c, 1 }, (struct str){ name + i, 1 }))
             return false;
     }

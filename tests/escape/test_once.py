@@ -134,6 +134,14 @@ def test_a_request_that_cannot_be_shown_whole_is_refused(online, asking):
     assert "ask-too-long" in online.bare("net", "log", "--json").out
 
 
+@pytest.mark.parametrize("field", ["X-HTTP-Method-Override: DELETE", "X-Original-URL: /other"])
+def test_a_request_that_means_another_is_not_asked_about(online, asking, field):
+    """Its line is all that would be shown."""
+    box = asking()
+    assert "403" in box.do(say("POST", "/shown", NEW, field + "\\r\\n"))
+    assert online.bare("approvals", "--json").json["questions"] == [] and not seen(online)
+
+
 # --- in the daemon ------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
