@@ -25,6 +25,7 @@
 #include "front/framing.h"
 #include "front/hold.h"
 #include "front/trace.h"
+#include "proto/edge_keeper.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
 

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "wire/ws.h"
 #include "front/live.h"
@@ -123,21 +124,20 @@ live_refuse(struct request *r, const char *code, const char *detail, const char 
 
 /* When it runs, if it does not yet. */
 static void
-tell(struct request *r, uint8_t type, const uint8_t *p, size_t n)
+tell(struct request *r, uint8_t type, const struct shape *shape, const void *m)
 {
     struct live *l = r->live;
     uint8_t room[FRAME_HEADER + 8];
-    struct buf b = BUF_INIT_IN(room, EDGE_CHUNK + FRAME_HEADER);
+    cleanup_buf struct buf b = PROTO_BUF(room, shape);
 
     if (r->op.fd < 0 && l->state != LIVE_ASKED)
         return;
-    if (frame_append(&b, type, 0, 0, p, n) < 0 ||
+    if (proto_frame(&b, type, shape, m) < 0 ||
         (r->op.fd < 0 ? packet_queue_put(&l->to_op, &b) : packet_queue_send(&l->to_op, r->op.fd, &b, -1)) < 0) {
         /* gone: that is read. Too much: it does not read, and nothing of what is said would come through */
         if (errno == ENOBUFS)
             live_refuse(r, "exec.too-much", "", "more signals and sizes were sent than the sandbox takes");
     }
-    buf_free(&b);
 }
 
 bool
@@ -155,13 +155,13 @@ live_send(struct request *r)
         (void)packet_queue_flush(&l->to_op, r->op.fd);
     while (l->state == LIVE_RUNS && r->in.n > 0 && l->window > 0) {
         size_t n = r->in.n < l->window ? r->in.n : l->window;
-        tell(r, EDGE_IN, r->in.p, n);
+        PROTO_SAY(tell, r, EDGE_IN, .bytes = r->in.p, .n_bytes = n);
         l->window -= n;
         buf_consume(&r->in, n);
     }
     if (l->state == LIVE_RUNS && l->stdin_end && r->in.n == 0) {
         l->stdin_end = false;
-        tell(r, EDGE_IN_END, NULL, 0);
+        tell(r, EDGE_IN_END, EDGE_IN_END_SHAPE(), NULL);
     }
 }
 
@@ -177,15 +177,14 @@ steer(struct request *r, const json_t *message)
     if (type != NULL && strcmp(type, "resize") == 0) {
         if (!exec_size(message, &rows, &cols))
             return "resize has rows and cols from 1 to 4096";
-        tell(r, EDGE_RESIZE, (const uint8_t[]){ (uint8_t)(rows >> 8), (uint8_t)rows, (uint8_t)(cols >> 8),
-                                                (uint8_t)cols }, 4);
+        PROTO_SAY(tell, r, EDGE_RESIZE, .rows = rows, .cols = cols);
         return NULL;
     }
     if (type != NULL && strcmp(type, "signal") == 0) {
         int signo = exec_signal(json_object_get(message, "signal"));
         if (signo < 0)
             return "signal is a name such as INT, or a number from 1 to 31";
-        tell(r, EDGE_SIGNAL, (const uint8_t[]){ (uint8_t)signo }, 1);
+        PROTO_SAY(tell, r, EDGE_SIGNAL, .signo = (uint8_t)signo);
         return NULL;
     }
     if (type != NULL && strcmp(type, "stdin_end") == 0) {

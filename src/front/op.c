@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "front/front.h"
 #include "front/live.h"
@@ -82,141 +81,109 @@ op_flow(struct request *r)
 /* --- what it says ------------------------------------------------------------------------------------------------- */
 
 static int
-on_bytes(void *ctx, const struct frame *f)
+on_out(struct request *r, const struct edge_bytes *m)
 {
-    struct request *r = ctx;
-
     if (r->op_answers->out == NULL)
         return -1;
-    r->op_answers->out(r, f->type == EDGE_ERR, f->payload, f->length);
+    r->op_answers->out(r, false, m->bytes, m->n_bytes);
     return 0;
 }
 
 static int
-on_entry(void *ctx, const struct frame *f)
+on_err(struct request *r, const struct edge_bytes *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t mode = wire_be32(&in);
-    uint64_t size = wire_be64(&in), mtime = wire_be64(&in);
-    const char *name = wire_cstr(&in, EDGE_PATH_MAX, NULL);
+    if (r->op_answers->out == NULL)
+        return -1;
+    r->op_answers->out(r, true, m->bytes, m->n_bytes);
+    return 0;
+}
 
-    if (!wire_done(&in) || r->op_answers->entry == NULL)
+static int
+on_entry(struct request *r, const struct edge_entry *m)
+{
+    if (r->op_answers->entry == NULL)
         return -1;
     /* the first one may be what a path names, which is longer than a name */
-    r->entry_bytes += r->n_entries++ > 0 ? strlen(name) : 0;
+    r->entry_bytes += r->n_entries++ > 0 ? strlen(m->name) : 0;
     if (r->n_entries > EDGE_ENTRIES_MAX || r->entry_bytes > EDGE_ENTRY_BYTES)
         return -1;
-    r->op_answers->entry(r, mode, size, mtime, name);
+    r->op_answers->entry(r, m->mode, m->size, m->mtime_ns, m->name);
     return 0;
 }
 
 static int
-on_exit_message(void *ctx, const struct frame *f)
+on_exit_message(struct request *r, const struct edge_exit *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t flags = wire_u8(&in);
-    uint32_t code = wire_be32(&in);
-    uint64_t ms = wire_be64(&in);
-
-    if (!wire_done(&in) || code > 255 || r->op_answers->exit == NULL)
+    if (r->op_answers->exit == NULL)
         return -1;
     r->op_over = true;
-    r->op_answers->exit(r, flags, code, ms);
+    r->op_answers->exit(r, m->flags, m->code, m->ms);
     return 0;
 }
 
 static int
-on_done(void *ctx, const struct frame *f)
+on_done(struct request *r, const struct edge_count *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t count = wire_be64(&in);
-
-    if (!wire_done(&in) || r->op_answers->done == NULL)
+    if (r->op_answers->done == NULL)
         return -1;
     r->op_over = true;
-    r->op_answers->done(r, count);
+    r->op_answers->done(r, m->count);
     return 0;
 }
 
 static int
-on_failed(void *ctx, const struct frame *f)
+on_failed(struct request *r, const struct edge_why *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct err err;
-
-    if (!packet_get_err(&in, &err))
-        return -1;
     r->op_over = true;
-    r->op_answers->failed(r, &err);
+    r->op_answers->failed(r, &m->why);
     return 0;
 }
 
 static int
-on_taken(void *ctx, const struct frame *f)
+on_taken(struct request *r, const struct edge_number *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t bytes = wire_be32(&in);
-
-    if (!wire_done(&in) || r->op_answers->taken == NULL)
+    if (r->op_answers->taken == NULL)
         return -1;
-    r->op_answers->taken(r, bytes);
+    r->op_answers->taken(r, m->number);
     return 0;
 }
 
 static int
-on_run(void *ctx, const struct frame *f)
+on_run(struct request *r, const struct edge_run *run)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct edge_run run;
-
-    if (!edge_run_get(&in, &run) || r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
+    if (r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
         return -1;
-    r->op_answers->run(r, &run);
+    r->op_answers->run(r, run);
     return 0;
 }
 
 static int
-on_run_out(void *ctx, const struct frame *f)
+on_run_out(struct request *r, const struct edge_run_out *m)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t stream = wire_u8(&in);
-    uint64_t at = wire_be64(&in);
-
-    if (in.bad || in.n == 0 || stream > 1 || at > INT64_MAX || r->op_answers->run_out == NULL)
+    if (r->op_answers->run_out == NULL)
         return -1;
-    return r->op_answers->run_out(r, stream, at, in.p, in.n) ? 0 : -1;
+    return r->op_answers->run_out(r, m->stream, m->at, m->bytes, m->n_bytes) ? 0 : -1;
 }
 
 static int
-on_file_change(void *ctx, const struct frame *f)
+on_file_change(struct request *r, const struct edge_change *c)
 {
-    struct request *r = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct edge_change c = { .kind = EDGE_CHANGE_NONE };
-
-    return edge_change_get(&in, &c) && r->op_answers->change != NULL && r->op_answers->change(r, &c) ? 0 : -1;
+    return r->op_answers->change != NULL && r->op_answers->change(r, c) ? 0 : -1;
 }
 
-static const struct msg_rule keeper_rules[] = {
-    /* type         once   flags states min max length   handler; each refuses what its operation does not say */
-    { EDGE_OUT,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
-    { EDGE_ERR,     false, 0,    1,     1,  EDGE_CHUNK,  on_bytes },
-    { EDGE_ENTRY,   false, 0,    1,     25, 4200,        on_entry },
-    { EDGE_EXIT,    false, 0,    1,     13, 13,          on_exit_message },
-    { EDGE_DONE,    false, 0,    1,     8,  8,           on_done },
-    { EDGE_FAILED,  false, 0,    1,     20, 4096,        on_failed },
-    { EDGE_TAKEN,   false, 0,    1,     4,  4,           on_taken },
-    { EDGE_RUN,     false, 0,    1,     72, edge_run_MOST, on_run },
-    { EDGE_RUN_OUT, false, 0,    1,     10, 9 + EDGE_CHUNK, on_run_out },
-    { EDGE_FILE_CHANGE, false, 0, 1,    12, edge_change_MOST, on_file_change },
-};
+/* Each refuses what its operation does not say. */
+#define HEARS(R) \
+    R(EDGE_OUT, on_out, false, 1) \
+    R(EDGE_ERR, on_err, false, 1) \
+    R(EDGE_ENTRY, on_entry, false, 1) \
+    R(EDGE_EXIT, on_exit_message, false, 1) \
+    R(EDGE_DONE, on_done, false, 1) \
+    R(EDGE_FAILED, on_failed, false, 1) \
+    R(EDGE_TAKEN, on_taken, false, 1) \
+    R(EDGE_RUN, on_run, false, 1) \
+    R(EDGE_RUN_OUT, on_run_out, false, 1) \
+    R(EDGE_FILE_CHANGE, on_file_change, false, 1)
+PROTO_RULES(keeper_rules, HEARS)
 
 /* It ended without a last word. */
 static void
@@ -291,8 +258,8 @@ op_upload(struct request *r, const uint8_t *p, size_t n)
 
     while (r->op.fd >= 0 && done < n) {
         size_t take = n - done < EDGE_CHUNK ? n - done : EDGE_CHUNK;
-        cleanup_buf struct buf b = BUF_INIT(EDGE_CHUNK + FRAME_HEADER);
-        if (frame_append(&b, EDGE_IN, 0, 0, p + done, take) < 0 || packet_send(r->op.fd, &b, -1) < 0)
+        struct edge_bytes m = { .bytes = p + done, .n_bytes = take };
+        if (proto_send(r->op.fd, EDGE_IN, EDGE_IN_SHAPE(), &m, -1) < 0)
             break;      /* full: again when there is room. Gone: it has said why, which is read */
         done += take;
     }
@@ -314,15 +281,12 @@ op_content(struct edge_op *op, const struct buf *seen, bool whole)
 void
 op_upload_end(struct request *r)
 {
-    uint8_t room[FRAME_HEADER];
-    struct buf b = BUF_INIT_IN(room, sizeof(room));
-
     if (r->op.fd < 0 || r->in.n > 0) {
         r->in_end = r->in_end || r->response == NULL;       /* when it is granted, and behind what came before */
         op_flow(r);
         return;
     }
-    if (frame_append(&b, EDGE_IN_END, 0, 0, NULL, 0) < 0 || (packet_send(r->op.fd, &b, -1) < 0 && errno == EAGAIN)) {
+    if (proto_send(r->op.fd, EDGE_IN_END, EDGE_IN_END_SHAPE(), NULL, -1) < 0 && errno == EAGAIN) {
         r->in_end = true;
         op_flow(r);
     }

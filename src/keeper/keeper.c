@@ -22,30 +22,10 @@
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
 
 void
-keeper_say(struct keeper_live *k, struct buf *frame, size_t at)
+keeper_say(struct keeper_live *k, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (frame_end(frame, at) == 0 && k->warden.fd >= 0)
-        (void)packet_queue_send(&k->to_warden, k->warden.fd, frame, -1);
-}
-
-void
-keeper_say_short(struct keeper_live *k, uint8_t type)
-{
-    uint8_t room[16];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
-    keeper_say(k, &frame, frame_begin(&frame, type, 0, 0));
-}
-
-static void
-say_u8(struct keeper_live *k, uint8_t type, uint8_t v)
-{
-    uint8_t room[16];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, type, 0, 0);
-
-    buf_put_u8(&frame, v);
-    keeper_say(k, &frame, at);
+    if (k->warden.fd >= 0)
+        (void)proto_queue(&k->to_warden, k->warden.fd, type, shape, m, -1);
 }
 
 /* One answer to each question: the warden counts. */
@@ -53,24 +33,12 @@ void
 keeper_say_health(struct keeper_live *k, bool healthy)
 {
     for (; k->checks > 0; k->checks--)
-        say_u8(k, EDGE_HEALTHY, healthy);
-}
-
-static void
-say_err(struct keeper_live *k, uint8_t type, const struct err *err)
-{
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, type, 0, 0);
-
-    packet_put_err(&frame, err);
-    keeper_say(k, &frame, at);
+        PROTO_SAY(keeper_say, k, EDGE_HEALTHY, .yes = healthy);
 }
 
 static void
 say_gone(struct keeper_live *k, bool died, const char *why)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_DETAIL_MAX + 64);
-    size_t at = frame_begin(&frame, EDGE_GONE, 0, 0);
     char text[EDGE_DETAIL_MAX];
 
     k->ending = true;
@@ -79,9 +47,7 @@ say_gone(struct keeper_live *k, bool died, const char *why)
         return;
     k->told_gone = true;
     snprintf(text, sizeof(text), "%s", why);
-    buf_put_u8(&frame, died);
-    wire_put_cstr(&frame, text, EDGE_DETAIL_MAX);
-    keeper_say(k, &frame, at);
+    PROTO_SAY(keeper_say, k, EDGE_GONE, .died = died, .why = text);
 }
 
 void
@@ -104,112 +70,78 @@ static int
 not_made(struct keeper_live *k, uint8_t bounds, struct err *err)
 {
     keeper_hide_files(k, bounds, err);
-    say_err(k, EDGE_NOT_MADE, err);
+    PROTO_SAY(keeper_say, k, EDGE_NOT_MADE, .why = *err);
     k->ending = k->told_gone = true;
     return 0;
 }
 
 /* The policy is read for this alone: what is made is made of what is read then. */
 static int
-on_tell_print(void *ctx, const struct frame *f)
+on_tell_print(struct keeper_live *k, const struct keep_tell_print *m)
 {
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t bounds = wire_u8(&in);
-    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_PRINT_MAX + 64), print = BUF_INIT(EDGE_PRINT_MAX);
+    cleanup_buf struct buf print = BUF_INIT(EDGE_PRINT_MAX);
     struct err err = ERR_INIT;
-    size_t at;
-    int r;
+    int r = keeper_policy_of(k, m->bounds, m->policy, &err);
 
-    if (!wire_done(&in) || (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
-        return -1;
-    r = keeper_policy_of(k, bounds, policy, &err);
     if (r == 0)
         r = keeper_print(k, &k->policy, &print, &err);
     keeper_policy_forget(k);
     if (r < 0)
-        return k->hosts.asker.pid > 0 ? keeper_hosts_wait(k, f) : not_made(k, bounds, &err);
+        return k->hosts.asker.pid > 0 ? keeper_hosts_wait(k) : not_made(k, m->bounds, &err);
     memcpy(k->print, print.p, print.n);
-    at = frame_begin(&frame, EDGE_PRINT, 0, 0);
-    wire_put_cstr(&frame, k->print, EDGE_PRINT_MAX);
-    keeper_say(k, &frame, at);
+    PROTO_SAY(keeper_say, k, EDGE_PRINT, .print = k->print);
     return 0;
 }
 
-static int
-on_make(void *ctx, const struct frame *f)
+/* What it is, in lines; "" nothing. */
+static const char *
+facts_of(struct keeper_live *k, struct buf *room)
 {
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    uint8_t bounds = wire_u8(&in);
-    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-    char volume[EDGE_ID + 1];
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
-    struct err err = ERR_INIT;
-    size_t at;
-    int r;
+    return keeper_facts(k, room) == 0 && buf_nul(room) == 0 ? (const char *)room->p : "";
+}
 
-    if (!edge_get_id(&in, volume, true) || !wire_done(&in) || !edge_is_id(id) ||
-        (bounds & ~(EDGE_BOUNDED | EDGE_JUDGED)) != 0)
-        return -1;
-    r = keeper_make(k, id, bounds, policy, volume, &err);
+static int
+on_make(struct keeper_live *k, const struct keep_make *m)
+{
+    cleanup_buf struct buf facts = BUF_INIT(EDGE_FACTS_MAX);
+    struct err err = ERR_INIT;
+    int r = keeper_make(k, m->id, m->bounds, m->policy, m->volume, &err);
+
     if (r < 0 && k->hosts.asker.pid > 0) {
         keeper_policy_forget(k);
-        return keeper_hosts_wait(k, f);
+        return keeper_hosts_wait(k);
     }
     if (r < 0 || keeper_confine(&err) < 0)
-        return not_made(k, bounds, &err);
+        return not_made(k, m->bounds, &err);
     k->made = true;
     k->gate.state = ST_MADE;
-    at = frame_begin(&frame, EDGE_MADE, 0, 0);
-    wire_put_cstr(&frame, keeper_facts(k, &facts) == 0 && buf_nul(&facts) == 0 ? (const char *)facts.p : "",
-                  EDGE_FACTS_MAX);
-    keeper_say(k, &frame, at);
+    PROTO_SAY(keeper_say, k, EDGE_MADE, .facts = facts_of(k, &facts));
     return 0;
 }
 
-int
-keeper_again(struct keeper_live *k, const struct frame *f)
-{
-    return f->type == EDGE_MAKE ? on_make(k, f) : on_tell_print(k, f);
-}
-
 static int
-on_sweep(void *ctx, const struct frame *f)
+on_sweep(struct keeper_live *k, const struct edge_only_id *volume)
 {
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
     struct err err = ERR_INIT;
-    char id[EDGE_ID + 1];
 
-    if (!edge_get_id(&in, id, false) || !wire_done(&in))
-        return -1;
-    if (keeper_volume_remove(k, id, &err) < 0)
-        say_err(k, EDGE_NOT_MADE, &err);
+    if (keeper_volume_remove(k, volume->id, &err) < 0)
+        PROTO_SAY(keeper_say, k, EDGE_NOT_MADE, .why = err);
     else
-        keeper_say(k, &frame, frame_begin(&frame, EDGE_SWEPT, 0, 0));
+        KEEPER_SAY_SHORT(k, EDGE_SWEPT);
     k->ending = k->told_gone = true;
     return 0;
 }
 
 static int
-on_op(void *ctx, const struct frame *f)
+on_op(struct keeper_live *k, const struct keep_op *m)
 {
     static struct edge_op op;
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t number = wire_be64(&in);
-    const char *by = wire_cstr(&in, EDGE_WHO_MAX, NULL);
-    char caller[EDGE_ID + 1];
+    struct wire_in in = wire_in_of(m->op, m->n_op);
 
-    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_op_get(&in, &op))
+    if (k->passed < 0 || !edge_op_get(&in, &op))
         return -1;
     k->l.sample_us = 0;         /* as often as while something runs, from now on */
-    op_begin(k, &op, &(struct op_by){ .number = number, .text = by, .caller = caller }, take_fd(&k->passed));
+    op_begin(k, &op, m, take_fd(&k->passed));
     return 0;
 }
 
@@ -233,7 +165,7 @@ set_paused(struct keeper_live *k, bool paused)
     uint64_t now = clock_us();
 
     if (k->paused != paused && hold(k, paused, &err) < 0) {
-        say_err(k, EDGE_NOT_PAUSED, &err);
+        PROTO_SAY(keeper_say, k, EDGE_NOT_PAUSED, .why = err);
         return 0;
     }
     if (k->paused && !paused)
@@ -244,39 +176,38 @@ set_paused(struct keeper_live *k, bool paused)
     k->paused = paused;
     k->paused_us = now;
     k->check_us = 0;
-    say_u8(k, EDGE_PAUSED, paused);
+    PROTO_SAY(keeper_say, k, EDGE_PAUSED, .yes = paused);
     return 0;
 }
 
 static int
-on_pause(void *ctx, const struct frame *f)
+on_pause(struct keeper_live *k, const struct nothing *m)
 {
-    (void)f;
-    return set_paused(ctx, true);
+    (void)m;
+    return set_paused(k, true);
 }
 
 static int
-on_resume(void *ctx, const struct frame *f)
+on_resume(struct keeper_live *k, const struct nothing *m)
 {
-    (void)f;
-    return set_paused(ctx, false);
+    (void)m;
+    return set_paused(k, false);
 }
 
 /* It answers a question about its workspace, or that it has none. */
 static int
-on_check(void *ctx, const struct frame *f)
+on_check(struct keeper_live *k, const struct nothing *m)
 {
-    const struct msg_file m = { .path = "." };
-    struct keeper_live *k = ctx;
+    const struct msg_file here = { .path = "." };
     struct err err = ERR_INIT;
 
-    (void)f;
+    (void)m;
     k->checks++;
     if (k->paused) {
         keeper_say_health(k, true);
     } else if (k->check_us == 0) {
         k->check_us = clock_us();
-        if (guest_client_file(k->l.client, MSG_FILE_STAT, &m, &k->check_request, &err) < 0) {
+        if (guest_client_file(k->l.client, MSG_FILE_STAT, &here, &k->check_request, &err) < 0) {
             k->check_us = 0;
             keeper_say_health(k, err.kind == ERR_LIMIT);       /* busy, not ill */
         }
@@ -287,74 +218,68 @@ on_check(void *ctx, const struct frame *f)
 }
 
 static int
-on_show(void *ctx, const struct frame *f)
+on_show(struct keeper_live *k, const struct edge_number *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-
-    keeper_policy_show(ctx, wire_be32(&in));
+    keeper_policy_show(k, m->number);
     return 0;
 }
 
 static int
-on_change(void *ctx, const struct frame *f)
+on_change(struct keeper_live *k, const struct keep_change *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t number = wire_be32(&in);
-    const char *policy = wire_cstr(&in, EDGE_POLICY_MAX, NULL);
-
-    if (!wire_done(&in))
-        return -1;
-    keeper_policy_change(ctx, number, policy);
+    keeper_policy_change(k, m->number, m->policy);
     return 0;
 }
 
 static int
-on_port_closed(void *ctx, const struct frame *f)
+on_port_closed(struct keeper_live *k, const struct edge_only_id *port)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-
-    if (!wire_done(&in) || !edge_is_id(id))
-        return -1;
-    port_closed(ctx, id);
+    port_closed(k, port->id);
     return 0;
 }
 
 static int
-on_use(void *ctx, const struct frame *f)
+on_use(struct keeper_live *k, const struct nothing *m)
 {
-    (void)f;
-    keeper_say_usage(ctx);
+    (void)m;
+    keeper_say_usage(k);
     return 0;
 }
 
 static int
-on_stop(void *ctx, const struct frame *f)
+on_stop(struct keeper_live *k, const struct nothing *m)
 {
-    (void)f;
-    keeper_gone(ctx, "stopped");
+    (void)m;
+    keeper_gone(k, "stopped");
     return 0;
 }
 
-const struct msg_rule keeper_warden_rules[] = {
-    /* type        once   flags states              min  max length                        handler */
-    { EDGE_TELL_PRINT, false, 0, ST_FRESH,          6,   6 + EDGE_POLICY_MAX,              on_tell_print },
-    { EDGE_MAKE,   false, 0,    ST_FRESH,           48,  48 + EDGE_POLICY_MAX + EDGE_ID,   on_make },
-    { EDGE_SWEEP,  true,  0,    ST_FRESH,           37,  37,                               on_sweep },
-    { EDGE_OP,     false, 0,    ST_MADE,            65,  EDGE_OP_BYTES + 18 + EDGE_WHO_MAX + EDGE_ID, on_op },
-    { EDGE_RUN_ASK, false, 0,   ST_MADE,            36,  edge_run_ask_MOST + 5 + EDGE_ID,   asker_on_ask },
-    { EDGE_CALLER_ENDED, false, 0, ST_MADE,         37,  37,                               op_on_caller_ended },
-    { EDGE_PAUSE,  false, 0,    ST_MADE,            0,   0,                                on_pause },
-    { EDGE_RESUME, false, 0,    ST_MADE,            0,   0,                                on_resume },
-    { EDGE_CHECK,  false, 0,    ST_MADE,            0,   0,                                on_check },
-    { EDGE_SHOW,   false, 0,    ST_MADE,            4,   4,                                on_show },
-    { EDGE_CHANGE, false, 0,    ST_MADE,            9,   9 + EDGE_POLICY_MAX,              on_change },
-    { EDGE_NET_ANSWER, false, 0, ST_MADE,           6,   6,                                keeper_on_net_answer },
-    { EDGE_USE,    false, 0,    ST_MADE,            0,   0,                                on_use },
-    { EDGE_PORT_CLOSED, false, 0, ST_MADE,         37,  37,                               on_port_closed },
-    { EDGE_STOP,   false, 0,    ST_FRESH | ST_MADE | ST_ASKING, 0, 0,                      on_stop },
-};
-const size_t keeper_n_warden_rules = ARRAY_LEN(keeper_warden_rules);
+#define HEARS(R) \
+    R(EDGE_TELL_PRINT, on_tell_print, false, ST_FRESH) \
+    R(EDGE_MAKE, on_make, false, ST_FRESH) \
+    R(EDGE_SWEEP, on_sweep, true, ST_FRESH) \
+    R(EDGE_OP, on_op, false, ST_MADE) \
+    R(EDGE_RUN_ASK, asker_on_ask, false, ST_MADE) \
+    R(EDGE_CALLER_ENDED, op_on_caller_ended, false, ST_MADE) \
+    R(EDGE_PAUSE, on_pause, false, ST_MADE) \
+    R(EDGE_RESUME, on_resume, false, ST_MADE) \
+    R(EDGE_CHECK, on_check, false, ST_MADE) \
+    R(EDGE_SHOW, on_show, false, ST_MADE) \
+    R(EDGE_CHANGE, on_change, false, ST_MADE) \
+    R(EDGE_NET_ANSWER, keeper_on_net_answer, false, ST_MADE) \
+    R(EDGE_USE, on_use, false, ST_MADE) \
+    R(EDGE_PORT_CLOSED, on_port_closed, false, ST_MADE) \
+    R(EDGE_STOP, on_stop, false, ST_FRESH | ST_MADE | ST_ASKING)
+PROTO_RULES(warden_rules, HEARS)
+
+bool
+keeper_hear(struct keeper_live *k, const struct frame *f)
+{
+    k->gate.rules = warden_rules;
+    k->gate.n_rules = ARRAY_LEN(warden_rules);
+    k->heard = f;
+    return msg_dispatch(&k->gate, f, k) == MSG_OK;
+}
 
 static void
 hear_warden(struct keeper_live *k)
@@ -364,7 +289,7 @@ hear_warden(struct keeper_live *k)
         int r = packet_receive(k->warden.fd, k->in, sizeof(k->in), &f, &k->passed, MSG_DONTWAIT);
         if (r < 0 && errno == EAGAIN)
             return;
-        if (r > 0 && msg_dispatch(&k->gate, &f, k) == MSG_OK) {
+        if (r > 0 && keeper_hear(k, &f)) {
             close_fd(&k->passed);
             continue;
         }
@@ -395,11 +320,10 @@ void
 keeper_on_launcher(struct watch *w, uint32_t events)
 {
     struct keeper_live *k = w->owner;
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_FACTS_MAX + 64), facts = BUF_INIT(EDGE_FACTS_MAX);
+    cleanup_buf struct buf facts = BUF_INIT(EDGE_FACTS_MAX);
     cleanup_close int fd = -1;
     uint8_t room[FRAME_HEADER + 1];
     struct frame f;
-    size_t at;
     int r = packet_receive(w->fd, room, sizeof(room), &f, &fd, MSG_DONTWAIT);
 
     (void)events;
@@ -416,15 +340,8 @@ keeper_on_launcher(struct watch *w, uint32_t events)
     k->checks = k->next_number = 0;     /* the former one's questions */
     if (k->made)
         keeper_say_masks(k);
-    at = frame_begin(&frame, EDGE_STILL, 0, 0);
-    buf_put_u8(&frame, k->made);
-    buf_put_u8(&frame, k->paused);
-    buf_put_be32(&frame, (uint32_t)op_untold(k));
-    buf_put_be32(&frame, (uint32_t)asker_count(k));
-    if (k->made)
-        (void)keeper_facts(k, &facts);
-    wire_put_cstr(&frame, buf_nul(&facts) == 0 ? (const char *)facts.p : "", EDGE_FACTS_MAX);
-    keeper_say(k, &frame, at);
+    PROTO_SAY(keeper_say, k, EDGE_STILL, .made = k->made, .paused = k->paused, .ops = (uint32_t)op_untold(k),
+              .asks = (uint32_t)asker_count(k), .facts = k->made ? facts_of(k, &facts) : "");
     keeper_ask_again(k);
 }
 

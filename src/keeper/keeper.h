@@ -14,7 +14,7 @@
 #include "keeper/run_log.h"
 #include "launcher/keeper_settings.h"
 #include "run/session_priv.h"
-#include "proto/edge_run.h"
+#include "proto/edge_keeper.h"
 #include "wire/table.h"
 
 #define KEEPER_OPS_MAX   EDGE_OPS_MAX
@@ -148,6 +148,7 @@ struct keeper_live {
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
     struct msg_gate gate;
+    const struct frame *heard;          /* the message at hand */
     bool made, ending, told_gone;
     bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
     uint64_t oom_us;            /* when commands were last ended for want of memory; 0 never */
@@ -170,26 +171,21 @@ void keeper_look_at_memory(struct keeper_live *k, uint64_t now);
 bool keeper_short_of_memory(struct keeper_live *k);
 
 /* keeper.c */
-void keeper_say(struct keeper_live *k, struct buf *frame, size_t at);
-void keeper_say_short(struct keeper_live *k, uint8_t type);
+/* To the warden, by PROTO_SAY(); and what has no fields. */
+void keeper_say(struct keeper_live *k, uint8_t type, const struct shape *shape, const void *m);
+#define KEEPER_SAY_SHORT(k, number) keeper_say(k, number, number##_SHAPE(), NULL)
 void keeper_gone(struct keeper_live *k, const char *why);       /* the sandbox has ended, or has to */
 void keeper_died(struct keeper_live *k, const char *why);       /* and nobody wanted that: it may be made anew */
 void keeper_say_health(struct keeper_live *k, bool healthy);
 /* keeper_loop.c: what a front's @edge is heard for, its end in any case: before each round. */
 void keeper_watch_edge(struct keeper_live *k, struct watch *edge, bool full, const struct packet_queue *out);
 watch_fn keeper_on_warden, keeper_on_launcher, keeper_on_guest;
-extern const struct msg_rule keeper_warden_rules[];
-extern const size_t keeper_n_warden_rules;
-int keeper_again(struct keeper_live *k, const struct frame *f); /* handle what was put aside; -1: it cannot be read */
+/* What the warden said, or what was put aside; false: it is none that may come. */
+bool keeper_hear(struct keeper_live *k, const struct frame *f);
 
 /* keeper_op.c: operations. */
-/* In whose name, and as which: what EDGE_OP says beside the operation. Borrowed. */
-struct op_by {
-    uint64_t number;
-    const char *text, *caller;
-};
-/* Begin what the message asks for; what fails is said on @fd, which is the operation's from here on. */
-void op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd);
+/* Begin what the message @m asks for, which is @want; what fails is said on @fd, the operation's from here on. */
+void op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op *m, int fd);
 /* Whether @ev belongs to one; then it is done with. */
 bool op_event(struct keeper_live *k, const struct guest_event *ev);
 void op_watch(struct op *o);            /* hear it, as far as it has room; before each round */
@@ -202,9 +198,8 @@ size_t op_count(const struct keeper_live *k);
 size_t op_untold(const struct keeper_live *k);  /* those whose end the warden has not been told */
 /* For the files below: to the front, when there is one; bytes in frames of @type; the last word, after which the guest
  * knows it no more and @o may be freed; @signo to what runs. */
-#define OP_FRAME_MAX (EDGE_CHUNK + 256)
-void op_say(struct op *o, struct buf *frame, size_t at);
-void op_say_last(struct op *o, struct buf *frame, size_t at);   /* its end, which is in the transcript first */
+void op_say(struct op *o, uint8_t type, const struct shape *shape, const void *m);
+void op_say_last(struct op *o, uint8_t type, const struct shape *shape, const void *m); /* in the transcript first */
 void op_say_failed(struct op *o, const struct err *err);
 void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
 void op_ended(struct op *o);
@@ -215,7 +210,7 @@ void op_cancel_file(struct op *o);              /* what the guest does with a fi
 
 /* keeper_caller.c: the handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the
  * background, end and are told why; such a command itself goes on. */
-int op_on_caller_ended(void *ctx, const struct frame *f);
+int op_on_caller_ended(struct keeper_live *k, const struct edge_only_id *caller);
 
 /* keeper_file.c */
 int file_begin(struct op *o, const struct edge_op *want, struct err *err);
@@ -241,8 +236,8 @@ void port_facts(const struct keeper_live *k, struct buf *out);
 
 /* keeper_live.c: what is said of a command that is live, beside its streams. Handlers of a message; and how much of
  * stdin the command has taken. */
-int live_on_resize(void *ctx, const struct frame *f);
-int live_on_signal(void *ctx, const struct frame *f);
+int live_on_resize(struct op *o, const struct edge_resize *m);
+int live_on_signal(struct op *o, const struct edge_signal *m);
 void live_taken(struct op *o, size_t n);
 
 /* keeper_run.c: commands in the background. begin: a record for @o, 0 or -1 with @err; then what the guest says of it,
@@ -255,13 +250,13 @@ void run_ended(struct op *o, uint8_t flags, uint8_t code);
 /* Whether somebody who follows it is about to miss something: then its output waits, though not for long. */
 bool run_holds(const struct op *o);
 void run_free_all(struct keeper_live *k);
-/* For keeper_run_ask.c: @number's, or NULL; its record as a frame; forget it. */
+/* For keeper_run_ask.c: @number's, or NULL; its record as it is told; forget it. */
 struct run *run_find(const struct keeper_live *k, uint64_t number);
-void run_put(const struct run *run, struct buf *frame);
+struct edge_run run_told(const struct run *run);
 void run_free(struct keeper_live *k, struct run *run);
 
 /* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; watch: as op_watch() */
-int asker_on_ask(void *ctx, const struct frame *f);
+int asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m);
 void asker_watch(struct run_asker *a);
 void asker_time(struct keeper_live *k, uint64_t now_us);
 void asker_free_all(struct keeper_live *k);
@@ -286,7 +281,7 @@ int keeper_record_begin(struct keeper_live *k, struct err *err);
 /* keeper_ask.c: connections that wait for a decision (network.ask) are asked about in the daemon. */
 void keeper_ask_begin(struct keeper_live *k);
 void keeper_ask_again(struct keeper_live *k);       /* all that are open, for a new warden */
-int keeper_on_net_answer(void *ctx, const struct frame *f);
+int keeper_on_net_answer(struct keeper_live *k, const struct keep_net_answer *m);
 
 /* keeper_usage.c: tell the warden what the sandbox uses. */
 void keeper_say_usage(struct keeper_live *k);
@@ -338,7 +333,7 @@ int keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err)
  * (k->hosts.asker.pid > 0) that is no error: the message at hand is put aside by wait (-1: no memory), and handled
  * again by turn, when the asker has said something or its time is up. drop: nobody waits for that any more. */
 int keeper_hosts_open(struct keeper_live *k, enum keeper_whose whose, struct policy *p, struct err *err);
-int keeper_hosts_wait(struct keeper_live *k, const struct frame *f);
+int keeper_hosts_wait(struct keeper_live *k);
 void keeper_hosts_turn(struct keeper_live *k);
 void keeper_hosts_drop(struct keeper_live *k);
 void keeper_hosts_free(struct keeper_live *k);

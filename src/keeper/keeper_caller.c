@@ -17,18 +17,13 @@ end_of(struct keeper_live *k, const char *caller, const struct err *why)
 }
 
 int
-op_on_caller_ended(void *ctx, const struct frame *f)
+op_on_caller_ended(struct keeper_live *k, const struct edge_only_id *caller)
 {
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
     struct err err = ERR_INIT;
-    char caller[EDGE_ID + 1];
 
-    if (!edge_get_id(&in, caller, false) || !wire_done(&in))
-        return -1;
     err_set(&err, ERR_DENIED, "auth.ended", "the credential of who began this opens nothing any more");
     err_hint(&err, "it was revoked or replaced, or its time is over");
-    end_of(k, caller, &err);
-    asker_caller_ended(k, caller, &err);
+    end_of(k, caller->id, &err);
+    asker_caller_ended(k, caller->id, &err);
     return 0;
 }

@@ -1,5 +1,4 @@
 /* keeper/keeper_file.c: file requests of clients (keeper_op.c has what they share with commands) */
-#include "base/cleanup.h"
 #include "keeper/keeper.h"
 
 int
@@ -42,26 +41,14 @@ file_begin(struct op *o, const struct edge_op *want, struct err *err)
 static void
 say_entry(struct op *o, const struct msg_file_info *info, const char *name)
 {
-    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
-    size_t at = frame_begin(&frame, EDGE_ENTRY, 0, 0);
-
-    buf_put_be32(&frame, info->mode);
-    buf_put_be64(&frame, info->size);
-    buf_put_be64(&frame, info->mtime_ns);
-    wire_put_cstr(&frame, name, EDGE_PATH_MAX);
-    op_say(o, &frame, at);
+    PROTO_SAY(op_say, o, EDGE_ENTRY, .mode = info->mode, .size = info->size, .mtime_ns = info->mtime_ns, .name = name);
 }
 
 static void
 say_done(struct op *o, uint64_t count)
 {
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
-
     o->result.bytes = count;
-    buf_put_be64(&frame, count);
-    op_say_last(o, &frame, at);
+    PROTO_SAY(op_say_last, o, EDGE_DONE, .count = count);
 }
 
 static void

@@ -34,9 +34,10 @@ keeper_hosts_open(struct keeper_live *k, enum keeper_whose whose, struct policy 
 }
 
 int
-keeper_hosts_wait(struct keeper_live *k, const struct frame *f)
+keeper_hosts_wait(struct keeper_live *k)
 {
     struct keeper_hosts *h = &k->hosts;
+    const struct frame *f = k->heard;
     uint8_t *copy = malloc(f->length);
 
     if (copy == NULL)
@@ -66,7 +67,7 @@ keeper_hosts_turn(struct keeper_live *k)
         h->why_not[h->whose] = err;
     h->room = NULL;
     k->gate.state = ST_FRESH;
-    if (keeper_again(k, &h->aside) < 0)
+    if (!keeper_hear(k, &h->aside))
         keeper_gone(k, "its message could not be read again");
     free(room);
 }

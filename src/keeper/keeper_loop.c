@@ -140,7 +140,7 @@ keeper_main(int argc, char **argv)
         .guest = { .fd = -1, .ready = keeper_on_guest, .owner = &k },
         .net = { .fd = -1, .ready = on_net, .owner = &k }, .vault = { .fd = -1, .ready = on_vault, .owner = &k },
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .volume_fd = -1,
-        .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .rules = keeper_warden_rules, .state = ST_FRESH } };
+        .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
 
     if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
         io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0 ||
@@ -151,7 +151,6 @@ keeper_main(int argc, char **argv)
     prctl(PR_SET_NAME, "cloche-keeper");
     log_open("cloche-keeper");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    k.gate.n_rules = keeper_n_warden_rules;
     k.id = argv[1];
     k.transcript.fd = -1;
     k.r.exit_code = -1;

@@ -59,34 +59,28 @@ op_untold(const struct keeper_live *k)
 }
 
 void
-op_say(struct op *o, struct buf *frame, size_t at)
+op_say(struct op *o, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (frame_end(frame, at) < 0 || o->edge.fd < 0)
-        return;
-    if (packet_queue_send(&o->out, o->edge.fd, frame, -1) < 0)
+    if (o->edge.fd >= 0 && proto_queue(&o->out, o->edge.fd, type, shape, m, -1) < 0)
         (void)shutdown(o->edge.fd, SHUT_RDWR);       /* noticed where it is read */
 }
 
 void
-op_say_last(struct op *o, struct buf *frame, size_t at)
+op_say_last(struct op *o, uint8_t type, const struct shape *shape, const void *m)
 {
     if (o->said)
         return;
     o->said = true;
     transcript_end(&o->k->transcript, o);
-    op_say(o, frame, at);
+    op_say(o, type, shape, m);
 }
 
 void
 op_say_failed(struct op *o, const struct err *err)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
-
     memcpy(o->result.error, err->code, sizeof(o->result.error));
     o->how = RESULT_FAILED;
-    packet_put_err(&frame, err);
-    op_say_last(o, &frame, at);
+    PROTO_SAY(op_say_last, o, EDGE_FAILED, .why = *err);
 }
 
 /* Each operation's end is said once: the warden counts. */
@@ -96,7 +90,7 @@ tell_end(struct op *o)
     if (o->told)
         return;
     op_say_result(o);
-    keeper_say_short(o->k, EDGE_OP_ENDED);
+    KEEPER_SAY_SHORT(o->k, EDGE_OP_ENDED);
     o->told = true;
 }
 
@@ -115,10 +109,6 @@ op_ended(struct op *o)
 static void
 say_exit(struct op *o, uint8_t flags, uint32_t code)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_EXIT, 0, 0);
-
     o->how = o->timed_out ? RESULT_TIMED_OUT : (flags & EDGE_SIGNALED) != 0 ? RESULT_SIGNALED
              : code != 0 ? RESULT_NONZERO : RESULT_OK;
     flags |= o->timed_out ? EDGE_TIMED_OUT : 0;
@@ -129,10 +119,7 @@ say_exit(struct op *o, uint8_t flags, uint32_t code)
         run_ended(o, flags, (uint8_t)code);
         return;
     }
-    buf_put_u8(&frame, flags);
-    buf_put_be32(&frame, code);
-    buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
-    op_say_last(o, &frame, at);
+    PROTO_SAY(op_say_last, o, EDGE_EXIT, .flags = flags, .code = code, .ms = (clock_us() - o->begin_us) / 1000);
 }
 
 void
@@ -163,7 +150,7 @@ static watch_fn on_front;
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
 static struct op *
-new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
+new_op(struct keeper_live *k, const struct edge_op *want, const struct keep_op *m, int fd)
 {
     struct op *o;
     size_t i;
@@ -174,8 +161,8 @@ new_op(struct keeper_live *k, const struct edge_op *want, const struct op_by *by
         return NULL;
     o->k = k;
     o->kind = want->kind;
-    o->number = by->number;
-    memcpy(o->caller, by->caller, strnlen(by->caller, EDGE_ID));
+    o->number = m->number;
+    memcpy(o->caller, m->caller, sizeof(o->caller));
     o->live = (want->flags & OP_LIVE) != 0;
     o->pty = (want->flags & OP_PTY) != 0;
     o->behind = (want->flags & OP_BACKGROUND) != 0;
@@ -224,30 +211,26 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
 static void
 turn_away(struct keeper_live *k, int fd)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
-    struct err err = ERR_INIT;
+    struct edge_why no = { .why = ERR_INIT };
 
-    err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit", KEEPER_OPS_MAX);
-    packet_put_err(&frame, &err);
-    if (frame_end(&frame, at) == 0)
-        (void)packet_send(fd, &frame, -1);
+    err_set(&no.why, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit", KEEPER_OPS_MAX);
+    (void)proto_send(fd, EDGE_FAILED, EDGE_FAILED_SHAPE(), &no, -1);
     close(fd);
-    keeper_say_short(k, EDGE_OP_ENDED);
+    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
 }
 
 void
-op_begin(struct keeper_live *k, const struct edge_op *want, const struct op_by *by, int fd)
+op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op *m, int fd)
 {
     struct err err = ERR_INIT;
-    struct op *o = new_op(k, want, by, fd);
+    struct op *o = new_op(k, want, m, fd);
 
     if (o == NULL) {
         turn_away(k, fd);
         return;
     }
     if (want->kind != OP_CONNECT)
-        transcript_begin(&k->transcript, o, want, by->text);
+        transcript_begin(&k->transcript, o, want, m->by);
     if (io_set_nonblock(fd, true) < 0 ||
         (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
          : want->kind == OP_WATCH ? watch_begin(o, want, &err) : file_begin(o, want, &err)) < 0) {
@@ -283,16 +266,10 @@ give_back(struct op *o)
 void
 op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
 {
-    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
-
     for (size_t take; n > 0 && o->edge.fd >= 0; p += take, n -= take) {
-        size_t at;
         take = n < EDGE_CHUNK ? n : EDGE_CHUNK;
-        buf_reset(&frame);
-        at = frame_begin(&frame, type, 0, 0);
-        buf_append(&frame, p, take);
         o->passed[1] += take;
-        op_say(o, &frame, at);
+        op_say(o, type, &edge_bytes_shape, &(struct edge_bytes){ .bytes = p, .n_bytes = take });
     }
 }
 
@@ -467,29 +444,25 @@ takes_input(const struct op *o)
 }
 
 static int
-on_in(void *ctx, const struct frame *f)
+on_in(struct op *o, const struct edge_bytes *m)
 {
-    struct op *o = ctx;
-
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;        /* it has ended: a race, no error */
-    if (f->length > sizeof(o->in) - (o->in_n - o->in_at))
+    if (m->n_bytes > sizeof(o->in) - (o->in_n - o->in_at))
         return -1;              /* of a live one: more than it was told that there is room for */
     memmove(o->in, o->in + o->in_at, o->in_n - o->in_at);
     o->in_n -= o->in_at;
-    memcpy(o->in + o->in_n, f->payload, f->length);
-    o->in_n += f->length;
+    memcpy(o->in + o->in_n, m->bytes, m->n_bytes);
+    o->in_n += m->n_bytes;
     o->in_at = 0;
     feed(o);
     return 0;
 }
 
 static int
-on_in_end(void *ctx, const struct frame *f)
+on_in_end(struct op *o, const struct nothing *m)
 {
-    struct op *o = ctx;
-
-    (void)f;
+    (void)m;
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;
     o->in_end = true;
@@ -503,13 +476,12 @@ on_in_end(void *ctx, const struct frame *f)
 
 enum op_state { ST_PLAIN = 1, ST_LIVE = 2, ST_BEHIND = 4 };
 
-static const struct msg_rule front_rules[] = {
-    /* type         once   flags states              min max length   handler */
-    { EDGE_IN,      false, 0,    ST_PLAIN | ST_LIVE, 1,  EDGE_CHUNK,  on_in },
-    { EDGE_IN_END,  false, 0,    ST_PLAIN | ST_LIVE, 0,  0,           on_in_end },
-    { EDGE_RESIZE,  false, 0,    ST_LIVE,            4,  4,           live_on_resize },
-    { EDGE_SIGNAL,  false, 0,    ST_LIVE,            1,  1,           live_on_signal },
-};
+#define HEARS(R) \
+    R(EDGE_IN, on_in, false, ST_PLAIN | ST_LIVE) \
+    R(EDGE_IN_END, on_in_end, false, ST_PLAIN | ST_LIVE) \
+    R(EDGE_RESIZE, live_on_resize, false, ST_LIVE) \
+    R(EDGE_SIGNAL, live_on_signal, false, ST_LIVE)
+PROTO_RULES(front_rules, HEARS)
 
 void
 op_watch(struct op *o)

@@ -17,8 +17,6 @@
 #include "policy/within.h"
 #include "program/policy_json.h"
 
-#define PIECE (32 * 1024)
-
 /* --- what a policy says ------------------------------------------------------------------------------------------- */
 
 static void
@@ -136,16 +134,9 @@ keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[128])
 static void
 say_changed(struct keeper_live *k, uint32_t number, const struct err *why_not)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_CHANGED, 0, 0);
-
-    if (number == 0)
-        return;
-    buf_put_be32(&frame, number);
-    buf_put_u8(&frame, why_not == NULL);
-    if (why_not != NULL)
-        packet_put_err(&frame, why_not);
-    keeper_say(k, &frame, at);
+    if (number != 0)
+        PROTO_SAY(keeper_say, k, EDGE_CHANGED, .number = number, .done = why_not == NULL,
+                  .why = why_not != NULL ? *why_not : (struct err)ERR_INIT);
 }
 
 /* What `cloche net allow` and `deny` added. */
@@ -184,13 +175,9 @@ keeper_policy_show(struct keeper_live *k, uint32_t number)
     if (n > EDGE_SHOWN_MAX)
         n = 0;          /* said as nothing; lists of that size are no settings of people's */
     for (size_t done = 0, take; ; done += take) {
-        cleanup_buf struct buf frame = BUF_INIT(PIECE + 64);
-        size_t at = frame_begin(&frame, EDGE_SHOWN, 0, 0);
-        take = n - done < PIECE ? n - done : PIECE;
-        buf_put_be32(&frame, number);
-        buf_put_u8(&frame, done + take == n);
-        packet_put_bytes(&frame, text != NULL ? text + done : "", take);
-        keeper_say(k, &frame, at);
+        take = n - done < EDGE_CHUNK ? n - done : EDGE_CHUNK;
+        PROTO_SAY(keeper_say, k, EDGE_SHOWN, .number = number, .last = done + take == n,
+                  .json = (const uint8_t *)(text != NULL ? text + done : ""), .n_json = take);
         if (done + take == n)
             return;
     }

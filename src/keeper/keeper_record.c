@@ -2,6 +2,8 @@
  *
  * The warden writes it, as this keeper's word about this sandbox (warden/record.h).
  */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
@@ -10,29 +12,25 @@
 static void
 say_entry(void *ctx, const struct audit_entry *e)
 {
-    cleanup_buf struct buf frame = BUF_INIT(ENTRY_BYTES_MAX + FRAME_HEADER);
-    size_t at = frame_begin(&frame, EDGE_NOTED, 0, 0);
+    cleanup_buf struct buf entry = BUF_INIT(ENTRY_BYTES_MAX);
 
-    if (entry_put(&frame, e) == 0)
-        keeper_say(ctx, &frame, at);
+    if (entry_put(&entry, e) == 0)
+        PROTO_SAY(keeper_say, ctx, EDGE_NOTED, .entry = entry.p, .n_entry = entry.n);
 }
 
 void
 keeper_say_masks(struct keeper_live *k)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_MASKS_MAX + FRAME_HEADER);
-    size_t at = frame_begin(&frame, EDGE_MASKS, 0, 0);
+    cleanup_buf struct buf prints = BUF_INIT(MASKS_MAX * mask_MOST);
+    struct keep_masks m = { .all = k->masks.all };
 
-    buf_append(&frame, k->masks.key, sizeof(k->masks.key));
-    buf_put_u8(&frame, k->masks.all);
-    for (size_t i = 0; i < k->masks.n; i++) {
-        const struct mask *m = &k->masks.v[i];
-        wire_put_cstr(&frame, m->name, MASK_NAME);
-        buf_put_be32(&frame, m->n);
-        buf_put_be64(&frame, m->roll);
-        buf_append(&frame, m->sum, sizeof(m->sum));
-    }
-    keeper_say(k, &frame, at);
+    for (size_t i = 0; i < k->masks.n; i++)
+        (void)mask_put(&prints, &k->masks.v[i]);
+    memcpy(m.key, k->masks.key, sizeof(m.key));
+    m.prints = prints.p;
+    m.n_prints = prints.n;
+    if (buf_ok(&prints))
+        keeper_say(k, EDGE_MASKS, EDGE_MASKS_SHAPE(), &m);
 }
 
 int
@@ -52,19 +50,11 @@ keeper_record_begin(struct keeper_live *k, struct err *err)
 void
 keeper_record_end(struct op *o)
 {
-    cleanup_buf struct buf frame = BUF_INIT(256);
-    size_t at = frame_begin(&frame, EDGE_OP_SAID, 0, 0);
     const struct op_result *r = &o->result;
 
     transcript_end(&o->k->transcript, o);
     if (o->kind == OP_CONNECT)
         return;     /* the warden counts them */
-    buf_put_be64(&frame, o->number);
-    buf_put_u8(&frame, (uint8_t)o->kind);
-    buf_put_u8(&frame, r->flags);
-    buf_put_be32(&frame, r->code);
-    buf_put_be64(&frame, (clock_us() - o->begin_us) / 1000);
-    buf_put_be64(&frame, r->bytes);
-    wire_put_cstr(&frame, r->error, ERR_CODE_MAX);
-    keeper_say(o->k, &frame, at);
+    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->kind, .flags = r->flags, .code = r->code,
+              .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes, .error = r->error);
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
@@ -88,8 +87,8 @@ run_begin(struct op *o, const struct edge_op *want, struct err *err)
     return 0;
 }
 
-void
-run_put(const struct run *run, struct buf *frame)
+struct edge_run
+run_told(const struct run *run)
 {
     bool ended = run->op == NULL;
     struct edge_run r = {
@@ -98,35 +97,28 @@ run_put(const struct run *run, struct buf *frame)
         .state = (uint8_t)((ended ? RUN_ENDED : 0) | (run->ending && !ended ? RUN_ENDING : 0) |
                            (run->stdin_open ? RUN_STDIN : 0) | (run->pty ? RUN_TERMINAL : 0)),
     };
-    size_t at = frame_begin(frame, EDGE_RUN, 0, 0);
 
     for (size_t i = 0; i < 2; i++) {
         r.bytes[i] = run->log.at[i];
         r.gone[i] = run_log_oldest(&run->log, (uint8_t)i);
     }
-    edge_run_put(frame, &r);
-    (void)frame_end(frame, at);
+    return r;
 }
 
 /* Who began it is told its number. */
 void
 run_started(struct op *o)
 {
-    cleanup_buf struct buf frame = BUF_INIT(edge_run_MOST + 2 * FRAME_HEADER + 8);
-    size_t at;
+    struct edge_run told;
 
     if (o->run == NULL || o->run->told)
         return;
     o->run->told = true;
     if (o->edge.fd < 0)
         return;
-    run_put(o->run, &frame);
-    if (!buf_ok(&frame) || packet_queue_send(&o->out, o->edge.fd, &frame, -1) < 0)
-        return;
-    buf_reset(&frame);
-    at = frame_begin(&frame, EDGE_DONE, 0, 0);
-    buf_put_be64(&frame, 1);
-    op_say(o, &frame, at);
+    told = run_told(o->run);
+    if (proto_queue(&o->out, o->edge.fd, EDGE_RUN, EDGE_RUN_SHAPE(), &told, -1) == 0)
+        PROTO_SAY(op_say, o, EDGE_DONE, .count = 1);
 }
 
 void

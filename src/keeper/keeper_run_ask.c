@@ -32,7 +32,7 @@ asker_free(struct run_asker *a)
     packet_queue_clear(&a->out);
     loop_drop(&k->loop, &a->edge);
     free(a);
-    keeper_say_short(k, EDGE_OP_ENDED);
+    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
 }
 
 size_t
@@ -48,43 +48,31 @@ asker_count(const struct keeper_live *k)
 /* --- saying ------------------------------------------------------------------------------------------------------- */
 
 static void
-say(struct run_asker *a, struct buf *frame)
+say(struct run_asker *a, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (!buf_ok(frame) || packet_queue_send(&a->out, a->edge.fd, frame, -1) < 0)
+    if (proto_queue(&a->out, a->edge.fd, type, shape, m, -1) < 0)
         a->over = true;     /* it is gone, or without its rest of no use */
 }
 
 static void
 say_run(struct run_asker *a, const struct run *run)
 {
-    cleanup_buf struct buf frame = BUF_INIT(edge_run_MOST + FRAME_HEADER);
+    const struct edge_run told = run_told(run);
 
-    run_put(run, &frame);
-    say(a, &frame);
+    say(a, EDGE_RUN, EDGE_RUN_SHAPE(), &told);
 }
 
 static void
 say_done(struct run_asker *a, uint64_t count)
 {
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
-
-    buf_put_be64(&frame, count);
-    if (frame_end(&frame, at) == 0)
-        say(a, &frame);
+    PROTO_SAY(say, a, EDGE_DONE, .count = count);
     a->over = true;
 }
 
 static void
 say_failed(struct run_asker *a, const struct err *err)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
-
-    packet_put_err(&frame, err);
-    if (frame_end(&frame, at) == 0)
-        say(a, &frame);
+    PROTO_SAY(say, a, EDGE_FAILED, .why = *err);
     a->over = true;
 }
 
@@ -108,25 +96,17 @@ say_ended(struct run_asker *a)
 static void
 pump(struct run_asker *a)
 {
-    cleanup_buf struct buf frame = BUF_INIT(OP_FRAME_MAX);
-
     while (!a->over && a->run != NULL && !packet_queue_waits(&a->out)) {
         const uint8_t *p;
         uint8_t stream;
         uint64_t position;
-        size_t n = run_log_read(&a->run->log, &a->reader, EDGE_CHUNK, &stream, &position, &p), at;
+        size_t n = run_log_read(&a->run->log, &a->reader, EDGE_CHUNK, &stream, &position, &p);
         if (n == 0) {
             if (a->run->op == NULL)
                 say_ended(a);
             return;
         }
-        buf_reset(&frame);
-        at = frame_begin(&frame, EDGE_RUN_OUT, 0, 0);
-        buf_put_u8(&frame, stream);
-        buf_put_be64(&frame, position);
-        buf_append(&frame, p, n);
-        if (frame_end(&frame, at) == 0)
-            say(a, &frame);
+        PROTO_SAY(say, a, EDGE_RUN_OUT, .stream = stream, .at = position, .bytes = p, .n_bytes = n);
         a->moved_us = clock_us();
     }
 }
@@ -349,20 +329,16 @@ turn_away(struct keeper_live *k, int fd)
     say_failed(&none, &err);
     packet_queue_clear(&none.out);
     close(fd);
-    keeper_say_short(k, EDGE_OP_ENDED);
+    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
 }
 
 int
-asker_on_ask(void *ctx, const struct frame *f)
+asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
 {
-    struct keeper_live *k = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    char caller[EDGE_ID + 1];
-    struct edge_run_ask ask;
     struct run_asker *a;
     size_t i;
 
-    if (k->passed < 0 || !edge_get_id(&in, caller, true) || !edge_run_ask_get(&in, &ask))
+    if (k->passed < 0)
         return -1;
     for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)
         ;
@@ -372,12 +348,12 @@ asker_on_ask(void *ctx, const struct frame *f)
         return 0;
     }
     a->k = k;
-    a->what = ask.what;
-    memcpy(a->caller, caller, sizeof(a->caller));
+    a->what = m->ask.what;
+    memcpy(a->caller, m->caller, sizeof(a->caller));
     a->edge = (struct watch){ .fd = take_fd(&k->passed), .ready = on_front, .owner = a };
     a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     k->askers[i] = a;
-    keeper_run_ask_begin(a, &ask);
+    keeper_run_ask_begin(a, &m->ask);
     if (a->over && !packet_queue_waits(&a->out))
         asker_free(a);
     return 0;
@@ -386,25 +362,21 @@ asker_on_ask(void *ctx, const struct frame *f)
 /* --- what the front says ------------------------------------------------------------------------------------------ */
 
 static int
-on_in(void *ctx, const struct frame *f)
+on_in(struct run_asker *a, const struct edge_bytes *m)
 {
-    struct run_asker *a = ctx;
-
     if (a->in_end)
         return -1;
-    memcpy(a->in, f->payload, f->length);
-    a->in_n = f->length;
+    memcpy(a->in, m->bytes, m->n_bytes);
+    a->in_n = m->n_bytes;
     a->in_at = 0;
     feed(a);
     return 0;
 }
 
 static int
-on_in_end(void *ctx, const struct frame *f)
+on_in_end(struct run_asker *a, const struct nothing *m)
 {
-    struct run_asker *a = ctx;
-
-    (void)f;
+    (void)m;
     if (a->in_end)
         return -1;
     a->in_end = true;
@@ -414,11 +386,8 @@ on_in_end(void *ctx, const struct frame *f)
 
 enum asker_state { ST_LISTENS = 1, ST_TAKES = 2 };
 
-static const struct msg_rule front_rules[] = {
-    /* type         once   flags states    min max length   handler */
-    { EDGE_IN,      false, 0,    ST_TAKES, 1,  EDGE_CHUNK,  on_in },
-    { EDGE_IN_END,  false, 0,    ST_TAKES, 0,  0,           on_in_end },
-};
+#define HEARS(R) R(EDGE_IN, on_in, false, ST_TAKES) R(EDGE_IN_END, on_in_end, false, ST_TAKES)
+PROTO_RULES(front_rules, HEARS)
 
 static bool
 is_full(const struct run_asker *a)

@@ -83,8 +83,6 @@ of_processes(const struct keeper_live *k, struct edge_usage *u)
 void
 keeper_say_usage(struct keeper_live *k)
 {
-    cleanup_buf struct buf frame = BUF_INIT(edge_usage_MOST + FRAME_HEADER);
-    size_t at = frame_begin(&frame, EDGE_USED, 0, 0);
     static struct process_stats self = PROCESS_STATS_INIT;
     static char names[EDGE_RUNNING_MAX][EDGE_RUNNING_NAME + 1];
     struct edge_usage u = { .ops = (uint32_t)op_count(k) };
@@ -108,21 +106,15 @@ keeper_say_usage(struct keeper_live *k)
         u.running[u.n_running] = names[u.n_running];
         u.n_running++;
     }
-    edge_usage_put(&frame, &u);
-    keeper_say(k, &frame, at);
+    keeper_say(k, EDGE_USED, EDGE_USED_SHAPE(), &u);
 }
 
 void
 op_say_result(struct op *o)
 {
-    const struct edge_op_result r = { .kind = o->kind,
-                                      .result = o->edge.fd < 0 && !o->behind ? RESULT_CANCELED : o->how,
-                                      .us = clock_us() - o->begin_us, .in = o->passed[0], .out = o->passed[1] };
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_OP_RESULT, 0, 0);
+    const uint64_t us = clock_us() - o->begin_us;
 
     keeper_record_end(o);
-    edge_op_result_put(&frame, &r);
-    keeper_say(o->k, &frame, at);
+    PROTO_SAY(keeper_say, o->k, EDGE_OP_RESULT, .kind = o->kind, .us = us, .in = o->passed[0], .out = o->passed[1],
+              .result = o->edge.fd < 0 && !o->behind ? RESULT_CANCELED : o->how);
 }

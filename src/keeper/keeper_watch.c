@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
@@ -53,12 +52,8 @@ relative(const struct keeper_live *k, char *path)
 static void
 say_change(struct op *o, const struct edge_change *c)
 {
-    cleanup_buf struct buf frame = BUF_INIT(edge_change_MOST + FRAME_HEADER);
-    size_t at = frame_begin(&frame, EDGE_FILE_CHANGE, 0, 0);
-
     o->said_us = clock_us();
-    (void)edge_change_put(&frame, c);
-    op_say(o, &frame, at);
+    op_say(o, EDGE_FILE_CHANGE, EDGE_FILE_CHANGE_SHAPE(), c);
 }
 
 int

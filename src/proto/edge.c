@@ -219,6 +219,12 @@ edge_volume_name_well(const char *name)
     return name[0] != '\0' && edge_workspace_well(name);
 }
 
+PROTO_SHAPE(edge_only_id, EDGE_ONLY_ID)
+PROTO_SHAPE(edge_number, EDGE_ONLY_NUMBER)
+PROTO_SHAPE(edge_count, EDGE_ONLY_COUNT)
+PROTO_SHAPE(edge_yes, EDGE_ONLY_YES)
+PROTO_SHAPE(edge_why, EDGE_ONLY_WHY)
+PROTO_SHAPE(edge_bytes, EDGE_ONLY_BYTES)
 PROTO_SHAPE(edge_recovery, EDGE_RECOVERY_FIELDS)
 PROTO_SHAPE(edge_box, EDGE_BOX_FIELDS)
 PROTO_SHAPE(edge_volume, EDGE_VOLUME_FIELDS)

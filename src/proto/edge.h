@@ -1,7 +1,7 @@
 /* proto/edge.h: what is said between the processes of `cloche serve`
  *
  * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
- * the end that listens. Here is what they share; question.h has the first:
+ * the end that listens. Here is what they share; question.h has the first, edge_keeper.h those of a keeper:
  *
  *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
  *     warden ⇄ launcher   start a keeper; one has ended
@@ -51,7 +51,6 @@
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
 #define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context) */
-#define EDGE_MASKS_MAX   (1024 * (64 + 5 + 4 + 8 + 32) + 33)
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 #define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */
@@ -113,87 +112,6 @@ enum edge_message {
     /* launcher to front */
     EDGE_NO_LANGUAGE,       /* before SETTINGS: those of the user's own are none */
     EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
-
-    /* warden to keeper */
-    EDGE_MAKE = 96,         /* the engine's id, bounds u8, policy, volume's id or "" */
-    EDGE_OP,                /* number be64, who asks (for the transcript), caller, operation; with the operation's
-                             * socket. A caller is by whose credential it is: a token's id, of a key its sandbox's,
-                             * "" by none that could end */
-    EDGE_PAUSE,
-    EDGE_RESUME,
-    EDGE_CHECK,             /* is the guest there? */
-    EDGE_STOP,
-    /* keeper to warden */
-    EDGE_MADE,              /* facts */
-    EDGE_NOT_MADE,          /* error */
-    EDGE_STILL,             /* what an adopted one is: made u8, paused u8, operations that run be32, questions about
-                             * commands that are open be32, facts */
-    EDGE_PAUSED,            /* paused u8; this or NOT_PAUSED is the answer to PAUSE and to RESUME */
-    EDGE_NOT_PAUSED,        /* error */
-    EDGE_HEALTHY,           /* healthy u8, the answer to CHECK */
-    EDGE_OP_ENDED,          /* one for each OP and each RUN_ASK */
-    EDGE_GONE,              /* died u8, reason: why there is no sandbox any more. Died: nobody and no limit ended it */
-
-    /* warden to keeper; each question has a number */
-    EDGE_SHOW = 116,        /* number: the policy that it holds its sandbox to */
-    EDGE_CHANGE,            /* number, policy: hold it to that from now on */
-    /* keeper to warden */
-    EDGE_SHOWN,             /* number, last u8, bytes of JSON */
-    EDGE_CHANGED,           /* number, done u8, the error unless done */
-    /* warden to keeper */
-    EDGE_USE = 125,         /* what does it use? */
-    EDGE_PORT_CLOSED = 193, /* id of a port: its connections end */
-    EDGE_CALLER_ENDED = 227, /* caller: what goes on in its name ends (ends.c) */
-    /* keeper to warden */
-    EDGE_USED,              /* usage, the answer to USE */
-    EDGE_OP_RESULT,         /* how an operation ended, before OP_ENDED: kind u8, result u8, us, in, out be64 */
-
-    /* warden to keeper, before MAKE */
-    EDGE_TELL_PRINT = 196,  /* bounds u8, policy: what would it be? It can be asked again */
-    /* keeper to warden */
-    EDGE_PRINT,             /* the answer to it: its fingerprint, or NOT_MADE */
-    /* warden to keeper, in the place of MAKE */
-    EDGE_SWEEP,             /* id of a volume: nothing is to be left of it */
-    /* keeper to warden */
-    EDGE_SWEPT,             /* nothing is, and it ends; or NOT_MADE */
-
-    EDGE_NOTED = 121,       /* entry (warden/entry.h), for the audit record */
-    EDGE_MASKS = 123,       /* key, all u8, and for each value: name, length be32, hash be64, SHA-256 (base/mask.h) */
-    EDGE_OP_SAID = 122,     /* number be64, kind u8, flags u8, code be32, ms be64, bytes be64, error code: its result */
-
-    /* keeper to warden: a connection of its sandbox waits for a decision */
-    EDGE_NET_ASK = 204,     /* number be32, port be16, milliseconds be32 until it is denied, narrow u8, host, method,
-                             * path (with the query). Narrow: rules name requests to that host, and not this one.
-                             * Method and path are "" of a connection in which nothing can be read */
-    EDGE_NET_OVER,          /* number be32: nobody waits for that any more */
-    /* warden to keeper */
-    EDGE_NET_ANSWER,        /* number be32, allow u8, scope u8: SCOPE_ONCE, SCOPE_SANDBOX (all further ones to that host
-                             * and port), SCOPE_CALLER (all that comes on the connections that wait) */
-
-    /* front to keeper, on an operation's socket; its end cancels */
-    EDGE_IN = 128,          /* bytes: stdin, or of a file that is written */
-    EDGE_IN_END,
-    /* keeper to front */
-    EDGE_OUT,               /* bytes: stdout, or of a file that is read */
-    EDGE_ERR,               /* bytes */
-    EDGE_ENTRY,             /* a file: mode be32, size be64, mtime in ns be64, name */
-    EDGE_EXIT,              /* flags u8, code be32 (signal with EDGE_SIGNALED), milliseconds be64 */
-    EDGE_DONE,              /* count be64 */
-    EDGE_FAILED,            /* error */
-    EDGE_FILE_CHANGE = 136, /* struct edge_change */
-
-    /* the same, of a command that is OP_LIVE; front to keeper */
-    EDGE_RESIZE = 140,      /* rows be16, columns be16 */
-    EDGE_SIGNAL,            /* number u8: to its process group, of a terminal to the one in front */
-    /* keeper to front */
-    EDGE_TAKEN = 144,       /* bytes be32 of IN that the command has: of EDGE_CHUNK at most may be under way */
-
-    /* commands in the background (edge_run.h) */
-    /* warden to keeper */
-    EDGE_RUN_ASK = 177,          /* caller, as of OP; ask; with its socket */
-    /* keeper to front, on that socket, or on that of the command that begins; a last DONE or FAILED */
-    EDGE_RUN,               /* run */
-    EDGE_RUN_OUT,           /* stream u8 (0 stdout), be64 how much of that stream is before it, bytes */
 };
 
 /* warden ⇄ scribe (src/scribe) */
@@ -286,6 +204,19 @@ bool edge_maybe_id(const char *text);
 #define PROTO_MAYBE_ID(take, name) PROTO_COPY(take, name, EDGE_ID, edge_maybe_id)
 int edge_put_id(struct buf *b, const char *id);     /* or "" */
 bool edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe);    /* @maybe: "" too */
+/* Messages of one field, on several edges. */
+#define EDGE_ONLY_ID(F) F(ID, id)
+PROTO_STRUCT(edge_only_id, EDGE_ONLY_ID);
+#define EDGE_ONLY_NUMBER(F) F(U32, number)
+PROTO_STRUCT(edge_number, EDGE_ONLY_NUMBER);
+#define EDGE_ONLY_COUNT(F) F(U64, count)
+PROTO_STRUCT(edge_count, EDGE_ONLY_COUNT);
+#define EDGE_ONLY_YES(F) F(BOOL, yes)
+PROTO_STRUCT(edge_yes, EDGE_ONLY_YES);
+#define EDGE_ONLY_WHY(F) F(ERR, why)
+PROTO_STRUCT(edge_why, EDGE_ONLY_WHY);
+#define EDGE_ONLY_BYTES(F) F(REST, bytes, 1, EDGE_CHUNK)
+PROTO_STRUCT(edge_bytes, EDGE_ONLY_BYTES);
 /* Which of names[from..n) that is. */
 bool edge_word(const char *const *names, int from, int n, const char *name, int *out);
 /* "\nNAME=VALUE\n..." with names of letters, digits, "._/-", at most 63, each once; values without control bytes, at

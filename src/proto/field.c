@@ -1,7 +1,10 @@
 /* proto/field.c: see field.h */
 #include "proto/field.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 PROTO_SHAPE(nothing, PROTO_NOTHING)
 
@@ -200,6 +203,29 @@ proto_frame(struct buf *b, uint8_t type, const struct shape *shape, const void *
 
     put_fields(b, shape, m);
     return frame_end(b, at);
+}
+
+int
+proto_send(int socket, uint8_t type, const struct shape *shape, const void *m, int fd)
+{
+    uint8_t room[PROTO_ROOM];
+    cleanup_buf struct buf b = PROTO_BUF(room, shape);
+
+    errno = EMSGSIZE;
+    return proto_frame(&b, type, shape, m) < 0 ? -1 : packet_send(socket, &b, fd);
+}
+
+int
+proto_queue(struct packet_queue *q, int socket, uint8_t type, const struct shape *shape, const void *m, int fd)
+{
+    uint8_t room[PROTO_ROOM];
+    cleanup_buf struct buf b = PROTO_BUF(room, shape);
+
+    if (proto_frame(&b, type, shape, m) == 0)
+        return packet_queue_send(q, socket, &b, fd);
+    close_fd(&fd);
+    errno = EMSGSIZE;
+    return -1;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

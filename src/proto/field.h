@@ -60,6 +60,9 @@ bool proto_get(struct wire_in *in, const struct shape *shape, void *m);         
 bool proto_get_some(struct wire_in *in, const struct shape *shape, void *m);    /* the beginning of it */
 /* A whole frame. 0, or -1 with @b broken. */
 int proto_frame(struct buf *b, uint8_t type, const struct shape *shape, const void *m);
+/* The same, sent at once, or when its turn comes (wire/packet.h). 0, or -1 with errno. */
+int proto_send(int socket, uint8_t type, const struct shape *shape, const void *m, int fd);
+int proto_queue(struct packet_queue *q, int socket, uint8_t type, const struct shape *shape, const void *m, int fd);
 
 /* The room that a frame starts in, on the stack; what is longer moves to the heap. */
 #define PROTO_ROOM 512
@@ -158,6 +161,9 @@ int proto_frame(struct buf *b, uint8_t type, const struct shape *shape, const vo
 #define PROTO_OWN static inline __attribute__((unused))
 #define PROTO_STRUCT(name, list)                                                                                   \
     struct name { list(PROTO_MEMBERS) };                                                                           \
+    PROTO_OF(name, list)
+/* The same for a struct that is declared elsewhere. */
+#define PROTO_OF(name, list)                                                                                       \
     enum { name##_LEAST = 0 list(PROTO_LEAST), name##_MOST = 0 list(PROTO_MOST) };                                 \
     extern const struct shape name##_shape;                                                                        \
     PROTO_OWN int name##_put(struct buf *b, const struct name *m) { return proto_put(b, &name##_shape, m); }       \

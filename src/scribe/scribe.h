@@ -13,7 +13,7 @@
 #include "audit/chain.h"
 #include "base/err.h"
 #include "base/loop.h"
-#include "proto/edge.h"
+#include "proto/edge_keeper.h"
 
 #define SCRIBE_PAGE     (256 * 1024)    /* bytes of a transcript that are read at a time */
 #define SCRIBE_READS    32              /* pages under way; more are refused */

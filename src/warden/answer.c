@@ -73,7 +73,7 @@ answer_end(struct warden *w, struct asker to, uint32_t count, bool more)
 }
 
 int
-box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err)
+box_grant(struct warden *w, struct box *b, uint8_t type, const struct shape *shape, const void *m, struct err *err)
 {
     int pair[2];
 
@@ -82,7 +82,7 @@ box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err)
         return err_set(err, ERR_LIMIT, "sandbox.busy", "%u operations wait for this sandbox", b->ops);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return err_sys(err, errno, "serve.op", "socketpair");
-    if (box_say(b, frame, pair[0]) < 0) {
+    if (box_send(b, type, shape, m, pair[0]) < 0) {
         close(pair[1]);
         return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
     }

@@ -175,8 +175,8 @@ int gate_settled(struct warden *w, const struct deed *d, const char *rule);
 
 /* approvals_net.c: connections of sandboxes that wait for somebody (network.ask). */
 #define APPROVAL_NETWORK "network"      /* the tool that they are */
-int net_on_ask(void *ctx, const struct frame *f);       /* the keepers' words */
-int net_on_over(void *ctx, const struct frame *f);
+int net_on_ask(struct warden *w, const struct keep_net_ask *q);      /* the keepers' words */
+int net_on_over(struct warden *w, const struct edge_number *m);
 void net_answer(struct warden *w, const struct approval *a, bool allow, enum approval_scope scope);
 void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its questions any more */
 

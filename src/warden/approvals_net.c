@@ -18,15 +18,7 @@
 static void
 say_answer(struct box *b, uint32_t number, bool allow, enum approval_scope scope)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_NET_ANSWER, 0, 0);
-
-    buf_put_be32(&frame, number);
-    buf_put_u8(&frame, allow);
-    buf_put_u8(&frame, (uint8_t)scope);
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    PROTO_SAY(box_say, b, EDGE_NET_ANSWER, .number = number, .allow = allow, .scope = scope);
 }
 
 void
@@ -75,16 +67,8 @@ too_many(const struct warden *w, struct box *b)
     return n >= NET_WAITING || b->net_asked++ >= NET_MINUTE;
 }
 
-/* What a sandbox asks for. */
-struct wish {
-    uint32_t number, ms;
-    uint16_t port;
-    bool narrow;
-    const char *host, *method, *path;   /* "" each of the last two: a connection as such */
-};
-
 static json_t *
-params_of(const struct wish *q)
+params_of(const struct keep_net_ask *q)
 {
     return q->method[0] == '\0' ? json_pack("{s:s, s:i}", "host", q->host, "port", q->port)
                                 : json_pack("{s:s, s:i, s:s, s:s}", "host", q->host, "port", q->port,
@@ -93,7 +77,7 @@ params_of(const struct wish *q)
 
 /* Of warden.who, who is the sandbox's owner. */
 static void
-ask(struct warden *w, struct box *b, const struct wish *q)
+ask(struct warden *w, struct box *b, const struct keep_net_ask *q)
 {
     static const char unnamed[] = "A connection to a host that no rule of the sandbox is about";
     static const char leftover[] = "A request to a host of which the sandbox's rules name other requests";
@@ -122,62 +106,28 @@ ask(struct warden *w, struct box *b, const struct wish *q)
     deed_free(&d);
 }
 
-static bool
-host_well(const char *host)
-{
-    return host[0] != '\0' && host[strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_:")] == '\0';
-}
-
-/* As cloche-egress shows them: printable ASCII. */
-static bool
-request_well(const char *text)
-{
-    for (; *text != '\0'; text++)
-        if (*text <= ' ' || *text >= 0x7f)
-            return false;
-    return true;
-}
-
 int
-net_on_ask(void *ctx, const struct frame *f)
+net_on_ask(struct warden *w, const struct keep_net_ask *q)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct wish q = { .number = wire_be32(&in) };
     struct who before = w->who;
-    uint8_t narrow;
 
-    q.port = wire_be16(&in);
-    q.ms = wire_be32(&in);
-    narrow = wire_u8(&in);
-    q.narrow = narrow != 0;
-    q.host = wire_cstr(&in, EDGE_HOST_MAX, NULL);
-    q.method = wire_cstr(&in, EDGE_METHOD_MAX, NULL);
-    q.path = wire_cstr(&in, EDGE_ASKED_MAX, NULL);
-    if (!wire_done(&in) || narrow > 1 || q.number == 0 || q.port == 0 || q.ms == 0 || q.ms > EDGE_NET_MS_MAX ||
-        !host_well(q.host) || !request_well(q.method) || !request_well(q.path) ||
-        (q.method[0] == '\0' && q.path[0] != '\0') || asked(w, b->r.id, q.number) != NULL)
+    if (asked(w, b->r.id, q->number) != NULL)
         return -1;
     if (b->r.state == BOX_STOPPING || !owner_is(w, b, &w->who))
-        say_answer(b, q.number, false, SCOPE_ONCE);
+        say_answer(b, q->number, false, SCOPE_ONCE);
     else
-        ask(w, b, &q);
+        ask(w, b, q);
     w->who = before;
     return 0;
 }
 
 int
-net_on_over(void *ctx, const struct frame *f)
+net_on_over(struct warden *w, const struct edge_number *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t number = wire_be32(&in);
-    struct approval *a = number != 0 ? asked(w, w->heard->r.id, number) : NULL;
+    struct approval *a = m->number != 0 ? asked(w, w->heard->r.id, m->number) : NULL;
     bool late;
 
-    if (!wire_done(&in))
-        return -1;
     if (a == NULL)
         return 0;       /* it is decided, and the answer on its way */
     late = clock_ms() + LATE_MS >= a->until_ms;

@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "warden/approvals.h"
@@ -429,18 +427,12 @@ asked_recover(struct warden *w, const struct ask_box *m)
 static int
 grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *err)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX + FRAME_HEADER);
-    size_t at = frame_begin(&frame, EDGE_OP, 0, 0);
     char who[EDGE_WHO_MAX + 1];
+    struct keep_op m = { .number = record_operation(w), .by = who, .op = op, .n_op = n };
 
     who_text(w, &w->who, who);
-    buf_put_be64(&frame, record_operation(w));
-    wire_put_cstr(&frame, who, EDGE_WHO_MAX);
-    wire_put_cstr(&frame, w->who.id, EDGE_ID);
-    buf_append(&frame, op, n);
-    if (frame_end(&frame, at) < 0)
-        return err_set(err, ERR_LIMIT, "sandbox.busy", "the operation is too large");
-    if (box_grant(w, b, &frame, err) < 0)
+    memcpy(m.caller, w->who.id, sizeof(m.caller));
+    if (box_grant(w, b, EDGE_OP, EDGE_OP_SHAPE(), &m, err) < 0)
         return -1;
     b->asked.results++;
     b->asked.said++;

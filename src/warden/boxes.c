@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "warden/approvals.h"
@@ -375,7 +374,7 @@ int
 box_edge(struct box *b, int fd)
 {
     b->edge = (struct watch){ .fd = fd, .ready = warden_on_box, .owner = b };
-    b->gate = (struct msg_gate){ .rules = keep_rules, .n_rules = keep_n_rules, .state = 1 };
+    b->gate = keep_gate;
     b->check_ms = clock_ms() + WARDEN_CHECK_MS;
     b->asked_ms = 0;
     b->ops = 0;

@@ -13,15 +13,13 @@
 #define LATE_MS 60000       /* the host's clock may be set */
 
 static void
-tell(struct box *b, const char *caller)
+tell(struct box *b, const char caller[EDGE_ID + 1])
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_CALLER_ENDED, 0, 0);
+    struct edge_only_id m;
 
-    wire_put_cstr(&frame, caller, EDGE_ID);
-    if (b->ops > 0 && b->edge.fd >= 0 && frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    memcpy(m.id, caller, sizeof(m.id));
+    if (b->ops > 0)
+        box_say(b, EDGE_CALLER_ENDED, EDGE_CALLER_ENDED_SHAPE(), &m);
 }
 
 void

@@ -7,10 +7,7 @@
 #ifndef CLOCHE_WARDEN_ENTRY_H
 #define CLOCHE_WARDEN_ENTRY_H
 
-#include "audit/audit.h"
-#include "wire/frame.h"
-
-#define ENTRY_BYTES_MAX (AUDIT_META_MAX * (AUDIT_KEY_MAX + AUDIT_TEXT_MAX + 16) + AUDIT_TEXT_MAX + 64)
+#include "proto/edge_keeper.h"
 
 /* Texts are cut at AUDIT_TEXT_MAX, which the record would do anyway; NUL bytes end them. -1: @b is broken. */
 int entry_put(struct buf *b, const struct audit_entry *e);

@@ -20,17 +20,22 @@
 /* --- to keepers -------------------------------------------------------------------------------------------------- */
 
 int
-box_say(struct box *b, struct buf *frame, int fd)
+box_send(struct box *b, uint8_t type, const struct shape *shape, const void *m, int fd)
 {
     if (b->edge.fd < 0) {
-        if (fd >= 0)
-            close(fd);
+        close_fd(&fd);
         return -1;
     }
-    if (packet_queue_send(&b->out, b->edge.fd, frame, fd) < 0)
+    if (proto_queue(&b->out, b->edge.fd, type, shape, m, fd) < 0)
         return -1;      /* its end is noticed where it is read */
     (void)warden_watch(b->w, &b->edge, &b->out);
     return 0;
+}
+
+void
+box_say(struct box *b, uint8_t type, const struct shape *shape, const void *m)
+{
+    (void)box_send(b, type, shape, m, -1);
 }
 
 void
@@ -39,11 +44,8 @@ box_say_short(struct box *b, uint8_t type)
     unsigned *asked = type == EDGE_PAUSE || type == EDGE_RESUME ? &b->asked.pauses
                       : type == EDGE_CHECK ? &b->asked.checks
                       : type == EDGE_USE ? &b->asked.uses : NULL;
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
-    if (frame_end(&frame, frame_begin(&frame, type, 0, 0)) == 0)
-        (void)box_say(b, &frame, -1);
+    box_say(b, type, &nothing_shape, NULL);
     if (asked != NULL)
         ++*asked;
 }
@@ -57,12 +59,6 @@ keep_answers(unsigned *asked)
         return false;
     --*asked;
     return true;
-}
-
-static bool
-facts_well(const char *facts)
-{
-    return facts[0] == '\0' || (facts[0] == '\n' && facts[strlen(facts) - 1] == '\n');
 }
 
 /* Those that wait for it are told @r; @err: that it cannot be used. */
@@ -115,18 +111,15 @@ keep_found(struct box *b, const struct edge_box *r)
 }
 
 static int
-on_made(void *ctx, const struct frame *f)
+on_made(struct warden *w, const struct keep_made *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
 
-    if (!wire_done(&in) || !facts_well(facts) || !b->asked.make)
+    if (!b->asked.make)
         return -1;
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
-    box_text(&b->r.facts, facts);
+    box_text(&b->r.facts, m->facts);
     if (!record_made(w, b))
         keep_made(b);
     return 0;
@@ -134,27 +127,22 @@ on_made(void *ctx, const struct frame *f)
 
 /* Nothing is left of it when its keeper has ended, which is when this is passed on. */
 static int
-on_not_made(void *ctx, const struct frame *f)
+on_not_made(struct warden *w, const struct edge_why *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct err why;
 
-    if (!packet_get_err(&in, &why) || (!b->asked.make && !b->asked.print && !b->asked.sweep) ||
-        b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
+    if ((!b->asked.make && !b->asked.print && !b->asked.sweep) || b->r.state == BOX_READY || b->r.state == BOX_DEGRADED)
         return -1;
     if (b->r.state == BOX_STOPPING)
         return 0;       /* nor was it wanted any more */
     b->stop_ms = clock_ms();
-    return buf_append(&b->not_made, f->payload, f->length);
+    return packet_put_err(&b->not_made, &m->why);
 }
 
 void
 keep_make(struct box *b)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
-    size_t at = frame_begin(&frame, EDGE_MAKE, 0, 0);
+    struct keep_make m = { .bounds = b->r.bounds, .policy = b->r.policy };
     char id[EDGE_ID + 1];
 
     if (b->sweeps)
@@ -165,39 +153,30 @@ keep_make(struct box *b)
     memcpy(id, b->r.id, sizeof(id));
     if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
         return box_stop(b, "no random numbers");
-    wire_put_cstr(&frame, id, EDGE_ID);
-    buf_put_u8(&frame, b->r.bounds);
-    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
-    edge_put_id(&frame, b->r.volume);
+    m.id = id;
+    memcpy(m.volume, b->r.volume, sizeof(m.volume));
     b->asked.make = true;
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    box_say(b, EDGE_MAKE, EDGE_MAKE_SHAPE(), &m);
 }
 
 /* An adopted one says how far it was. */
 static int
-on_still(void *ctx, const struct frame *f)
+on_still(struct warden *w, const struct keep_still *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t made = wire_u8(&in), paused = wire_u8(&in);
-    uint32_t ops = wire_be32(&in), asks = wire_be32(&in);
-    const char *facts = wire_cstr(&in, EDGE_FACTS_MAX, NULL);
 
-    if (!wire_done(&in) || made > 1 || paused > 1 || ops > EDGE_OPS_MAX ||
-        asks > EDGE_OPS_MAX || !facts_well(facts) || !b->asked.still)
+    if (!b->asked.still)
         return -1;
     b->asked.still = false;     /* whether it is idle is known from here on */
-    b->ops += ops + asks;
-    b->asked.results += ops;
-    b->asked.said += ops;
-    b->r.paused = paused != 0;
+    b->ops += m->ops + m->asks;
+    b->asked.results += m->ops;
+    b->asked.said += m->ops;
+    b->r.paused = m->paused;
     if (b->r.state == BOX_STOPPING || w->closing) {
         b->stop_ms = clock_ms();
         box_say_short(b, EDGE_STOP);
-    } else if (made != 0 && !b->again) {
-        box_text(&b->r.facts, facts);
+    } else if (m->made && !b->again) {
+        box_text(&b->r.facts, m->facts);
         if (b->r.state != BOX_READY)
             box_state(b, BOX_READY, "");
         warden_note(w, b, "state_change", "adopted by a new warden");
@@ -226,54 +205,44 @@ paused_answers(struct box *b, const struct err *no)
 }
 
 static int
-on_paused(void *ctx, const struct frame *f)
+on_paused(struct warden *w, const struct edge_yes *paused)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t paused = wire_u8(&in);
 
-    if (!wire_done(&in) || paused > 1 || !keep_answers(&b->asked.pauses))
+    if (!keep_answers(&b->asked.pauses))
         return -1;
     b->owes = 0;
-    b->r.paused = paused != 0;
+    b->r.paused = paused->yes;
     b->asked_ms = 0;
     box_used(b);
-    warden_note(w, b, "state_change", paused != 0 ? "paused" : "resumed");
+    warden_note(w, b, "state_change", paused->yes ? "paused" : "resumed");
     paused_answers(b, NULL);
     return 0;
 }
 
 static int
-on_not_paused(void *ctx, const struct frame *f)
+on_not_paused(struct warden *w, const struct edge_why *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct err why;
-
-    if (!packet_get_err(&in, &why) || !keep_answers(&w->heard->asked.pauses))
+    if (!keep_answers(&w->heard->asked.pauses))
         return -1;
     w->heard->owes = 0;
-    paused_answers(w->heard, &why);
+    paused_answers(w->heard, &m->why);
     return 0;
 }
 
 static int
-on_healthy(void *ctx, const struct frame *f)
+on_healthy(struct warden *w, const struct edge_yes *healthy)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t healthy = wire_u8(&in);
 
-    if (!wire_done(&in) || healthy > 1 || !keep_answers(&b->asked.checks))
+    if (!keep_answers(&b->asked.checks))
         return -1;
     b->asked_ms = 0;
     b->owes = 0;
-    if (healthy == 0 && b->r.state == BOX_READY && !b->r.paused) {
+    if (!healthy->yes && b->r.state == BOX_READY && !b->r.paused) {
         warden_note(w, b, "health_check", "the guest does not answer");
         box_state(b, BOX_DEGRADED, "the guest does not answer");
-    } else if (healthy != 0 && b->r.state == BOX_DEGRADED) {
+    } else if (healthy->yes && b->r.state == BOX_DEGRADED) {
         warden_note(w, b, "health_check", "the guest answers again");
         box_state(b, BOX_READY, "");
     }
@@ -281,12 +250,11 @@ on_healthy(void *ctx, const struct frame *f)
 }
 
 static int
-on_op_ended(void *ctx, const struct frame *f)
+on_op_ended(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
 
-    (void)f;
+    (void)m;
     if (!keep_answers(&b->ops))
         return -1;
     /* one that was turned away has no result */
@@ -301,49 +269,42 @@ on_op_ended(void *ctx, const struct frame *f)
 }
 
 static int
-on_gone(void *ctx, const struct frame *f)
+on_gone(struct warden *w, const struct keep_gone *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t died = wire_u8(&in);
-    const char *why = wire_cstr(&in, EDGE_DETAIL_MAX, NULL);
     struct box *b = w->heard;
 
-    if (!wire_done(&in) || died > 1)
-        return -1;
     if (b->why == NULL)
-        box_text(&b->why, why);
+        box_text(&b->why, m->why);
     if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {
-        if (died == 0 || !recovery_after_end(b))
+        if (!m->died || !recovery_after_end(b))
             box_state(b, BOX_STOPPING, b->why);
         b->stop_ms = clock_ms();
     }
     return 0;
 }
 
-const struct msg_rule keep_rules[] = {
-    /* type            once   flags states min  max length           handler */
-    { EDGE_MADE,       true,  0,    1,     5,   5 + EDGE_FACTS_MAX,  on_made },
-    { EDGE_NOT_MADE,   true,  0,    1,     20,  PACKET_ERR_MAX,      on_not_made },
-    { EDGE_PRINT,      false, 0,    1,     6,   5 + EDGE_PRINT_MAX,  reattach_on_print },
-    { EDGE_SWEPT,      true,  0,    1,     0,   0,                   volume_on_swept },
-    { EDGE_STILL,      true,  0,    1,     15,  15 + EDGE_FACTS_MAX, on_still },
-    { EDGE_PAUSED,     false, 0,    1,     1,   1,                   on_paused },
-    { EDGE_NOT_PAUSED, false, 0,    1,     20,  PACKET_ERR_MAX,      on_not_paused },
-    { EDGE_HEALTHY,    false, 0,    1,     1,   1,                   on_healthy },
-    { EDGE_OP_ENDED,   false, 0,    1,     0,   0,                   on_op_ended },
-    { EDGE_MASKS,      false, 0,    1,     33,  EDGE_MASKS_MAX,      record_on_masks },
-    { EDGE_NOTED,      false, 0,    1,     8,   ENTRY_BYTES_MAX,     record_on_noted },
-    { EDGE_OP_SAID,    false, 0,    1,     35,  35 + ERR_CODE_MAX,   record_on_op_said },
-    { EDGE_GONE,       true,  0,    1,     6,   6 + EDGE_DETAIL_MAX, on_gone },
-    { EDGE_SHOWN,      false, 0,    1,     9,   9 + EDGE_CHUNK,      life_on_shown },
-    { EDGE_CHANGED,    false, 0,    1,     5,   5 + PACKET_ERR_MAX,  life_on_changed },
-    { EDGE_USED,       false, 0,    1,     41,  edge_usage_MOST,      watch_on_used },
-    { EDGE_OP_RESULT,  false, 0,    1,     26,  26,                  watch_on_op_result },
-    { EDGE_NET_ASK,    false, 0,    1,     27,  26 + EDGE_HOST_MAX + EDGE_METHOD_MAX + EDGE_ASKED_MAX, net_on_ask },
-    { EDGE_NET_OVER,   false, 0,    1,     4,   4,                   net_on_over },
-};
-const size_t keep_n_rules = ARRAY_LEN(keep_rules);
+#define HEARS_KEEPER(R) \
+    R(EDGE_MADE, on_made, true, 1) \
+    R(EDGE_NOT_MADE, on_not_made, true, 1) \
+    R(EDGE_PRINT, reattach_on_print, false, 1) \
+    R(EDGE_SWEPT, volume_on_swept, true, 1) \
+    R(EDGE_STILL, on_still, true, 1) \
+    R(EDGE_PAUSED, on_paused, false, 1) \
+    R(EDGE_NOT_PAUSED, on_not_paused, false, 1) \
+    R(EDGE_HEALTHY, on_healthy, false, 1) \
+    R(EDGE_OP_ENDED, on_op_ended, false, 1) \
+    R(EDGE_MASKS, record_on_masks, false, 1) \
+    R(EDGE_NOTED, record_on_noted, false, 1) \
+    R(EDGE_OP_SAID, record_on_op_said, false, 1) \
+    R(EDGE_GONE, on_gone, true, 1) \
+    R(EDGE_SHOWN, life_on_shown, false, 1) \
+    R(EDGE_CHANGED, life_on_changed, false, 1) \
+    R(EDGE_USED, watch_on_used, false, 1) \
+    R(EDGE_OP_RESULT, watch_on_op_result, false, 1) \
+    R(EDGE_NET_ASK, net_on_ask, false, 1) \
+    R(EDGE_NET_OVER, net_on_over, false, 1)
+PROTO_RULES(keep_rules, HEARS_KEEPER)
+const struct msg_gate keep_gate = { .rules = keep_rules, .n_rules = ARRAY_LEN(keep_rules), .state = 1 };
 
 /* --- the launcher ------------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "warden/approvals.h"
@@ -16,14 +14,8 @@
 static void
 say_change(struct box *b, uint32_t number, const char *policy)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 64);
-    size_t at = frame_begin(&frame, EDGE_CHANGE, 0, 0);
-
-    buf_put_be32(&frame, number);
-    wire_put_cstr(&frame, policy, EDGE_POLICY_MAX);
     b->asked.changes++;
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    PROTO_SAY(box_say, b, EDGE_CHANGE, .number = number, .policy = policy);
 }
 
 /* --- what it is held to ------------------------------------------------------------------------------------------- */
@@ -31,11 +23,8 @@ say_change(struct box *b, uint32_t number, const char *policy)
 int
 asked_policy(struct warden *w, const struct ask_box *m)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
     struct err err = ERR_INIT;
     struct box *b;
-    size_t at;
 
     b = usable(w, m->id, &err);
     if (b == NULL || box_wait(b, WAIT_SHOWN, w->asker, &err) < 0) {
@@ -44,38 +33,29 @@ asked_policy(struct warden *w, const struct ask_box *m)
     }
     b->waiters->number = ++w->numbers;
     b->asked.shows++;
-    at = frame_begin(&frame, EDGE_SHOW, 0, 0);
-    buf_put_be32(&frame, b->waiters->number);
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    PROTO_SAY(box_say, b, EDGE_SHOW, .number = b->waiters->number);
     return 0;
 }
 
 /* A piece of it, to whoever asked, unless that one has gone. */
 int
-life_on_shown(void *ctx, const struct frame *f)
+life_on_shown(struct warden *w, const struct keep_shown *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t number = wire_be32(&in);
-    uint8_t last = wire_u8(&in);
-    size_t n;
-    const uint8_t *p = packet_get_bytes(&in, EDGE_CHUNK, &n);
     struct waiter **at = &b->waiters, *one;
 
-    if (!wire_done(&in) || last > 1 || b->asked.shows == 0)
+    if (b->asked.shows == 0)
         return -1;
-    b->asked.shows -= last;
-    while ((one = *at) != NULL && (one->what != WAIT_SHOWN || one->number != number))
+    b->asked.shows -= m->last;
+    while ((one = *at) != NULL && (one->what != WAIT_SHOWN || one->number != m->number))
         at = &one->next;
     if (one == NULL)
         return 0;
-    one->bytes += n;
-    if (one->bytes > EDGE_SHOWN_MAX || (n == 0 && last == 0))
+    one->bytes += m->n_json;
+    if (one->bytes > EDGE_SHOWN_MAX || (m->n_json == 0 && !m->last))
         return -1;
-    ANSWER(w, one->to, EDGE_POLICY, .last = last != 0, .json = p, .n_json = n);
-    if (last != 0) {
+    ANSWER(w, one->to, EDGE_POLICY, .last = m->last, .json = m->json, .n_json = m->n_json);
+    if (m->last) {
         *at = one->next;
         free(one);
     }
@@ -172,21 +152,16 @@ forget_change(struct box *b)
 }
 
 int
-life_on_changed(void *ctx, const struct frame *f)
+life_on_changed(struct warden *w, const struct keep_changed *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t number = wire_be32(&in);
-    uint8_t done = wire_u8(&in);
-    struct err why;
+    struct err why = ERR_INIT;
 
-    if (done > 1 || (done == 0 && !packet_get_err(&in, &why)) || (done == 1 && !wire_done(&in)) ||
-        !keep_answers(&b->asked.changes))
+    if (!keep_answers(&b->asked.changes))
         return -1;
-    if (b->change.policy == NULL || b->change.number != number)
+    if (b->change.policy == NULL || b->change.number != m->number)
         return 0;
-    if (done != 0) {
+    if (m->done) {
         bool other = strcmp(b->r.policy, b->change.policy) != 0;
         box_text(&b->r.policy, b->change.policy);
         reattach_changed(b);
@@ -196,8 +171,8 @@ life_on_changed(void *ctx, const struct frame *f)
         warden_note(w, b, "state_change", "its policy was changed");
         answer_box(w, b->change.to, &b->r, NULL);
     } else {
-        warden_note(w, b, "state_change", "its policy was not changed: %s", why.msg);
-        answer_no_text(w, b->change.to, &why);
+        warden_note(w, b, "state_change", "its policy was not changed: %s", m->why.msg);
+        answer_no_text(w, b->change.to, &m->why);
     }
     forget_change(b);
     return 0;

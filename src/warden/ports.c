@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -79,9 +78,8 @@ tell_connections(struct warden *w, struct port *p)
 static void
 end_at(struct warden *w, struct port **at, const char *why)
 {
-    cleanup_buf struct buf frame = BUF_INIT(64 + FRAME_HEADER);
-    size_t begin = frame_begin(&frame, EDGE_PORT_CLOSED, 0, 0);
     struct port *p = *at;
+    struct edge_only_id closed;
     struct box *b = box_of_id(w, p->r.box);
 
     *at = p->next;
@@ -89,9 +87,9 @@ end_at(struct warden *w, struct port **at, const char *why)
     tell_connections(w, p);
     warden_note_id(w, p->r.box, "port_closed", "port %u, %s: %s", (unsigned)p->r.port, p->r.id, why);
     (void)state_forget_port(w->state, p->r.id, NULL);
-    wire_put_cstr(&frame, p->r.id, EDGE_ID);
-    if (b != NULL && b->r.state != BOX_STOPPED && frame_end(&frame, begin) == 0)
-        (void)box_say(b, &frame, -1);
+    memcpy(closed.id, p->r.id, sizeof(closed.id));
+    if (b != NULL && b->r.state != BOX_STOPPED)
+        box_say(b, EDGE_PORT_CLOSED, EDGE_PORT_CLOSED_SHAPE(), &closed);
     free(p);
 }
 
@@ -314,8 +312,9 @@ static int
 connection(struct warden *w, struct port *p, struct err *err)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
-    cleanup_buf struct buf frame = BUF_INIT(512);
-    size_t at = frame_begin(&frame, EDGE_OP, 0, 0);
+    cleanup_buf struct buf said = BUF_INIT(512);
+    struct keep_op m = { .number = 0 };     /* it is not in the record by itself, nor in the transcript, and it ends
+                                             * with the port */
     struct box *b = box_of_id(w, p->r.box);
 
     if (b == NULL || (b->r.state != BOX_READY && b->r.state != BOX_DEGRADED))
@@ -323,14 +322,12 @@ connection(struct warden *w, struct port *p, struct err *err)
     if (b->r.paused)
         return err_set(err, ERR_DENIED, "sandbox.paused", "the sandbox is paused");
     op = (struct edge_op){ .kind = OP_CONNECT, .offset = p->r.port, .path = p->r.id };
-    buf_put_be64(&frame, 0);    /* it is not in the record by itself, nor in the transcript */
-    wire_put_cstr(&frame, "", EDGE_WHO_MAX);
-    wire_put_cstr(&frame, "", EDGE_ID);        /* it ends with the port */
-    edge_op_put(&frame, &op);
-    if (frame_end(&frame, at) < 0)
+    if (edge_op_put(&said, &op) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     answer_port(w, &p->r, "");
-    if (box_grant(w, b, &frame, err) < 0)
+    m.op = said.p;
+    m.n_op = said.n;
+    if (box_grant(w, b, EDGE_OP, EDGE_OP_SHAPE(), &m, err) < 0)
         return -1;
     b->asked.results++;
     p->r.connections++;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/approvals.h"
 
@@ -185,30 +184,21 @@ reattach_changed(struct box *b)
 void
 reattach_ask(struct box *b)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_POLICY_MAX + 256);
-    size_t at = frame_begin(&frame, EDGE_TELL_PRINT, 0, 0);
-
-    buf_put_u8(&frame, b->r.bounds);
-    wire_put_cstr(&frame, b->r.policy, EDGE_POLICY_MAX);
     b->asked.print = true;
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    PROTO_SAY(box_say, b, EDGE_TELL_PRINT, .bounds = b->r.bounds, .policy = b->r.policy);
 }
 
 int
-reattach_on_print(void *ctx, const struct frame *f)
+reattach_on_print(struct warden *w, const struct keep_print *m)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *print = wire_cstr(&in, EDGE_PRINT_MAX, NULL);
 
-    if (!wire_done(&in) || !print_well(print) || !b->asked.print)
+    if (!print_well(m->print) || !b->asked.print)
         return -1;
     b->asked.print = false;
     if (b->printed || (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING))
         return 0;
-    box_text(&b->r.print, print);
+    box_text(&b->r.print, m->print);
     b->printed = true;
     if (b->tries) {
         end_probe(b);

@@ -79,8 +79,8 @@ bool record_op(struct warden *w, struct box *b, const struct edge_op *op);
 /* record_ask.c: questions of the front about the record, and transcripts. */
 void record_line(struct warden *w, struct str line);    /* a new one: to those who follow */
 /* record_keep.c: what keepers say for it. */
-int record_on_masks(void *ctx, const struct frame *f);
-int record_on_noted(void *ctx, const struct frame *f);
-int record_on_op_said(void *ctx, const struct frame *f);
+int record_on_masks(struct warden *w, const struct keep_masks *m);
+int record_on_noted(struct warden *w, const struct keep_noted *m);
+int record_on_op_said(struct warden *w, const struct keep_op_said *m);
 
 #endif

@@ -47,28 +47,19 @@ record_heard_again(struct warden *w, bool again)
 
 /* What values are recognised by. Only about its own sandbox, whose entries alone are read with it. */
 int
-record_on_masks(void *ctx, const struct frame *f)
+record_on_masks(struct warden *w, const struct keep_masks *m)
 {
-    struct warden *w = ctx;
     struct masks *set = &w->heard->masks;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const uint8_t *key = wire_bytes(&in, MASK_KEY);
-    uint8_t all = wire_u8(&in);
+    struct wire_in in = wire_in_of(m->prints, m->n_prints);
 
-    if (in.bad || all > 1)
-        return -1;
     masks_free(set);
-    memcpy(set->key, key, MASK_KEY);
-    set->all = all != 0;
+    memcpy(set->key, m->key, MASK_KEY);
+    set->all = m->all;
     while (in.n > 0) {
-        const char *name = wire_cstr(&in, MASK_NAME, NULL);
-        struct mask m = { .n = wire_be32(&in), .roll = wire_be64(&in) };
-        const uint8_t *sum = wire_bytes(&in, sizeof(m.sum));
-        if (in.bad || m.n < MASK_MIN || m.n > MASK_MAX)
+        struct mask print = { .n = 0 };
+        if (!proto_get_some(&in, &mask_shape, &print))
             return -1;
-        memcpy(m.name, name, strlen(name) + 1);
-        memcpy(m.sum, sum, sizeof(m.sum));
-        masks_add_print(set, &m);
+        masks_add_print(set, &print);
     }
     return 0;
 }
@@ -104,10 +95,9 @@ has_room(const struct record *r, const struct box *b)
 }
 
 int
-record_on_noted(void *ctx, const struct frame *f)
+record_on_noted(struct warden *w, const struct keep_noted *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct wire_in in = wire_in_of(m->entry, m->n_entry);
     struct audit_entry e;
 
     if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(&e))
@@ -121,45 +111,29 @@ record_on_noted(void *ctx, const struct frame *f)
     return 0;
 }
 
-static bool
-code_well(const char *code)
-{
-    return code[strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == '\0';
-}
-
 int
-record_on_op_said(void *ctx, const struct frame *f)
+record_on_op_said(struct warden *w, const struct keep_op_said *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t number = wire_be64(&in), ms, bytes;
-    uint8_t kind = wire_u8(&in), flags = wire_u8(&in);
-    uint32_t code = wire_be32(&in);
     struct audit_entry e;
-    const char *error;
 
-    ms = wire_be64(&in);
-    bytes = wire_be64(&in);
-    error = wire_cstr(&in, ERR_CODE_MAX, NULL);
-    if (!wire_done(&in) || kind == 0 || kind >= OP_KINDS || code > 255 || number > INT64_MAX || ms > INT64_MAX ||
-        bytes > INT64_MAX || !code_well(error) || !keep_answers(&w->heard->asked.said))
+    if (!keep_answers(&w->heard->asked.said))
         return -1;
-    audit_capability(&e, NULL, op_name((enum op_kind)kind), "an operation ended");
-    if (error[0] != '\0' || (flags & (EDGE_TIMED_OUT | EDGE_OOM)) != 0)
+    audit_capability(&e, NULL, op_name(m->kind), "an operation ended");
+    if (m->error[0] != '\0' || (m->flags & (EDGE_TIMED_OUT | EDGE_OOM)) != 0)
         e.severity = AUDIT_WARN;
     audit_put_cstr(&e, "event", "result");
-    audit_put_number(&e, "operation", (int64_t)number);
-    if (error[0] != '\0')
-        audit_put_cstr(&e, "error", error);
-    else if (kind == OP_EXEC)
-        audit_put_number(&e, (flags & EDGE_SIGNALED) != 0 ? "signal" : "exit_code", code);
-    if ((flags & EDGE_TIMED_OUT) != 0)
+    audit_put_number(&e, "operation", (int64_t)m->number);
+    if (m->error[0] != '\0')
+        audit_put_cstr(&e, "error", m->error);
+    else if (m->kind == OP_EXEC)
+        audit_put_number(&e, (m->flags & EDGE_SIGNALED) != 0 ? "signal" : "exit_code", m->code);
+    if ((m->flags & EDGE_TIMED_OUT) != 0)
         audit_put_bool(&e, "timed_out", true);
-    if ((flags & EDGE_OOM) != 0)
+    if ((m->flags & EDGE_OOM) != 0)
         audit_put_bool(&e, "oom_killed", true);
-    audit_put_number(&e, "duration_ms", (int64_t)ms);
-    audit_put_number(&e, kind == OP_EXEC ? "output_bytes" : "count", (int64_t)bytes);
-    snprintf(w->trace, sizeof(w->trace), "%s", record_trace(w, number));
+    audit_put_number(&e, "duration_ms", (int64_t)m->ms);
+    audit_put_number(&e, m->kind == OP_EXEC ? "output_bytes" : "count", (int64_t)m->bytes);
+    snprintf(w->trace, sizeof(w->trace), "%s", record_trace(w, m->number));
     record_said(w, w->heard, &e);
     w->trace[0] = '\0';
     return 0;

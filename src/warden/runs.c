@@ -3,8 +3,8 @@
  * Their keeper has them. Here is judged who asks and of which sandbox; the answer goes over a socket of its own, like
  * that of an operation.
  */
-#include "base/cleanup.h"
-#include "base/array.h"
+#include <string.h>
+
 #include "proto/edge_run.h"
 #include "warden/record.h"
 
@@ -38,14 +38,10 @@ recorded(struct warden *w, struct box *b, const struct edge_run_ask *ask)
 static int
 pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct err *err)
 {
-    uint8_t room[edge_run_ask_MOST + 5 + EDGE_ID + FRAME_HEADER];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_RUN_ASK, 0, 0);
+    struct keep_run_ask m = { .ask = *ask };
 
-    wire_put_cstr(&frame, w->who.id, EDGE_ID);
-    edge_run_ask_put(&frame, ask);
-    return frame_end(&frame, at) < 0 ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
-                                     : box_grant(w, b, &frame, err);
+    memcpy(m.caller, w->who.id, sizeof(m.caller));
+    return box_grant(w, b, EDGE_RUN_ASK, EDGE_RUN_ASK_SHAPE(), &m, err);
 }
 
 int

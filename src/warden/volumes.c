@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/edge_gate.h"
@@ -219,23 +217,19 @@ volume_taken(struct box *b)
 void
 volume_say_sweep(struct box *b)
 {
-    uint8_t room[128];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_SWEEP, 0, 0);
+    struct edge_only_id m;
 
-    edge_put_id(&frame, b->r.volume);
+    memcpy(m.id, b->r.volume, sizeof(m.id));
     b->asked.sweep = true;
-    if (frame_end(&frame, at) == 0)
-        (void)box_say(b, &frame, -1);
+    box_say(b, EDGE_SWEEP, EDGE_SWEEP_SHAPE(), &m);
 }
 
 int
-volume_on_swept(void *ctx, const struct frame *f)
+volume_on_swept(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
     struct volume *v = of_id(w, w->heard->r.volume);
 
-    (void)f;
+    (void)m;
     if (!w->heard->asked.sweep)
         return -1;
     if (v != NULL && v->removed) {

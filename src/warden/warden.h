@@ -16,6 +16,7 @@
 #include "base/mask.h"
 #include "base/sha256.h"
 #include "warden/count.h"
+#include "proto/edge_keeper.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
 #include "warden/handles.h"
@@ -252,7 +253,9 @@ int box_put(struct box *b, struct err *err);    /* into the record of sandboxes.
 void box_store(struct box *b);                  /* the same; that it failed is logged */
 void box_used(struct box *b);                                       /* now; and store it */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */
-int box_say(struct box *b, struct buf *frame, int fd);              /* to its keeper; ends it when that fails */
+/* To its keeper, by PROTO_SAY(); with @fd, which is taken: 0, or -1 and it ends. */
+void box_say(struct box *b, uint8_t type, const struct shape *shape, const void *m);
+int box_send(struct box *b, uint8_t type, const struct shape *shape, const void *m, int fd);
 void box_say_short(struct box *b, uint8_t type);
 void box_all_gone(struct warden *w);                                /* whoever waits for that is told, if so */
 void box_find_lost(struct warden *w);                               /* after adoption: what nobody keeps any more */
@@ -307,9 +310,9 @@ void answer_box(struct warden *w, struct asker to, const struct edge_box *r, con
 void answer_no(struct warden *w, struct asker to, const struct err *err);
 void answer_no_text(struct warden *w, struct asker to, const struct err *err);
 void answer_end(struct warden *w, struct asker to, uint32_t count, bool more);
-/* A socket between the front that asks and @b's keeper, which gets @frame (whole) with it; that is the answer. Until
+/* A socket between the front that asks and @b's keeper, which gets that message with it; that is the answer. Until
  * the keeper says OP_ENDED it is one of the sandbox's operations. 0 or -1 with @err. */
-int box_grant(struct warden *w, struct box *b, struct buf *frame, struct err *err);
+int box_grant(struct warden *w, struct box *b, uint8_t type, const struct shape *shape, const void *m, struct err *err);
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
@@ -360,15 +363,15 @@ void ports_time(struct warden *w);
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */
-int life_on_shown(void *ctx, const struct frame *f);
-int life_on_changed(void *ctx, const struct frame *f);
+int life_on_shown(struct warden *w, const struct keep_shown *m);
+int life_on_changed(struct warden *w, const struct keep_changed *m);
 void life_adopted(struct box *b);
 void life_gone(struct box *b, const struct err *why);
 
 /* reattach.c: one that is made only unless its caller has one like it already. What is said is asked before it is made;
  * for all that wait for others: do they have to wait any longer? */
 void reattach_ask(struct box *b);
-int reattach_on_print(void *ctx, const struct frame *f);
+int reattach_on_print(struct warden *w, const struct keep_print *m);
 void reattach_turn(struct warden *w);
 void reattach_changed(struct box *b);           /* it is held to another policy than was said */
 
@@ -387,12 +390,11 @@ const char *volume_name(const struct warden *w, const char *id);
 void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */
 int volumes_timeout(const struct warden *w, int ms);
 void volume_say_sweep(struct box *b);
-int volume_on_swept(void *ctx, const struct frame *f);
+int volume_on_swept(struct warden *w, const struct nothing *m);
 
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */
-extern const struct msg_rule keep_rules[];
-extern const size_t keep_n_rules;
+extern const struct msg_gate keep_gate;
 extern const struct msg_rule launch_rules[];
 extern const size_t launch_n_rules;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
@@ -411,8 +413,8 @@ void keep_found(struct box *b, const struct edge_box *r);           /* they are 
 int whose_record(struct warden *w, const char *name, char id[EDGE_ID + 1], struct err *err);
 
 /* watch.c: numbers, usage, events */
-int watch_on_used(void *ctx, const struct frame *f);        /* the keepers' answers */
-int watch_on_op_result(void *ctx, const struct frame *f);
+int watch_on_used(struct warden *w, const struct edge_usage *u);         /* the keepers' answers */
+int watch_on_op_result(struct warden *w, const struct edge_op_result *r);
 /* To those who follow, may see it, and whose credential is still good. */
 void watch_event(struct warden *w, const struct edge_event *event);
 void watch_unfollow(struct warden *w);                      /* the one who asks follows no more */

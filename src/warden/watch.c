@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/warden.h"
@@ -174,34 +173,27 @@ asked_usage(struct warden *w, const struct ask_box *m)
 }
 
 int
-watch_on_used(void *ctx, const struct frame *f)
+watch_on_used(struct warden *w, const struct edge_usage *u)
 {
-    struct warden *w = ctx;
     struct box *b = w->heard;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct edge_usage u;
 
-    if (!edge_usage_get(&in, &u) || !keep_answers(&b->asked.uses))
+    if (!keep_answers(&b->asked.uses))
         return -1;
     b->use_asked_ms = 0;
     b->use_ms = clock_ms();
     buf_reset(&b->use);
-    if (buf_append(&b->use, f->payload, f->length) < 0)
+    if (edge_usage_put(&b->use, u) < 0)
         buf_reset(&b->use);
     watch_time(w);
     return 0;
 }
 
 int
-watch_on_op_result(void *ctx, const struct frame *f)
+watch_on_op_result(struct warden *w, const struct edge_op_result *r)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct edge_op_result r;
-
-    if (!edge_op_result_get(&in, &r) || !keep_answers(&w->heard->asked.results))
+    if (!keep_answers(&w->heard->asked.results))
         return -1;
-    count_op(&w->counts, &r);
+    count_op(&w->counts, r);
     return 0;
 }
 
