@@ -1,7 +1,8 @@
 /* proto/edge.h: what is said between the processes of `cloche serve`
  *
  * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
- * the end that listens. Here is what they share; question.h has the first, edge_keeper.h those of a keeper:
+ * the end that listens. Here is what they share; question.h and edge_*.h have the messages of
+ * each:
  *
  *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
  *     warden ⇄ launcher   start a keeper; one has ended
@@ -112,22 +113,6 @@ enum edge_message {
     /* launcher to front */
     EDGE_NO_LANGUAGE,       /* before SETTINGS: those of the user's own are none */
     EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
-};
-
-/* warden ⇄ scribe (src/scribe) */
-enum edge_scribe {
-    /* warden to scribe */
-    SCRIBE_WRITE = 160,     /* durable u8, number be64, body: an entry as audit_body() makes it */
-    SCRIBE_AGAIN,           /* after FAILED: what is written from here on is to be tried again */
-    SCRIBE_READ,            /* id, offset be64; with a socket, on which a page of that transcript goes */
-    SCRIBE_HEAD,            /* head (seq be64, its hash), rebooted u8: is that entry there? Before all else */
-    /* scribe to warden */
-    SCRIBE_PAST,            /* one line that is there already, oldest first; only at the beginning */
-    SCRIBE_READY,           /* that was all of them */
-    SCRIBE_LINE,            /* one line that was written */
-    SCRIBE_WRITTEN,         /* number be64: up to there, on the disk where that was asked; head: the last one's */
-    SCRIBE_FAILED,          /* error: what was not said to be written is not, and all until AGAIN is dropped */
-    SCRIBE_MISSED,          /* seq be64, left be64, older u8 (audit_missing); head: of the entry that says so */
 };
 
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */

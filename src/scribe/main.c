@@ -50,11 +50,14 @@ struct scribe {
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
 
 static void
-say(struct scribe *s, struct buf *frame, size_t at)
+say(struct scribe *s, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (frame_end(frame, at) < 0)
+    uint8_t room[PROTO_ROOM];
+    cleanup_buf struct buf frame = PROTO_BUF(room, shape);
+
+    if (proto_frame(&frame, type, shape, m) < 0)
         return;
-    while (packet_send(FD_WARDEN, frame, -1) < 0) {
+    while (packet_send(FD_WARDEN, &frame, -1) < 0) {
         struct pollfd p = { .fd = FD_WARDEN, .events = POLLOUT };
         if (errno != EAGAIN && errno != EINTR) {
             s->ended = true;
@@ -65,66 +68,9 @@ say(struct scribe *s, struct buf *frame, size_t at)
 }
 
 static void
-say_line(struct scribe *s, uint8_t type, struct str line)
-{
-    cleanup_buf struct buf frame = BUF_INIT(AUDIT_LINE_MAX + 64);
-    size_t at = frame_begin(&frame, type, 0, 0);
-
-    buf_append(&frame, line.p, line.n);
-    say(s, &frame, at);
-}
-
-static void
 on_past(void *ctx, struct str line)
 {
-    say_line(ctx, SCRIBE_PAST, line);
-}
-
-static void
-say_ready(struct scribe *s)
-{
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
-    say(s, &frame, frame_begin(&frame, SCRIBE_READY, 0, 0));
-}
-
-static void
-say_written_to(struct scribe *s, uint64_t number)
-{
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, SCRIBE_WRITTEN, 0, 0);
-
-    buf_put_be64(&frame, number);
-    buf_put_be64(&frame, s->known.seq);
-    buf_append(&frame, s->known.hash, AUDIT_HASH);
-    say(s, &frame, at);
-}
-
-static void
-say_missed(struct scribe *s, const struct audit_missing *m)
-{
-    uint8_t room[96];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, SCRIBE_MISSED, 0, 0);
-
-    buf_put_be64(&frame, m->seq);
-    buf_put_be64(&frame, m->left);
-    buf_put_u8(&frame, m->older);
-    buf_put_be64(&frame, s->known.seq);
-    buf_append(&frame, s->known.hash, AUDIT_HASH);
-    say(s, &frame, at);
-}
-
-static void
-say_failed(struct scribe *s, const struct err *err)
-{
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, SCRIBE_FAILED, 0, 0);
-
-    packet_put_err(&frame, err);
-    say(s, &frame, at);
+    PROTO_SAY(say, ctx, SCRIBE_PAST, .line = (const uint8_t *)line.p, .n_line = line.n);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -138,7 +84,7 @@ fail(struct scribe *s, const struct err *err)
     s->number = 0;
     s->durable = false;
     s->refusing = true;
-    say_failed(s, err);
+    PROTO_SAY(say, s, SCRIBE_FAILED, .why = *err);
 }
 
 static int
@@ -153,25 +99,19 @@ open_log(struct scribe *s, struct err *err)
 }
 
 static int
-on_write(void *ctx, const struct frame *f)
+on_write(struct scribe *s, const struct scribe_write *m)
 {
-    struct scribe *s = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t durable = wire_u8(&in);
-    uint64_t number = wire_be64(&in);
     struct err err = ERR_INIT;
 
-    if (in.bad || durable > 1)
-        return -1;
     if (s->refusing)
         return 0;
     if (open_log(s, &err) < 0 ||
-        audit_append_body(s->log, (struct str){ (const char *)in.p, in.n }, &err) < 0) {
+        audit_append_body(s->log, (struct str){ (const char *)m->body, m->n_body }, &err) < 0) {
         fail(s, &err);
         return 0;
     }
-    s->durable = s->durable || durable != 0;
-    s->number = number;
+    s->durable = s->durable || m->durable;
+    s->number = m->number;
     return 0;
 }
 
@@ -182,7 +122,7 @@ say_written(struct scribe *s)
 
     for (const char *end; lines.n > 0 && (end = memchr(lines.p, '\n', lines.n)) != NULL;) {
         size_t n = (size_t)(end - lines.p);
-        say_line(s, SCRIBE_LINE, (struct str){ lines.p, n });
+        PROTO_SAY(say, s, SCRIBE_LINE, .line = (const uint8_t *)lines.p, .n_line = n);
         lines = (struct str){ end + 1, lines.n - n - 1 };
     }
 }
@@ -197,7 +137,8 @@ say_result(struct scribe *s)
     s->rebooted = s->look = false;
     say_written(s);
     if (missed != NULL)
-        say_missed(s, missed);
+        PROTO_SAY(say, s, SCRIBE_MISSED, .seq = missed->seq, .left = missed->left, .older = missed->older,
+                  .head = s->known);
 }
 
 /* What was known before this process is looked for without waiting for something to be written. */
@@ -215,19 +156,12 @@ look_for_known(struct scribe *s)
 }
 
 static int
-on_head(void *ctx, const struct frame *f)
+on_head(struct scribe *s, const struct scribe_head *m)
 {
-    struct scribe *s = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t seq = wire_be64(&in);
-    const uint8_t *hash = wire_bytes(&in, AUDIT_HASH);
-    uint8_t rebooted = wire_u8(&in);
-
-    if (!wire_done(&in) || rebooted > 1 || seq == 0 || s->log != NULL)
+    if (m->head.seq == 0 || s->log != NULL)
         return -1;
-    s->known.seq = seq;
-    memcpy(s->known.hash, hash, AUDIT_HASH);
-    s->rebooted = rebooted != 0;
+    s->known = m->head;
+    s->rebooted = m->rebooted;
     s->look = true;
     return 0;
 }
@@ -245,17 +179,15 @@ commit(struct scribe *s)
         return;
     }
     say_result(s);
-    say_written_to(s, s->number);
+    PROTO_SAY(say, s, SCRIBE_WRITTEN, .number = s->number, .head = s->known);
     s->number = 0;
     s->durable = false;
 }
 
 static int
-on_again(void *ctx, const struct frame *f)
+on_again(struct scribe *s, const struct nothing *m)
 {
-    struct scribe *s = ctx;
-
-    (void)f;
+    (void)m;
     s->refusing = false;
     return 0;
 }
@@ -277,16 +209,12 @@ on_room(struct watch *w, uint32_t events)
 }
 
 static int
-on_read(void *ctx, const struct frame *f)
+on_read(struct scribe *s, const struct scribe_read *m)
 {
-    struct scribe *s = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    uint64_t offset = wire_be64(&in);
     struct page *p;
     size_t i;
 
-    if (!wire_done(&in) || !edge_is_id(id) || s->passed < 0)
+    if (s->passed < 0)
         return -1;
     for (i = 0; i < SCRIBE_READS && s->pages[i].socket.fd >= 0; i++)
         ;
@@ -298,19 +226,18 @@ on_read(void *ctx, const struct frame *f)
         close_fd(&p->socket.fd);
         return 0;
     }
-    page_begin(p, s->transcripts, id, offset);
+    page_begin(p, s->transcripts, m->id, m->offset);
     (void)loop_watch(&s->loop, &p->socket, EPOLLOUT);
     on_room(&p->socket, 0);
     return 0;
 }
 
-static const struct msg_rule rules[] = {
-    /* type          once   flags states min  max length        handler */
-    { SCRIBE_WRITE,  false, 0,    1,     20,  AUDIT_LINE_MAX,   on_write },
-    { SCRIBE_AGAIN,  false, 0,    1,     0,   0,                on_again },
-    { SCRIBE_READ,   false, 0,    1,     45,  45,               on_read },
-    { SCRIBE_HEAD,   true,  0,    1,     41,  41,               on_head },
-};
+#define HEARS(R) \
+    R(SCRIBE_WRITE, on_write, false, 1) \
+    R(SCRIBE_AGAIN, on_again, false, 1) \
+    R(SCRIBE_READ, on_read, false, 1) \
+    R(SCRIBE_HEAD, on_head, true, 1)
+PROTO_RULES(rules, HEARS)
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
@@ -390,7 +317,7 @@ main(int argc, char **argv)
         return 1;
     }
     past_tell(s.dir, on_past, &s);
-    say_ready(&s);
+    say(&s, SCRIBE_READY, SCRIBE_READY_SHAPE(), NULL);
     on_tidy(&s.tidy);
     while (!s.ended && loop_round(&s.loop, -1, NULL) >= 0) {
         commit(&s);

@@ -10,10 +10,9 @@
 #ifndef CLOCHE_SCRIBE_SCRIBE_H
 #define CLOCHE_SCRIBE_SCRIBE_H
 
-#include "audit/chain.h"
-#include "base/err.h"
 #include "base/loop.h"
 #include "proto/edge_keeper.h"
+#include "proto/edge_scribe.h"
 
 #define SCRIBE_PAGE     (256 * 1024)    /* bytes of a transcript that are read at a time */
 #define SCRIBE_READS    32              /* pages under way; more are refused */

@@ -24,31 +24,10 @@
 /* --- pages -------------------------------------------------------------------------------------------------------- */
 
 static void
-send_frame(struct page *p, struct buf *frame, size_t at)
+page_say(struct page *p, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&p->out, p->socket.fd, frame, -1) < 0)
+    if (proto_queue(&p->out, p->socket.fd, type, shape, m, -1) < 0)
         close_fd(&p->socket.fd);
-}
-
-static void
-transcript_refuse(struct page *p, const struct err *err)
-{
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_FAILED, 0, 0);
-
-    packet_put_err(&frame, err);
-    send_frame(p, &frame, at);
-}
-
-static void
-done(struct page *p, uint64_t next)
-{
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_DONE, 0, 0);
-
-    buf_put_be64(&frame, next);
-    send_frame(p, &frame, at);
 }
 
 /* Bytes of the whole lines at the beginning of p[0..n). */
@@ -84,26 +63,23 @@ void
 page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
 {
     cleanup_free uint8_t *room = malloc(SCRIBE_PAGE);
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_CHUNK + FRAME_HEADER);
     struct err err = ERR_INIT;
     size_t n = 0;
 
     p->out = (struct packet_queue)PACKET_QUEUE_INIT(2 * SCRIBE_PAGE);
     if (room == NULL)
         err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-    if (room == NULL || read_page(dir, id, offset, room, &n, &err) < 0)
-        return transcript_refuse(p, &err);
+    if (room == NULL || read_page(dir, id, offset, room, &n, &err) < 0) {
+        PROTO_SAY(page_say, p, EDGE_FAILED, .why = err);
+        return;
+    }
     n = whole_lines(room, n);
     for (size_t at = 0, take; at < n && p->socket.fd >= 0; at += take) {
-        size_t begin;
         take = n - at < EDGE_CHUNK ? n - at : EDGE_CHUNK;
-        buf_reset(&frame);
-        begin = frame_begin(&frame, EDGE_OUT, 0, 0);
-        buf_append(&frame, room + at, take);
-        send_frame(p, &frame, begin);
+        PROTO_SAY(page_say, p, EDGE_OUT, .bytes = room + at, .n_bytes = take);
     }
     if (p->socket.fd >= 0)
-        done(p, offset + n);
+        PROTO_SAY(page_say, p, EDGE_DONE, .count = offset + n);
 }
 
 /* --- how long they are kept --------------------------------------------------------------------------------------- */

@@ -50,9 +50,11 @@ record_operation(const struct warden *w)
 /* --- to the scribe ------------------------------------------------------------------------------------------------ */
 
 static int
-say(struct record *r, struct warden *w, struct buf *frame, size_t at, int fd)
+say(struct warden *w, uint8_t type, const struct shape *shape, const void *m, int fd)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&r->out, r->scribe.fd, frame, fd) < 0)
+    struct record *r = w->record;
+
+    if (proto_queue(&r->out, r->scribe.fd, type, shape, m, fd) < 0)
         return -1;      /* its end is noticed where it is read */
     (void)warden_watch(w, &r->scribe, &r->out);
     return 0;
@@ -61,18 +63,14 @@ say(struct record *r, struct warden *w, struct buf *frame, size_t at, int fd)
 int
 record_read(struct warden *w, const char *id, uint64_t offset, int fd)
 {
-    struct record *r = w->record;
-    uint8_t room[128];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, SCRIBE_READ, 0, 0);
+    struct scribe_read m = { .offset = offset };
 
-    if (!r->ready) {
+    if (!w->record->ready) {
         close_fd(&fd);
         return -1;
     }
-    wire_put_cstr(&frame, id, EDGE_ID);
-    buf_put_be64(&frame, offset);
-    return say(r, w, &frame, at, fd);
+    memcpy(m.id, id, sizeof(m.id));
+    return say(w, SCRIBE_READ, SCRIBE_READ_SHAPE(), &m, fd);
 }
 
 /* As much as it gets at a time. */
@@ -82,16 +80,12 @@ pump(struct warden *w)
     struct record *r = w->record;
 
     for (struct item *i = r->first; i != NULL && r->ready && !r->down; i = i->next) {
-        cleanup_buf struct buf frame = BUF_INIT(AUDIT_LINE_MAX + 64);
-        size_t at = frame_begin(&frame, SCRIBE_WRITE, 0, 0);
+        const struct scribe_write m = { .durable = i->durable, .number = i->number, .body = i->body, .n_body = i->n };
         if (i->sent)
             continue;
         if (r->in_flight > 0 && r->in_flight + i->n > RECORD_WINDOW)
             return;
-        buf_put_u8(&frame, i->durable);
-        buf_put_be64(&frame, i->number);
-        buf_append(&frame, i->body, i->n);
-        if (say(r, w, &frame, at, -1) < 0)
+        if (say(w, SCRIBE_WRITE, SCRIBE_WRITE_SHAPE(), &m, -1) < 0)
             return;
         if (r->in_flight == 0)
             r->heard_ms = clock_ms();       /* it owes something from here on */
@@ -405,11 +399,10 @@ is_body_of(struct str line, const struct item *i)
 
 /* A line that is there already. One of ours that we do not know to be written was written by a scribe that died. */
 static int
-on_past(void *ctx, const struct frame *f)
+on_past(struct warden *w, const struct scribe_line *m)
 {
-    struct warden *w = ctx;
     struct record *r = w->record;
-    struct str line = { (const char *)f->payload, f->length };
+    struct str line = { (const char *)m->line, m->n_line };
 
     if (r->first != NULL && is_body_of(line, r->first)) {
         uint64_t number = r->first->number;
@@ -423,11 +416,9 @@ on_past(void *ctx, const struct frame *f)
 }
 
 static int
-on_ready(void *ctx, const struct frame *f)
+on_ready(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     w->record->ready = w->record->had_past = true;
     w->record->down = false;
     pump(w);
@@ -435,11 +426,9 @@ on_ready(void *ctx, const struct frame *f)
 }
 
 static int
-on_line(void *ctx, const struct frame *f)
+on_line(struct warden *w, const struct scribe_line *m)
 {
-    struct warden *w = ctx;
-
-    record_line(w, (struct str){ (const char *)f->payload, f->length });
+    record_line(w, (struct str){ (const char *)m->line, m->n_line });
     return 0;
 }
 
@@ -461,35 +450,27 @@ say_gap(struct warden *w)
 }
 
 static int
-on_written(void *ctx, const struct frame *f)
+on_written(struct warden *w, const struct scribe_written *m)
 {
-    struct warden *w = ctx;
     struct record *r = w->record;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t number = wire_be64(&in);
 
-    if (record_got_head(w, &in) < 0)
+    if (record_got_head(w, &m->head) < 0)
         return -1;
-    drop_items(r, number);
+    drop_items(r, m->number);
     r->why[0] = '\0';
-    release(w, number, true);
+    release(w, m->number, true);
     say_gap(w);
     pump(w);
     return 0;
 }
 
 static int
-on_failed(void *ctx, const struct frame *f)
+on_failed(struct warden *w, const struct edge_why *m)
 {
-    struct warden *w = ctx;
     struct record *r = w->record;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct err why;
     bool first = r->why[0] == '\0';
 
-    if (!packet_get_err(&in, &why))
-        return -1;
-    snprintf(r->why, sizeof(r->why), "%s [%s]", why.msg, why.code);
+    snprintf(r->why, sizeof(r->why), "%s [%s]", m->why.msg, m->why.code);
     if (first)
         log_say(LEVEL_ERROR, "the audit record cannot be written: %s", r->why);
     w->counts.audit_failed++;
@@ -500,15 +481,14 @@ on_failed(void *ctx, const struct frame *f)
     return 0;
 }
 
-static const struct msg_rule scribe_rules[] = {
-    /* type            once   flags states min  max length       handler */
-    { SCRIBE_PAST,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_past },
-    { SCRIBE_READY,    true,  0,    1,     0,   0,               on_ready },
-    { SCRIBE_LINE,     false, 0,    1,     1,   AUDIT_LINE_MAX,  on_line },
-    { SCRIBE_WRITTEN,  false, 0,    1,     48,  48,              on_written },
-    { SCRIBE_FAILED,   false, 0,    1,     20,  4096,            on_failed },
-    { SCRIBE_MISSED,   false, 0,    1,     57,  57,              record_on_missed },
-};
+#define HEARS(R) \
+    R(SCRIBE_PAST, on_past, false, 1) \
+    R(SCRIBE_READY, on_ready, true, 1) \
+    R(SCRIBE_LINE, on_line, false, 1) \
+    R(SCRIBE_WRITTEN, on_written, false, 1) \
+    R(SCRIBE_FAILED, on_failed, false, 1) \
+    R(SCRIBE_MISSED, record_on_missed, false, 1)
+PROTO_RULES(scribe_rules, HEARS)
 
 static void
 lose(struct warden *w)
@@ -531,8 +511,7 @@ void
 record_scribe(struct warden *w, int fd)
 {
     struct record *r = w->record;
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
+    const struct scribe_head last = { .head = r->head, .rebooted = r->rebooted };
 
     if (r->scribe.fd >= 0)
         lose(w);
@@ -543,7 +522,7 @@ record_scribe(struct warden *w, int fd)
     if (io_set_nonblock(fd, true) < 0 || warden_watch(w, &r->scribe, &r->out) < 0)
         loop_drop(&w->loop, &r->scribe);
     else if (r->head.seq > 0)
-        (void)say(r, w, &frame, record_put_head(r, &frame), -1);
+        (void)say(w, SCRIBE_HEAD, SCRIBE_HEAD_SHAPE(), &last, -1);
 }
 
 int
@@ -574,8 +553,6 @@ void
 record_time(struct warden *w)
 {
     struct record *r = w->record;
-    uint8_t room[32];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
 
     record_look(w);
     if (!r->down || !r->ready || clock_ms() < r->retry_ms)
@@ -583,7 +560,7 @@ record_time(struct warden *w)
     r->retry_ms = clock_ms() + RECORD_RETRY_MS;
     if (r->first == NULL)
         say_gap(w);
-    if (say(r, w, &frame, frame_begin(&frame, SCRIBE_AGAIN, 0, 0), -1) < 0)
+    if (say(w, SCRIBE_AGAIN, SCRIBE_AGAIN_SHAPE(), NULL, -1) < 0)
         return;
     r->down = false;            /* until it is said again */
     pump(w);

@@ -33,29 +33,15 @@ record_load(struct warden *w, struct err *err)
     return state_head(w->state, r->boot, &r->head, &r->rebooted, err);
 }
 
-size_t
-record_put_head(const struct record *r, struct buf *frame)
-{
-    size_t at = frame_begin(frame, SCRIBE_HEAD, 0, 0);
-
-    buf_put_be64(frame, r->head.seq);
-    buf_append(frame, r->head.hash, AUDIT_HASH);
-    buf_put_u8(frame, r->rebooted);
-    return at;
-}
-
 int
-record_got_head(struct warden *w, struct wire_in *in)
+record_got_head(struct warden *w, const struct audit_head *head)
 {
     struct record *r = w->record;
-    struct audit_head head = { .seq = wire_be64(in) };
-    const uint8_t *hash = wire_bytes(in, AUDIT_HASH);
     struct err err = ERR_INIT;
 
-    if (!wire_done(in) || head.seq == 0)
+    if (head->seq == 0)
         return -1;
-    memcpy(head.hash, hash, AUDIT_HASH);
-    r->head = head;
+    r->head = *head;
     r->rebooted = false;
     /* without it the former one counts, behind which the record is */
     if (state_head_put(w->state, &r->head, r->boot, &err) < 0)
@@ -64,24 +50,19 @@ record_got_head(struct warden *w, struct wire_in *in)
 }
 
 int
-record_on_missed(void *ctx, const struct frame *f)
+record_on_missed(struct warden *w, const struct scribe_missed *m)
 {
-    struct warden *w = ctx;
-    struct record *r = w->record;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint64_t seq = wire_be64(&in), left = wire_be64(&in);
-    uint8_t older = wire_u8(&in);
-    bool rebooted = r->rebooted;
+    bool rebooted = w->record->rebooted;
 
-    if (older > 1 || record_got_head(w, &in) < 0)
+    if (record_got_head(w, &m->head) < 0)
         return -1;
-    if (older != 0)
+    if (m->older)
         log_say(LEVEL_WARN, "the audit record has newer files only than that of entry %llu, which was written last: "
-                "whether all of it was there is not known [audit.uncompared]", (unsigned long long)seq);
+                "whether all of it was there is not known [audit.uncompared]", (unsigned long long)m->seq);
     else
         log_say(LEVEL_ERROR, "the audit record was cut or written anew: entry %llu, which was written last, is not in "
                 "it, and it ended with entry %llu%s; `cloche audit verify` says so too [audit.cut]",
-                (unsigned long long)seq, (unsigned long long)left,
+                (unsigned long long)m->seq, (unsigned long long)m->left,
                 rebooted ? " (the machine was started anew since: a loss of power does that too)" : "");
     return 0;
 }

@@ -2,8 +2,8 @@
 #ifndef CLOCHE_WARDEN_RECORD_PRIV_H
 #define CLOCHE_WARDEN_RECORD_PRIV_H
 
-#include "audit/chain.h"
 #include "audit/feed.h"
+#include "proto/edge_scribe.h"
 #include "warden/record.h"
 
 #define RECORD_FOLLOWERS FOLLOW_MAX
@@ -80,11 +80,10 @@ struct record {
 /* record.c: ask the scribe for a page onto @fd, which is taken. -1: there is no scribe. */
 int record_read(struct warden *w, const char *id, uint64_t offset, int fd);
 
-/* record_head.c: what a new scribe is told first: where the frame begins. The head that its message says, written down.
- * What it did not find. -1: it broke the dialogue. */
-size_t record_put_head(const struct record *r, struct buf *frame);
-int record_got_head(struct warden *w, struct wire_in *in);
-int record_on_missed(void *ctx, const struct frame *f);
+/* record_head.c: the head that the scribe's message says, written down. What it did not find. -1: it broke the
+ * dialogue. */
+int record_got_head(struct warden *w, const struct audit_head *head);
+int record_on_missed(struct warden *w, const struct scribe_missed *m);
 
 /* record_time.c: whether the scribe answers. */
 void record_look(struct warden *w);
