@@ -22,38 +22,24 @@
 /* --- settings ----------------------------------------------------------------------------------------------------- */
 
 static bool
-read_names(struct wire_in *in, struct front_doors *d)
+read_names(const struct launch_settings *m, struct front_doors *d)
 {
-    uint16_t n = wire_be16(in);
-    const char *text;
-
-    for (; d->n_hosts < n && n <= EDGE_SETTINGS_NAMES; d->n_hosts++)
-        if ((text = wire_cstr(in, HOST_TEXT_MAX, NULL)) == NULL ||
-            host_pattern_cloche(str_of(text), &d->hosts[d->n_hosts]) != HOST_OK)
+    for (; d->n_hosts < m->n_hosts; d->n_hosts++)
+        if (host_pattern_cloche(str_of(m->hosts[d->n_hosts]), &d->hosts[d->n_hosts]) != HOST_OK)
             return false;
-    if (d->n_hosts != n)
-        return false;
-    n = wire_be16(in);
-    for (; d->n_origins < n && n <= EDGE_SETTINGS_NAMES; d->n_origins++)
-        if ((text = wire_cstr(in, HOST_TEXT_MAX + 9, NULL)) == NULL ||
-            !door_origin(str_of(text), &d->origins[d->n_origins]))
+    for (; d->n_origins < m->n_origins; d->n_origins++)
+        if (!door_origin(str_of(m->origins[d->n_origins]), &d->origins[d->n_origins]))
             return false;
-    text = wire_cstr(in, EDGE_BASE_MAX, NULL);
-    if (text == NULL || d->n_origins != n)
-        return false;
-    memcpy(d->base, text, strlen(text) + 1);
+    memcpy(d->base, m->base, strlen(m->base) + 1);
     return true;
 }
 
 int
 doors_say(struct front *f, uint8_t type, const struct err *err)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, type, 0, 0);
-
-    if (err != NULL)
-        packet_put_err(&frame, err);
-    return frame_end(&frame, at) < 0 ? -1 : packet_send(f->door.fd, &frame, -1);
+    if (err == NULL)
+        return proto_send(f->door.fd, type, &nothing_shape, NULL, -1);
+    return proto_send(f->door.fd, type, &edge_why_shape, &(struct edge_why){ .why = *err }, -1);
 }
 
 int
@@ -61,20 +47,16 @@ doors_settings(struct front *f, const struct frame *message, int pem)
 {
     static struct front_doors new;
     struct wire_in in = wire_in_of(message->payload, message->length);
-    uint8_t flags = wire_u8(&in);
-    uint32_t cert, key;
+    struct launch_settings m;
     struct err err = ERR_INIT;
 
-    new = (struct front_doors){ .any_address = (flags & EDGE_ANY_ADDRESS) != 0, .rate = wire_be32(&in),
-                                .client_ms = (uint64_t)wire_be32(&in) * 1000 };
-    if (!read_names(&in, &new))
+    if (!launch_settings_get(&in, &m))
         return -1;
-    cert = wire_be32(&in);
-    key = wire_be32(&in);
-    if (!wire_done(&in) || (f->tls != (cert > 0 && key > 0 && pem >= 0)) || cert > EDGE_PEM_MAX || key > EDGE_PEM_MAX ||
-        new.client_ms == 0)
+    new = (struct front_doors){ .any_address = (m.flags & EDGE_ANY_ADDRESS) != 0, .rate = m.rate,
+                                .client_ms = (uint64_t)m.client_s * 1000 };
+    if (!read_names(&m, &new) || f->tls != (m.cert > 0 && m.key > 0 && pem >= 0))
         return -1;
-    if (f->tls && tls_take(pem, cert, key, &err) < 0)
+    if (f->tls && tls_take(pem, m.cert, m.key, &err) < 0)
         return doors_say(f, EDGE_UNSETTLED, &err);
     if (mcp_tools_open() < 0)       /* languages may have come with it */
         return -1;
@@ -270,22 +252,21 @@ int
 doors_connection(struct front *f, const struct frame *message, int fd)
 {
     struct wire_in in = wire_in_of(message->payload, message->length);
-    uint8_t family = wire_u8(&in);
-    const uint8_t *b = wire_bytes(&in, 16);
+    struct launch_connection m;
     struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
     struct sockaddr_in v4 = { .sin_family = AF_INET };
     const struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-    if (!wire_done(&in) || fd < 0 || (family != 0) != f->strangers || f->doors.client_ms == 0) {
+    if (!launch_connection_get(&in, &m) || fd < 0 || (m.family != 0) != f->strangers || f->doors.client_ms == 0) {
         close_fd(&fd);
         return -1;
     }
     if (f->n_links >= f->max_links && f->idle_first != NULL)
         cut(f, f->idle_first);
-    memcpy(&v4.sin_addr, b, 4);
-    memcpy(&v6.sin6_addr, b, 16);
-    if ((family == 4 ? http_connection(f, fd, (const struct sockaddr *)&v4, sizeof(v4))
-         : family == 6 ? http_connection(f, fd, (const struct sockaddr *)&v6, sizeof(v6))
+    memcpy(&v4.sin_addr, m.address, 4);
+    memcpy(&v6.sin6_addr, m.address, 16);
+    if ((m.family == 4 ? http_connection(f, fd, (const struct sockaddr *)&v4, sizeof(v4))
+         : m.family == 6 ? http_connection(f, fd, (const struct sockaddr *)&v6, sizeof(v6))
          : http_connection(f, fd, (const struct sockaddr *)&un, sizeof(sa_family_t))) < 0)
         log_say(LEVEL_WARN, "a connection was refused: too many");
     return 0;

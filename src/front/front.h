@@ -26,6 +26,7 @@
 #include "front/hold.h"
 #include "front/trace.h"
 #include "proto/edge_keeper.h"
+#include "proto/edge_launcher.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
 

@@ -22,11 +22,10 @@ ping(struct front *f)
 {
     uint8_t room[FRAME_HEADER];
     struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_PING, 0, 0);
 
     if (f->late.owed)
         return;
-    f->late.owed = frame_end(&frame, at) == 0 && ask_post(f, &frame) == 0;
+    f->late.owed = proto_frame(&frame, EDGE_PING, EDGE_PING_SHAPE(), NULL) == 0 && ask_post(f, &frame) == 0;
     f->late.asked += f->late.owed;
     f->late.looks = 0;
 }

@@ -27,7 +27,6 @@
 #define GATE_FUEL           200000          /* what all searches of one verdict may cost: steps of the matcher */
 #define GATE_FUEL_SECOND    200000          /* and those of all verdicts for one who asks, in a second, */
 #define GATE_FUEL_SAVED     1000000         /* of which so much is saved up */
-#define GATE_FILE_MAX       (64 * 1024)     /* of a file with rules */
 #define GATE_TIMEOUT_MAX    86400           /* seconds */
 
 struct gate;

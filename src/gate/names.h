@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #define GATE_NAME_MAX 63            /* bytes of a rule's or a tool's name */
+#define GATE_FILE_MAX (64 * 1024)   /* of a file with rules */
 
 enum gate_risk { GATE_LOW, GATE_MEDIUM, GATE_HIGH, GATE_CRITICAL, GATE_RISKS };
 const char *gate_risk_name(enum gate_risk risk);        /* "LOW" ... */

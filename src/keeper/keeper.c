@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "program/say.h"
-
+#include "proto/edge_launcher.h"
 
 /* --- speaking ----------------------------------------------------------------------------------------------------- */
 

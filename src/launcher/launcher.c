@@ -38,57 +38,30 @@
 
 /* --- what the warden says ----------------------------------------------------------------------------------------- */
 
-static const char *
-id_of(const struct frame *f)
-{
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-
-    return wire_done(&in) && edge_is_id(id) ? id : NULL;
-}
-
-static void
-say_not_spawned(struct launcher *l, const char *id, const struct err *err)
-{
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_NOT_SPAWNED, 0, 0);
-
-    wire_put_cstr(&frame, id, EDGE_ID);
-    packet_put_err(&frame, err);
-    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
-        (void)packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
-}
-
 static int
-on_spawn(void *ctx, const struct frame *f)
+on_spawn(struct launcher *l, const struct edge_only_id *m)
 {
-    struct launcher *l = ctx;
-    struct err err = ERR_INIT;
-    const char *id = id_of(f);
+    struct launch_not_spawned no = { .why = ERR_INIT };
     int edge;
 
-    if (id == NULL)
-        return -1;
-    if (l->ending || start_keeper(l, id, &edge, &err) < 0) {
-        if (err.kind == ERR_NONE)
-            err_set(&err, ERR_DENIED, "serve.closing", "cloche serve is ending");
-        say_not_spawned(l, id, &err);
+    if (l->ending || start_keeper(l, m->id, &edge, &no.why) < 0) {
+        if (no.why.kind == ERR_NONE)
+            err_set(&no.why, ERR_DENIED, "serve.closing", "cloche serve is ending");
+        memcpy(no.id, m->id, sizeof(no.id));
+        (void)launcher_send(l, EDGE_NOT_SPAWNED, EDGE_NOT_SPAWNED_SHAPE(), &no, -1);
         return 0;
     }
-    (void)launcher_say(l, EDGE_SPAWNED, id, edge);
+    (void)launcher_say(l, EDGE_SPAWNED, m->id, edge);
     return 0;
 }
 
 static int
-on_shoot(void *ctx, const struct frame *f)
+on_shoot(struct launcher *l, const struct edge_only_id *m)
 {
-    struct launcher *l = ctx;
-    const char *id = id_of(f);
-
-    for (struct keeper *k = l->keepers; id != NULL && k != NULL; k = k->next)
-        if (strcmp(k->id, id) == 0)
+    for (struct keeper *k = l->keepers; k != NULL; k = k->next)
+        if (strcmp(k->id, m->id) == 0)
             kill(k->pid, SIGKILL);      /* its guest dies with it, its janitor does the rest */
-    return id != NULL ? 0 : -1;
+    return 0;
 }
 
 void
@@ -122,22 +95,15 @@ take_notify_socket(struct launcher *l)
 void
 say_restarts(struct launcher *l)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_RESTARTS, 0, 0);
+    const struct launch_restarts m = { .wardens = l->wardens, .fronts = l->fronts_again };
 
-    buf_put_be32(&frame, l->wardens);
-    buf_put_be32(&frame, l->fronts_again);
-    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
-        (void)packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
+    (void)launcher_send(l, EDGE_RESTARTS, EDGE_RESTARTS_SHAPE(), &m, -1);
 }
 
 static int
-on_ready(void *ctx, const struct frame *f)
+on_ready(struct launcher *l, const struct nothing *m)
 {
-    struct launcher *l = ctx;
-
-    (void)f;
+    (void)m;
     l->ready = true;
     sweep_begin(l);     /* the state is locked by a warden of ours, and nothing was made by us yet */
     if (l->ending)
@@ -149,61 +115,63 @@ on_ready(void *ctx, const struct frame *f)
 }
 
 static int
-on_refused(void *ctx, const struct frame *f)
+on_refused(struct launcher *l, const struct edge_why *m)
 {
-    struct launcher *l = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-
-    if (!packet_get_err(&in, l->err))
-        return -1;
+    *l->err = m->why;
     l->failed = true;
     return 0;
 }
 
 static int
-on_quiet(void *ctx, const struct frame *f)
+on_quiet(struct launcher *l, const struct nothing *m)
 {
-    struct launcher *l = ctx;
-
-    (void)f;
+    (void)m;
     l->quiet = true;
     return 0;
 }
 
 static int
-on_killed(void *ctx, const struct frame *f)
+on_killed(struct launcher *l, const struct nothing *m)
 {
-    struct launcher *l = ctx;
-
-    (void)f;
+    (void)m;
     l->kill_untold = false;
     return 0;
 }
 
 static int
-on_pong(void *ctx, const struct frame *f)
+on_pong(struct launcher *l, const struct nothing *m)
 {
-    struct launcher *l = ctx;
-
-    (void)f;
+    (void)m;
     pulse_heard(&l->pulse);
     return 0;
 }
 
-static const struct msg_rule warden_rules[] = {
-    /* type          once   flags states min  max length   handler */
-    { EDGE_SPAWN,    false, 0,    1,     37,  37,          on_spawn },
-    { EDGE_SHOOT,    false, 0,    1,     37,  37,          on_shoot },
-    { EDGE_READY,    true,  0,    1,     0,   0,           on_ready },
-    { EDGE_REFUSED,  true,  0,    1,     20,  PACKET_ERR_MAX, on_refused },
-    { EDGE_QUIET,    false, 0,    1,     0,   0,           on_quiet },
-    { EDGE_LIMITED,  false, 0,    1,     0,   0,           limits_answer },
-    { EDGE_UNSETTLED, false, 0,   1,     20,  PACKET_ERR_MAX, limits_answer },
-    { EDGE_KILLED,   false, 0,    1,     0,   0,           on_killed },
-    { EDGE_PONG,     false, 0,    1,     0,   0,           on_pong },
-    { EDGE_SCRIBE_LATE, false, 0, 1,     0,   0,           pulse_scribe_late },
-    { EDGE_KEEPER_LATE, false, 0, 1,     37,  37,          pulse_keeper_late },
-};
+static int
+on_limited(struct launcher *l, const struct nothing *m)
+{
+    (void)m;
+    return settings_answer(l, &l->limits, NULL);
+}
+
+static int
+on_unsettled(struct launcher *l, const struct edge_why *m)
+{
+    return settings_answer(l, &l->limits, &m->why);
+}
+
+#define HEARS(R) \
+    R(EDGE_SPAWN, on_spawn, false, 1) \
+    R(EDGE_SHOOT, on_shoot, false, 1) \
+    R(EDGE_READY, on_ready, true, 1) \
+    R(EDGE_REFUSED, on_refused, true, 1) \
+    R(EDGE_QUIET, on_quiet, false, 1) \
+    R(EDGE_LIMITED, on_limited, false, 1) \
+    R(EDGE_UNSETTLED, on_unsettled, false, 1) \
+    R(EDGE_KILLED, on_killed, false, 1) \
+    R(EDGE_PONG, on_pong, false, 1) \
+    R(EDGE_SCRIBE_LATE, pulse_scribe_late, false, 1) \
+    R(EDGE_KEEPER_LATE, pulse_keeper_late, false, 1)
+PROTO_RULES(warden_rules, HEARS)
 
 /* 1; 0 at the end, -1 when it broke the dialogue. */
 static int
@@ -298,16 +266,23 @@ front_ended(struct launcher *l, enum which_front which, struct err *err)
 static int
 hear_front(struct launcher *l, enum which_front which, struct err *err)
 {
+    struct front_end *front = &l->fronts[which];
     struct frame f;
-    int r = packet_receive(l->fronts[which].door.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+    int r = packet_receive(front->door.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+    struct wire_in in = wire_in_of(r > 0 ? f.payload : NULL, r > 0 ? f.length : 0);
+    struct edge_why no;
 
     if (r < 0 && errno == EAGAIN)
         return 0;
     if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
-        pulse_heard(&l->fronts[which].pulse);
+        pulse_heard(&front->pulse);
         return 0;
     }
-    return r <= 0 || settings_answer(l, which, &f) < 0 ? front_ended(l, which, err) : 0;
+    if (r > 0 && f.type == EDGE_SETTLED && f.length == 0 && settings_answer(l, &front->said, NULL) == 0)
+        return 0;
+    if (r > 0 && f.type == EDGE_UNSETTLED && edge_why_get(&in, &no) && settings_answer(l, &front->said, &no.why) == 0)
+        return 0;
+    return front_ended(l, which, err);
 }
 
 static void

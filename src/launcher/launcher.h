@@ -11,7 +11,7 @@
 #include "launcher/maker.h"
 #include "launcher/serve.h"
 #include "wall/janitor.h"
-#include "proto/edge.h"
+#include "proto/edge_launcher.h"
 #include "wire/table.h"
 
 #define DEATHS_MAX 10           /* of front and warden within DEATHS_MS: then it is given up */
@@ -124,6 +124,8 @@ int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
+/* To the warden, with @fd, which is taken (-1 none): that, or what has an id or (NULL) nothing. -1: it is gone. */
+int launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd);
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 
 /* Look at a maker that owes an answer. */
@@ -135,8 +137,8 @@ void pulse_time(struct launcher *l);            /* after all that was said has b
 int pulse_timeout(const struct launcher *l, int ms);    /* no later than the next beat */
 void pulse_heard(struct pulse *p);
 void pulse_wake_all(struct launcher *l);        /* the daemon ends: one that is stopped is to hear it */
-int pulse_scribe_late(void *ctx, const struct frame *f);
-int pulse_keeper_late(void *ctx, const struct frame *f);
+int pulse_scribe_late(struct launcher *l, const struct nothing *m);
+int pulse_keeper_late(struct launcher *l, const struct edge_only_id *late);
 /* The end of a child, 0 none: it may end by itself within @ms; then it is killed. What the kernel holds even then (a
  * disk that answers nothing) is not waited for: it ends when it comes back. */
 void end_process(pid_t *pid, uint64_t ms);
@@ -180,9 +182,8 @@ bool doors_rest(const struct launcher *l);
 int settings_say(struct launcher *l, enum which_front which);   /* to a front; -1: it is gone */
 /* Read it again. What is bad in it is said, and the former one stays. */
 void settings_reload(struct launcher *l);
-/* A front's answer. 0; -1: it broke the dialogue. */
-int settings_answer(struct launcher *l, enum which_front which, const struct frame *f);
-int limits_answer(void *ctx, const struct frame *f);            /* the warden's */
+/* The answer to @said, a front's or the warden's: @why_not, NULL yes. 0; -1: it broke the dialogue. */
+int settings_answer(struct launcher *l, struct settings_said *said, const struct err *why_not);
 void settings_back(struct launcher *l);     /* what is being read (l->former is there) does not count */
 
 #endif

@@ -274,16 +274,14 @@ doors_wake(struct launcher *l)
 static void
 hand_on(struct front_end *front, int fd, const union door_address *from)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_CONNECTION, 0, 0);
+    struct launch_connection m;
     struct ip ip;
 
     (void)sockaddr_ip(&from->any, sizeof(*from), &ip, NULL);
-    buf_put_u8(&frame, ip.family);
-    buf_append(&frame, ip.b, sizeof(ip.b));
-    if (front->door.fd >= 0 && frame_end(&frame, at) == 0)
-        (void)packet_queue_send(&front->out, front->door.fd, &frame, fd);
+    m.family = ip.family;
+    memcpy(m.address, ip.b, sizeof(m.address));
+    if (front->door.fd >= 0)
+        (void)proto_queue(&front->out, front->door.fd, EDGE_CONNECTION, EDGE_CONNECTION_SHAPE(), &m, fd);
     else
         close(fd);
 }

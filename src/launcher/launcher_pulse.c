@@ -32,15 +32,6 @@
 #define SCRIBE_TURN_MS 10000    /* the warden says each four seconds that it waits for the scribe */
 #define BEATS_END     2         /* the warden at the daemon's end: it is not waited for any more */
 
-static int
-ping(struct packet_queue *q, int fd)
-{
-    uint8_t room[FRAME_HEADER];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
-    return frame_end(&frame, frame_begin(&frame, EDGE_PING, 0, 0)) < 0 ? -1 : packet_queue_send(q, fd, &frame, -1);
-}
-
 /* One beat of the process @pid. */
 static void
 beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct packet_queue *q, int fd)
@@ -48,7 +39,8 @@ beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct p
     if (pid <= 0)       /* kill(2) would take that for many */
         return;
     if (!p->owed) {
-        p->owed = ping(q, fd) == 0;     /* one that is gone is noticed where it is read */
+        /* one that is gone is noticed where it is read */
+        p->owed = proto_queue(q, fd, EDGE_PING, EDGE_PING_SHAPE(), NULL, -1) == 0;
         p->beats = 0;
         return;
     }
@@ -130,12 +122,11 @@ pulse_wake_all(struct launcher *l)
 
 /* The warden says it again and again, for as long as it is so. */
 int
-pulse_scribe_late(void *ctx, const struct frame *f)
+pulse_scribe_late(struct launcher *l, const struct nothing *m)
 {
-    struct launcher *l = ctx;
     const uint64_t before = l->scribe_late_ms;
 
-    (void)f;
+    (void)m;
     if (l->scribes[0] <= 0)
         return 0;
     l->scribe_late_ms = clock_ms();
@@ -153,16 +144,10 @@ pulse_scribe_late(void *ctx, const struct frame *f)
 
 /* When that is no help the warden has it killed. */
 int
-pulse_keeper_late(void *ctx, const struct frame *f)
+pulse_keeper_late(struct launcher *l, const struct edge_only_id *late)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct launcher *l = ctx;
-
-    if (!wire_done(&in))
-        return -1;
     for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
-        if (strcmp(k->id, id) == 0)
+        if (strcmp(k->id, late->id) == 0)
             kill(k->pid, SIGCONT);
     return 0;
 }

@@ -20,7 +20,6 @@
 #include "base/memfile.h"
 #include "launcher/launcher.h"
 #include "program/say.h"
-#include "proto/edge_language.h"
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
@@ -38,50 +37,41 @@ sealed(const struct serve_plan *plan)
 }
 
 /* Names that lead to us: what is listened on, and what the configuration adds. */
-static uint8_t
-put_hosts(struct buf *frame, const struct launcher *l)
+static void
+put_hosts(struct launch_settings *m, char ips[LISTENERS_MAX][IP_TEXT_MAX + 2], const struct launcher *l)
 {
-    const char *texts[EDGE_SETTINGS_NAMES];
-    char ips[LISTENERS_MAX][IP_TEXT_MAX + 2];
-    uint8_t flags = 0;
-    uint16_t n = 0;
-
-    texts[n++] = "localhost";
+    m->hosts[m->n_hosts++] = "localhost";
     for (size_t i = 0; i < l->n_listeners; i++) {
         const struct serve_listen *at = &l->listeners[i].at;
         char ip[IP_TEXT_MAX];
         if (!at->tcp)
             continue;
         if (ip_classify(at->ip) == IP_UNSPECIFIED)
-            flags |= EDGE_ANY_ADDRESS;
+            m->flags |= EDGE_ANY_ADDRESS;
         ip_format(&at->ip, ip);
-        snprintf(ips[i], sizeof(ips[i]), at->ip.family == 6 ? "[%s]" : "%s", ip);
-        texts[n++] = ips[i];
+        snprintf(ips[i], IP_TEXT_MAX + 2, at->ip.family == 6 ? "[%s]" : "%s", ip);
+        m->hosts[m->n_hosts++] = ips[i];
     }
-    for (size_t i = 0; i < l->plan->n_hosts && n < EDGE_SETTINGS_NAMES; i++)
-        texts[n++] = l->plan->hosts[i];
-    buf_put_be16(frame, n);
-    for (uint16_t i = 0; i < n; i++)
-        wire_put_cstr(frame, texts[i], HOST_TEXT_MAX);
-    return flags;
+    for (size_t i = 0; i < l->plan->n_hosts && m->n_hosts < EDGE_SETTINGS_NAMES; i++)
+        m->hosts[m->n_hosts++] = l->plan->hosts[i];
 }
 
 /* The first address of ours that a browser on this host can be led to. */
 static void
-put_base(struct buf *frame, const struct launcher *l)
+put_base(char text[EDGE_BASE_MAX + 1], const struct launcher *l)
 {
-    char text[EDGE_BASE_MAX + 1] = "", ip[IP_TEXT_MAX];
+    char ip[IP_TEXT_MAX];
 
+    text[0] = '\0';
     for (size_t i = 0; i < l->n_listeners && text[0] == '\0'; i++) {
         const struct serve_listen *at = &l->listeners[i].at;
         if (!at->tcp)
             continue;
         ip_format(&at->ip, ip);
-        snprintf(text, sizeof(text), at->ip.family == 6 && ip_classify(at->ip) != IP_UNSPECIFIED ? "%s://[%s]:%u"
+        snprintf(text, EDGE_BASE_MAX + 1, at->ip.family == 6 && ip_classify(at->ip) != IP_UNSPECIFIED ? "%s://[%s]:%u"
                  : "%s://%s:%u", l->plan->cert.n > 0 ? "https" : "http",
                  ip_classify(at->ip) == IP_UNSPECIFIED ? "localhost" : ip, (unsigned)at->port);
     }
-    wire_put_cstr(frame, text, EDGE_BASE_MAX);
 }
 
 /* The languages of the user's own. 0 or -1. */
@@ -89,24 +79,19 @@ static int
 say_languages(struct launcher *l, struct front_end *front)
 {
     const struct runtimes *own = &l->plan->runtimes;
-    cleanup_buf struct buf none = BUF_INIT(64);
 
-    if (proto_frame(&none, EDGE_NO_LANGUAGE, &nothing_shape, &(struct nothing){ 0 }) < 0 ||
-        packet_queue_send(&front->out, front->door.fd, &none, -1) < 0)
+    if (proto_queue(&front->out, front->door.fd, EDGE_NO_LANGUAGE, EDGE_NO_LANGUAGE_SHAPE(), NULL, -1) < 0)
         return -1;
     for (size_t i = 0; i < own->n; i++) {
         const struct language *row = &own->rows[i];
-        struct edge_language said = { .name = row->name, .alias = row->alias, .file = row->file,
-                                      .registry = row->registry, .packages = row->packages };
-        uint8_t room[PROTO_ROOM];
-        cleanup_buf struct buf frame = PROTO_BUF(room, &edge_language_shape);
+        struct launch_language said = { .name = row->name, .alias = row->alias, .file = row->file,
+                                        .registry = row->registry, .packages = row->packages };
 
         while (row->argv[said.n_argv] != NULL) {
             said.argv[said.n_argv] = row->argv[said.n_argv];
             said.n_argv++;
         }
-        if (proto_frame(&frame, EDGE_LANGUAGE, &edge_language_shape, &said) < 0 ||
-            packet_queue_send(&front->out, front->door.fd, &frame, -1) < 0)
+        if (proto_queue(&front->out, front->door.fd, EDGE_LANGUAGE, EDGE_LANGUAGE_SHAPE(), &said, -1) < 0)
             return -1;
     }
     return 0;
@@ -115,47 +100,35 @@ say_languages(struct launcher *l, struct front_end *front)
 int
 settings_say(struct launcher *l, enum which_front which)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
     const struct serve_plan *plan = l->plan;
     struct front_end *front = &l->fronts[which];
     bool tls = which == FRONT_STRANGERS && plan->cert.n > 0;
-    size_t begin = frame_begin(&frame, EDGE_SETTINGS, 0, 0), flags = frame.n;
     cleanup_close int pem = tls ? sealed(plan) : -1;
+    char ips[LISTENERS_MAX][IP_TEXT_MAX + 2], base[EDGE_BASE_MAX + 1];
+    struct launch_settings m = { .rate = (uint32_t)plan->rate, .client_s = (uint32_t)plan->client_s, .base = base,
+                                 .cert = tls ? (uint32_t)plan->cert.n : 0, .key = tls ? (uint32_t)plan->key.n : 0 };
 
     if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, front) < 0)
         return -1;
-    buf_put_u8(&frame, 0);
-    buf_put_be32(&frame, (uint32_t)plan->rate);
-    buf_put_be32(&frame, (uint32_t)plan->client_s);
-    uint8_t any = put_hosts(&frame, l);
-    buf_put_be16(&frame, (uint16_t)plan->n_origins);
-    for (size_t i = 0; i < plan->n_origins; i++)
-        wire_put_cstr(&frame, plan->origins[i], HOST_TEXT_MAX + 9);
-    put_base(&frame, l);
-    buf_put_be32(&frame, tls ? (uint32_t)plan->cert.n : 0);
-    buf_put_be32(&frame, tls ? (uint32_t)plan->key.n : 0);
-    if (frame_end(&frame, begin) < 0)
-        return -1;
-    frame.p[flags] = any;
+    put_hosts(&m, ips, l);
+    for (; m.n_origins < plan->n_origins; m.n_origins++)
+        m.origins[m.n_origins] = plan->origins[m.n_origins];
+    put_base(base, l);
     front->said.waits++;
-    return packet_queue_send(&front->out, front->door.fd, &frame, take_fd(&pem));
+    return proto_queue(&front->out, front->door.fd, EDGE_SETTINGS, EDGE_SETTINGS_SHAPE(), &m, take_fd(&pem));
 }
 
 static int
 say_limits(struct launcher *l)
 {
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_LIMITS, 0, 0);
+    const struct serve_plan *plan = l->plan;
+    const struct launch_limits m = {
+        .max = (uint32_t)plan->max_sandboxes, .each = (uint32_t)plan->max_per_agent, .idle_s = (uint32_t)plan->idle_s,
+        .life_s = (uint32_t)plan->life_s, .after_s = (uint32_t)plan->recover_s,
+        .tries = (uint32_t)plan->recover_tries, .window_s = (uint32_t)plan->recover_window_s,
+    };
 
-    buf_put_be32(&frame, (uint32_t)l->plan->max_sandboxes);
-    buf_put_be32(&frame, (uint32_t)l->plan->max_per_agent);
-    buf_put_be32(&frame, (uint32_t)l->plan->idle_s);
-    buf_put_be32(&frame, (uint32_t)l->plan->life_s);
-    buf_put_be32(&frame, (uint32_t)l->plan->recover_s);
-    buf_put_be32(&frame, (uint32_t)l->plan->recover_tries);
-    buf_put_be32(&frame, (uint32_t)l->plan->recover_window_s);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1) < 0)
+    if (launcher_send(l, EDGE_LIMITS, EDGE_LIMITS_SHAPE(), &m, -1) < 0)
         return -1;
     l->limits.waits++;
     return 0;
@@ -248,39 +221,22 @@ refused(struct launcher *l, const struct err *why)
     say_all(l);
 }
 
-/* @yes: the type of the message that takes it. 0; -1: the dialogue is broken. */
-static int
-answered(struct launcher *l, struct settings_said *said, const struct frame *f, uint8_t yes)
+int
+settings_answer(struct launcher *l, struct settings_said *said, const struct err *why_not)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
     bool over = said->over > 0;
-    struct err why;
 
-    if (said->waits == 0 || (f->type == yes ? f->length != 0 : f->type != EDGE_UNSETTLED || !packet_get_err(&in, &why)))
+    if (said->waits == 0)
         return -1;
     said->waits--;
     said->over -= over;
-    if (f->type == yes)
+    if (why_not == NULL)
         settle(l);
     else if (!over && l->told && l->former == NULL)
         return -1;              /* the same was taken before */
     else if (!over)
-        refused(l, &why);
+        refused(l, why_not);
     return 0;
-}
-
-int
-settings_answer(struct launcher *l, enum which_front which, const struct frame *f)
-{
-    return answered(l, &l->fronts[which].said, f, EDGE_SETTLED);
-}
-
-int
-limits_answer(void *ctx, const struct frame *f)
-{
-    struct launcher *l = ctx;
-
-    return answered(l, &l->limits, f, EDGE_LIMITED);
 }
 
 /* --- anew --------------------------------------------------------------------------------------------------------- */

@@ -27,18 +27,23 @@ edge(int pair[2], struct err *err)
 }
 
 int
-launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
+launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd)
 {
-    uint8_t room[128];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, type, 0, 0);
-
-    if (id != NULL)
-        wire_put_cstr(&frame, id, EDGE_ID);
-    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
-        return packet_queue_send(&l->to_warden, l->warden.fd, &frame, fd);
+    if (l->warden.fd >= 0)
+        return proto_queue(&l->to_warden, l->warden.fd, type, shape, m, fd);
     close_fd(&fd);
     return -1;
+}
+
+int
+launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
+{
+    struct edge_only_id m;
+
+    if (id == NULL)
+        return launcher_send(l, type, &nothing_shape, NULL, fd);
+    memcpy(m.id, id, sizeof(m.id));
+    return launcher_send(l, type, &edge_only_id_shape, &m, fd);
 }
 
 int
@@ -142,14 +147,12 @@ static void
 hand_over(struct launcher *l, struct keeper *k)
 {
     cleanup_close int theirs = -1;
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
     int pair[2];
 
-    if (frame_end(&frame, frame_begin(&frame, EDGE_ADOPT, 0, 0)) < 0 || edge(pair, NULL) < 0)
+    if (edge(pair, NULL) < 0)
         return;
     theirs = pair[1];
-    if (packet_send(k->control, &frame, theirs) < 0) {
+    if (proto_send(k->control, EDGE_ADOPT, &nothing_shape, NULL, theirs) < 0) {
         close(pair[0]);
         return;         /* it is ending */
     }
@@ -159,14 +162,10 @@ hand_over(struct launcher *l, struct keeper *k)
 int
 say_rules(struct launcher *l)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
-    size_t at = frame_begin(&frame, EDGE_RULES, 0, 0);
+    struct launch_rules m = { .name = l->plan->gate, .text = l->plan->rules.p, .n_text = l->plan->rules.n };
 
-    wire_put_cstr(&frame, l->plan->gate, EDGE_PATH_MAX);
-    packet_put_bytes(&frame, l->plan->rules.p, l->plan->rules.n);
-    buf_append(&frame, l->plan->defaults, sizeof(l->plan->defaults));
-    return frame_end(&frame, at) < 0 || l->warden.fd < 0
-               ? -1 : packet_queue_send(&l->to_warden, l->warden.fd, &frame, -1);
+    memcpy(m.defaults, l->plan->defaults, sizeof(m.defaults));
+    return launcher_send(l, EDGE_RULES, EDGE_RULES_SHAPE(), &m, -1);
 }
 
 int
@@ -218,27 +217,13 @@ start_warden(struct launcher *l, struct err *err)
                ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
 }
 
-/* A front's edge, and what it may take for granted. */
-static int
-say_front(struct launcher *l, uint8_t flags, int fd)
-{
-    uint8_t room[64];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, EDGE_FRONT, 0, 0);
-
-    buf_put_u8(&frame, flags);
-    if (frame_end(&frame, at) == 0 && l->warden.fd >= 0)
-        return packet_queue_send(&l->to_warden, l->warden.fd, &frame, fd);
-    close_fd(&fd);
-    return -1;
-}
-
 int
 start_front(struct launcher *l, enum which_front which, struct err *err)
 {
     char name[] = "cloche-front", engine[32], strangers[] = "strangers", tls[] = "tls";
     char *argv[] = { name, engine, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL,
                      NULL };
+    const struct launch_front m = { .flags = which == FRONT_STRANGERS ? EDGE_STRANGERS : 0 };
     struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;
     int pair[2], door[2];
@@ -253,7 +238,7 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
     }
     connections = door[1];
     /* a warden that has ended is noticed next, and the one after it asks for a front */
-    if (say_front(l, which == FRONT_STRANGERS ? EDGE_STRANGERS : 0, pair[0]) < 0) {
+    if (launcher_send(l, EDGE_FRONT, EDGE_FRONT_SHAPE(), &m, pair[0]) < 0) {
         close(door[0]);
         return 0;
     }

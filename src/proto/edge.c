@@ -66,23 +66,6 @@ edge_maybe_capability(const char *text)
     return text[0] == '\0' || edge_is_capability(text);
 }
 
-int
-edge_put_id(struct buf *b, const char *id)
-{
-    return wire_put_cstr(b, id, EDGE_ID);
-}
-
-bool
-edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe)
-{
-    const char *id = wire_cstr(in, EDGE_ID, NULL);
-
-    if (in->bad || !(edge_is_id(id) || (maybe && id[0] == '\0')))
-        return false;
-    memcpy(out, id, strlen(id) + 1);
-    return true;
-}
-
 static const char *const roles[EDGE_ROLES] = {
     [EDGE_NOBODY] = "nobody", [EDGE_OPERATOR] = "operator", [EDGE_AGENT] = "agent", [EDGE_APPROVER] = "approver",
     [EDGE_AUDITOR] = "auditor", [EDGE_KEY] = "key",

@@ -1,8 +1,7 @@
 /* proto/edge.h: what is said between the processes of `cloche serve`
  *
  * Five edges, each a SOCK_SEQPACKET socket whose messages are frames (wire/packet.h) and whose dialogue is a table at
- * the end that listens. Here is what they share; question.h and edge_*.h have the messages of
- * each:
+ * the end that listens. Here is what they share; the messages are in question.h and edge_*.h:
  *
  *     front  ⇄ warden     what a client asks for, and the answer; each question has a ticket
  *     warden ⇄ launcher   start a keeper; one has ended
@@ -63,58 +62,6 @@
 #define EDGE_NET_MS_MAX  86400000
 #define EDGE_WHY_KILLED  "the daemon was killed, or gave up: it was destroyed"
 
-enum edge_message {
-    /* warden to cloche-webhook */
-    EDGE_HOOK = 207,        /* decided u8, struct edge_approval without its parameters; no answer */
-    /* launcher to warden */
-    EDGE_WEBHOOK = 208,     /* with the edge to a new cloche-webhook */
-
-    /* warden to launcher */
-    EDGE_SPAWN = 64,        /* id */
-    EDGE_SHOOT,             /* id: kill its keeper, which did not end when told to, or does not answer */
-    EDGE_READY,             /* the state is open, questions are answered */
-    EDGE_REFUSED,           /* error: it is not */
-    EDGE_QUIET,             /* after CLOSE: no sandbox is left */
-    EDGE_KILLED = 226,      /* KILL was heard: all end */
-    EDGE_LIMITED = 216,     /* the answer to LIMITS; what was said before has been heard too. Or EDGE_UNSETTLED: the
-                             * rules said before it are none, so neither counts */
-    /* launcher to warden */
-    EDGE_SPAWNED,           /* id; with the keeper's edge */
-    EDGE_NOT_SPAWNED,       /* id, error */
-    EDGE_ADOPT,             /* id; with a new edge to a keeper that served the warden before */
-    EDGE_ADOPTED_ALL,       /* once, after the last of them */
-    EDGE_FRONT,             /* flags u8; with the edge to a new front, in the place of the former one of its kind */
-    EDGE_CLOSE,             /* end all sandboxes */
-    EDGE_KILL = 90,         /* likewise, and go on */
-    EDGE_RESTARTS = 89,     /* how often since its start: wardens be32, fronts be32 */
-    /* launcher to front */
-    EDGE_CONNECTION,        /* family u8 (0, 4, 6), 16 bytes of the client's address; with its connection */
-    /* launcher to warden */
-    EDGE_SCRIBE = 86,       /* with the edge to a new scribe */
-    /* launcher to front */
-    EDGE_SETTINGS = 80,     /* flags u8, requests a second be32 (0 no limit), client timeout in seconds be32, hosts be16
-                               and so many texts, origins be16 and so many, where browsers find us ("" nowhere),
-                               certificate be32 and key be32: lengths in the file that comes with it where there is
-                               TLS */
-    /* front to launcher, the answer to it; warden to launcher (EDGE_LIMITED) */
-    EDGE_SETTLED,
-    EDGE_UNSETTLED,         /* error; the former ones stay, where there are any */
-    /* launcher to warden */
-    EDGE_LIMITS,            /* sandboxes at once be32, of one agent be32; idle be32, life be32 (seconds), recovery
-                             * (after, tries, window: be32 each) of those that name none */
-    EDGE_RULES = 92,        /* name, bytes: the gate's rules, as YAML; digest of what sandboxes get without asking */
-    EDGE_COUNTS = 228,      /* all have taken the configuration: there is no going back to the former one */
-    /* launcher to warden and to fronts: are you there? */
-    EDGE_PING = 229,
-    EDGE_PONG,              /* the answer */
-    /* warden to launcher */
-    EDGE_SCRIBE_LATE = 231, /* the scribe has entries, and does not say that they are written */
-    EDGE_KEEPER_LATE,       /* id: its keeper does not answer; one that was stopped is to go on */
-    /* launcher to front */
-    EDGE_NO_LANGUAGE,       /* before SETTINGS: those of the user's own are none */
-    EDGE_LANGUAGE,          /* and one more of them (edge_language.h); no answer to either */
-};
-
 #define EDGE_DEFAULT    0x01    /* ASK_CREATE: the sandbox of /api/sandbox; if one lives, it is the answer */
 
 #define EDGE_REATTACH   0x02    /* ... : if the caller's newest one of that workspace is as this one would be, it is */
@@ -174,8 +121,6 @@ bool box_state_parse(const char *name, enum box_state *out);
 PROTO_STRUCT(edge_recovery, EDGE_RECOVERY_FIELDS);
 /* The first three of CREATE are in their ranges, or not said. */
 bool edge_recovery_well(const struct edge_recovery *r);
-/* The daemon's own (EDGE_LIMITS): the first three. */
-bool edge_get_recovery_plan(struct wire_in *in, struct edge_recovery *r);
 /* How many of its tries count when the window began @age_ms ago. */
 uint32_t recovery_used(const struct edge_recovery *r, uint64_t age_ms);
 /* How long to wait, in seconds, before the next one: from when it was found degraded, or @gone, on; longer each time
@@ -187,8 +132,6 @@ bool edge_is_id(const char *text);
 bool edge_maybe_id(const char *text);
 #define PROTO_ID(take, name) PROTO_COPY(take, name, EDGE_ID, edge_is_id)
 #define PROTO_MAYBE_ID(take, name) PROTO_COPY(take, name, EDGE_ID, edge_maybe_id)
-int edge_put_id(struct buf *b, const char *id);     /* or "" */
-bool edge_get_id(struct wire_in *in, char out[EDGE_ID + 1], bool maybe);    /* @maybe: "" too */
 /* Messages of one field, on several edges. */
 #define EDGE_ONLY_ID(F) F(ID, id)
 PROTO_STRUCT(edge_only_id, EDGE_ONLY_ID);

@@ -82,6 +82,7 @@ decision_well(const struct edge_decision *d)
 }
 
 PROTO_SHAPE(edge_approval, EDGE_APPROVAL_FIELDS)
+PROTO_SHAPE(edge_hook, EDGE_HOOK_FIELDS)
 PROTO_SHAPE(edge_grant, EDGE_GRANT_FIELDS)
 PROTO_SHAPE_WELL(edge_verdict, EDGE_VERDICT_FIELDS, verdict_well)
 PROTO_SHAPE_WELL(edge_decision, EDGE_DECISION_FIELDS, decision_well)

@@ -71,6 +71,12 @@ bool edge_digest_well(const char *text);
     F(TEXT, reason, EDGE_REASON_MAX)
 PROTO_STRUCT(edge_approval, EDGE_APPROVAL_FIELDS);
 
+/* Warden to cloche-webhook; there is no answer. */
+#define EDGE_HOOK_FIELDS(F) F(BOOL, decided) F(STRUCT_IN, edge_approval, approval)      /* without its parameters */
+PROTO_STRUCT(edge_hook, EDGE_HOOK_FIELDS);
+#define EDGE_TO_WEBHOOK(M) M(EDGE_HOOK, 207, edge_hook)
+PROTO_EDGE(edge_to_webhook, EDGE_TO_WEBHOOK);
+
 /* What is approved from now on without asking: that tool, where that rule asks, by that caller. */
 #define EDGE_GRANT_FIELDS(F) \
     F(ID, id) \

@@ -10,16 +10,6 @@ edge_recovery_well(const struct edge_recovery *r)
            (r->window_s == 0 || (r->window_s >= EDGE_RECOVER_WINDOW_MIN && r->window_s <= EDGE_RECOVER_WINDOW));
 }
 
-bool
-edge_get_recovery_plan(struct wire_in *in, struct edge_recovery *r)
-{
-    *r = (struct edge_recovery){ .used = 0 };
-    r->after_s = wire_be32(in);
-    r->tries = wire_be32(in);
-    r->window_s = wire_be32(in);
-    return !in->bad && edge_recovery_well(r);
-}
-
 uint32_t
 recovery_used(const struct edge_recovery *r, uint64_t age_ms)
 {

@@ -41,7 +41,7 @@ PROTO_STRUCT(scribe_missed, SCRIBE_TELL_MISSED);
     M(SCRIBE_READY,   165, nothing)         /* that was all of them */ \
     M(SCRIBE_LINE,    166, scribe_line)     /* that was written */ \
     M(SCRIBE_WRITTEN, 167, scribe_written)  /* up to there, on the disk where that was asked; the last one's head */ \
-    M(SCRIBE_FAILED,  168, edge_why)        /* what was not said to be written is not, and all until AGAIN is dropped */ \
+    M(SCRIBE_FAILED,  168, edge_why)        /* what was not said to be written is not; all until AGAIN is dropped */ \
     M(SCRIBE_MISSED,  169, scribe_missed)   /* as audit_missing; the head of the entry that says so */
 PROTO_EDGE(edge_of_scribe, SCRIBE_OF);
 

@@ -181,7 +181,7 @@ void net_answer(struct warden *w, const struct approval *a, bool allow, enum app
 void net_box_gone(struct warden *w, const char *id);    /* nobody waits for its questions any more */
 
 /* hook.c: to the server that is told of approvals, if there is one. Never waits. */
-int hook_on_edge(void *ctx, const struct frame *f);         /* the launcher's word */
+int hook_on_edge(struct warden *w, const struct nothing *m);         /* the launcher's word */
 void hook_tell(struct warden *w, const struct edge_approval *a);
 
 /* pass.c: calls that were let through. */

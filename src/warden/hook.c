@@ -9,8 +9,6 @@
 #include "base/log.h"
 #include "warden/approvals.h"
 
-#define FRAME_MAX 4096
-
 static void
 lose(struct warden *w)
 {
@@ -30,11 +28,9 @@ on_hook(struct watch *hook, uint32_t events)
 }
 
 int
-hook_on_edge(void *ctx, const struct frame *f)
+hook_on_edge(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     if (w->passed < 0)
         return -1;
     lose(w);
@@ -47,19 +43,14 @@ hook_on_edge(void *ctx, const struct frame *f)
 void
 hook_tell(struct warden *w, const struct edge_approval *a)
 {
-    cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
-    struct edge_approval told = *a;
-    size_t at;
+    struct edge_hook m = { .decided = a->state != APPROVAL_PENDING, .approval = *a };
 
     if (w->hook.fd < 0)
         return;
-    told.params = "";
+    m.approval.params = "";
     if (strcmp(a->tool, APPROVAL_NETWORK) == 0)
-        told.rule = "";         /* the host, as the sandbox's code said it: a parameter too */
-    at = frame_begin(&frame, EDGE_HOOK, 0, 0);
-    buf_put_u8(&frame, a->state != APPROVAL_PENDING);
-    edge_approval_put(&frame, &told);
-    if (frame_end(&frame, at) < 0 || packet_queue_send(&w->to_hook, w->hook.fd, &frame, -1) < 0)
+        m.approval.rule = "";   /* the host, as the sandbox's code said it: a parameter too */
+    if (proto_queue(&w->to_hook, w->hook.fd, EDGE_HOOK, EDGE_HOOK_SHAPE(), &m, -1) < 0)
         log_say(LEVEL_WARN, "the webhook is not told of approval %s: too much waits for it", a->id);
     else
         (void)warden_watch(w, &w->hook, &w->to_hook);

@@ -309,9 +309,9 @@ const struct msg_gate keep_gate = { .rules = keep_rules, .n_rules = ARRAY_LEN(ke
 /* --- the launcher ------------------------------------------------------------------------------------------------- */
 
 int
-launcher_send(struct warden *w, struct buf *frame, size_t at)
+launcher_send(struct warden *w, uint8_t type, const struct shape *shape, const void *m)
 {
-    if (frame_end(frame, at) < 0 || packet_queue_send(&w->to_launcher, w->launcher.fd, frame, -1) < 0)
+    if (proto_queue(&w->to_launcher, w->launcher.fd, type, shape, m, -1) < 0)
         return -1;
     (void)warden_watch(w, &w->launcher, &w->to_launcher);
     return 0;
@@ -320,35 +320,23 @@ launcher_send(struct warden *w, struct buf *frame, size_t at)
 int
 launcher_say(struct warden *w, uint8_t type, const char *id)
 {
-    uint8_t room[128];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, type, 0, 0);
+    struct edge_only_id m;
 
-    if (id != NULL)
-        wire_put_cstr(&frame, id, EDGE_ID);
-    return launcher_send(w, &frame, at);
-}
-
-static const char *
-id_of(const struct frame *f)
-{
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-
-    return wire_done(&in) && edge_is_id(id) ? id : NULL;
+    if (id == NULL)
+        return launcher_send(w, type, &nothing_shape, NULL);
+    memcpy(m.id, id, sizeof(m.id));
+    return launcher_send(w, type, &edge_only_id_shape, &m);
 }
 
 static int
-on_spawned(void *ctx, const struct frame *f)
+on_spawned(struct warden *w, const struct edge_only_id *m)
 {
-    struct warden *w = ctx;
-    const char *id = id_of(f);
-    struct box *b = id != NULL ? box_of_id(w, id) : NULL;
+    struct box *b = box_of_id(w, m->id);
 
-    if (id == NULL || w->passed < 0)
+    if (w->passed < 0)
         return -1;
     if (b == NULL)
-        return launcher_say(w, EDGE_SHOOT, id);     /* nobody waits for it any more */
+        return launcher_say(w, EDGE_SHOOT, m->id);  /* nobody waits for it any more */
     if (b->edge.fd >= 0)
         return 0;       /* its socket is closed, and it goes */
     if (box_edge(b, take_fd(&w->passed)) < 0)
@@ -361,19 +349,12 @@ on_spawned(void *ctx, const struct frame *f)
 }
 
 static int
-on_not_spawned(void *ctx, const struct frame *f)
+on_not_spawned(struct warden *w, const struct launch_not_spawned *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *id = wire_cstr(&in, EDGE_ID, NULL);
-    struct err why;
-    struct box *b;
+    struct box *b = box_of_id(w, m->id);
 
-    if (!packet_get_err(&in, &why) || !edge_is_id(id))
-        return -1;
-    b = box_of_id(w, id);
     if (b != NULL && b->edge.fd < 0)
-        box_not_spawned(b, &why);
+        box_not_spawned(b, &m->why);
     return 0;
 }
 
@@ -391,31 +372,27 @@ adopt(void *ctx, const struct edge_box *r)
 /* One without a record is not kept. A second one of the same id is not either: its socket closes, so that it ends, but
  * it cannot be shot by that id without the first. */
 static int
-on_adopt(void *ctx, const struct frame *f)
+on_adopt(struct warden *w, const struct edge_only_id *m)
 {
-    struct warden *w = ctx;
-    const char *id = id_of(f);
     struct adopt a = { .w = w, .fd = -1 };
 
-    if (id == NULL || w->passed < 0)
+    if (w->passed < 0)
         return -1;
-    if (box_of_id(w, id) != NULL)
+    if (box_of_id(w, m->id) != NULL)
         return 0;
     a.fd = take_fd(&w->passed);
-    (void)state_find(w->state, id, adopt, &a, NULL);
+    (void)state_find(w->state, m->id, adopt, &a, NULL);
     if (a.fd >= 0) {
         close_fd(&a.fd);
-        return launcher_say(w, EDGE_SHOOT, id);
+        return launcher_say(w, EDGE_SHOOT, m->id);
     }
     return 0;
 }
 
 static int
-on_adopted_all(void *ctx, const struct frame *f)
+on_adopted_all(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     box_find_lost(w);
     w->settled = true;
     volumes_turn(w);
@@ -431,16 +408,12 @@ say_epochs(struct warden *w, uint32_t front)
 }
 
 static int
-on_front(void *ctx, const struct frame *f)
+on_front(struct warden *w, const struct launch_front *m)
 {
-    struct warden *w = ctx;
-
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t flags = wire_u8(&in);
-    uint32_t which = (flags & EDGE_STRANGERS) != 0 ? 1 : 0;
+    uint32_t which = (m->flags & EDGE_STRANGERS) != 0 ? 1 : 0;
     struct front_edge *e = &w->fronts[which];
 
-    if (!wire_done(&in) || (flags & ~EDGE_STRANGERS) != 0 || w->passed < 0)
+    if (w->passed < 0)
         return -1;
     loop_drop(&w->loop, &e->edge);
     packet_queue_clear(&e->out);
@@ -461,22 +434,17 @@ on_front(void *ctx, const struct frame *f)
 }
 
 static int
-on_restarts(void *ctx, const struct frame *f)
+on_restarts(struct warden *w, const struct launch_restarts *m)
 {
-    struct warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-
-    w->counts.wardens = wire_be32(&in);
-    w->counts.fronts = wire_be32(&in);
-    return wire_done(&in) ? 0 : -1;
+    w->counts.wardens = m->wardens;
+    w->counts.fronts = m->fronts;
+    return 0;
 }
 
 static int
-on_scribe(void *ctx, const struct frame *f)
+on_scribe(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     if (w->passed < 0)
         return -1;
     record_scribe(w, take_fd(&w->passed));
@@ -484,11 +452,9 @@ on_scribe(void *ctx, const struct frame *f)
 }
 
 static int
-on_close(void *ctx, const struct frame *f)
+on_close(struct warden *w, const struct nothing *m)
 {
-    struct warden *w = ctx;
-
-    (void)f;
+    (void)m;
     w->closing = true;
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_stop(b, "cloche serve ended");
@@ -497,35 +463,34 @@ on_close(void *ctx, const struct frame *f)
 }
 
 static int
-on_kill(void *ctx, const struct frame *f)
+on_kill(struct warden *w, const struct nothing *m)
 {
-    (void)f;
-    box_kill_all(ctx);
-    return launcher_say(ctx, EDGE_KILLED, NULL);
+    (void)m;
+    box_kill_all(w);
+    return launcher_say(w, EDGE_KILLED, NULL);
 }
 
 static int
-on_ping(void *ctx, const struct frame *f)
+on_ping(struct warden *w, const struct nothing *m)
 {
-    (void)f;
-    return launcher_say(ctx, EDGE_PONG, NULL);
+    (void)m;
+    return launcher_say(w, EDGE_PONG, NULL);
 }
 
-const struct msg_rule launch_rules[] = {
-    /* type              once   flags states min  max length               handler */
-    { EDGE_SPAWNED,      false, 0,    1,     37,  37,                      on_spawned },
-    { EDGE_NOT_SPAWNED,  false, 0,    1,     57,  37 + PACKET_ERR_MAX,     on_not_spawned },
-    { EDGE_ADOPT,        false, 0,    1,     37,  37,                      on_adopt },
-    { EDGE_ADOPTED_ALL,  true,  0,    1,     0,   0,                       on_adopted_all },
-    { EDGE_FRONT,        false, 0,    1,     1,   1,                       on_front },
-    { EDGE_SCRIBE,       false, 0,    1,     0,   0,                       on_scribe },
-    { EDGE_WEBHOOK,      false, 0,    1,     0,   0,                       hook_on_edge },
-    { EDGE_RULES,        false, 0,    1,     41,  41 + EDGE_PATH_MAX + GATE_FILE_MAX, settings_on_rules },
-    { EDGE_COUNTS,       false, 0,    1,     0,   0,                       settings_on_counts },
-    { EDGE_CLOSE,        true,  0,    1,     0,   0,                       on_close },
-    { EDGE_KILL,         false, 0,    1,     0,   0,                       on_kill },
-    { EDGE_LIMITS,       false, 0,    1,     28,  28,                      settings_on_limits },
-    { EDGE_RESTARTS,     false, 0,    1,     8,   8,                       on_restarts },
-    { EDGE_PING,         false, 0,    1,     0,   0,                       on_ping },
-};
-const size_t launch_n_rules = ARRAY_LEN(launch_rules);
+#define HEARS_LAUNCHER(R) \
+    R(EDGE_SPAWNED, on_spawned, false, 1) \
+    R(EDGE_NOT_SPAWNED, on_not_spawned, false, 1) \
+    R(EDGE_ADOPT, on_adopt, false, 1) \
+    R(EDGE_ADOPTED_ALL, on_adopted_all, true, 1) \
+    R(EDGE_FRONT, on_front, false, 1) \
+    R(EDGE_SCRIBE, on_scribe, false, 1) \
+    R(EDGE_WEBHOOK, hook_on_edge, false, 1) \
+    R(EDGE_RULES, settings_on_rules, false, 1) \
+    R(EDGE_COUNTS, settings_on_counts, false, 1) \
+    R(EDGE_CLOSE, on_close, true, 1) \
+    R(EDGE_KILL, on_kill, false, 1) \
+    R(EDGE_LIMITS, settings_on_limits, false, 1) \
+    R(EDGE_RESTARTS, on_restarts, false, 1) \
+    R(EDGE_PING, on_ping, false, 1)
+PROTO_RULES(launch_table, HEARS_LAUNCHER)
+const struct msg_gate launch_gate = { .rules = launch_table, .n_rules = ARRAY_LEN(launch_table), .state = 1 };

@@ -213,13 +213,10 @@ number(const char *text, uint64_t max, uint64_t *out)
 void
 warden_refuse(struct warden *w, const struct err *err)
 {
-    cleanup_buf struct buf frame = BUF_INIT(8192);
-    size_t at = frame_begin(&frame, EDGE_REFUSED, 0, 0);
+    const struct edge_why m = { .why = *err };
 
     w->refused_start = true;
-    packet_put_err(&frame, err);
-    if (frame_end(&frame, at) == 0)
-        (void)packet_send(w->launcher.fd, &frame, -1);
+    (void)proto_send(w->launcher.fd, EDGE_REFUSED, EDGE_REFUSED_SHAPE(), &m, -1);
 }
 
 int
@@ -246,7 +243,7 @@ main(int argc, char **argv)
     w.default_life_s = (uint32_t)life;
     w.default_recovery = (struct edge_recovery){ .after_s = (uint32_t)after, .tries = (uint32_t)tries,
                                                  .window_s = (uint32_t)window };
-    w.launcher_gate = (struct msg_gate){ .rules = launch_rules, .n_rules = launch_n_rules, .state = 1 };
+    w.launcher_gate = launch_gate;
     for (size_t i = 0; i < WARDEN_FRONTS; i++) {
         w.fronts[i].w = &w;
         w.fronts[i].edge = (struct watch)WATCH_INIT;

@@ -80,7 +80,8 @@ pump(struct warden *w)
     struct record *r = w->record;
 
     for (struct item *i = r->first; i != NULL && r->ready && !r->down; i = i->next) {
-        const struct scribe_write m = { .durable = i->durable, .number = i->number, .body = i->body, .n_body = i->n };
+        const struct scribe_write m = { .durable = i->durable, .number = i->number, .n_body = i->n,
+                                        .body = (const uint8_t *)i->body };
         if (i->sent)
             continue;
         if (r->in_flight > 0 && r->in_flight + i->n > RECORD_WINDOW)

@@ -17,6 +17,7 @@
 #include "base/sha256.h"
 #include "warden/count.h"
 #include "proto/edge_keeper.h"
+#include "proto/edge_launcher.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
 #include "warden/handles.h"
@@ -395,14 +396,13 @@ int volume_on_swept(struct warden *w, const struct nothing *m);
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */
 extern const struct msg_gate keep_gate;
-extern const struct msg_rule launch_rules[];
-extern const size_t launch_n_rules;
+extern const struct msg_gate launch_gate;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
-int launcher_send(struct warden *w, struct buf *frame, size_t at);  /* one that was begun (frame_begin) at @at */
+int launcher_send(struct warden *w, uint8_t type, const struct shape *shape, const void *m);
 /* settings.c: the launcher's words. */
-int settings_on_rules(void *ctx, const struct frame *f);
-int settings_on_limits(void *ctx, const struct frame *f);
-int settings_on_counts(void *ctx, const struct frame *f);
+int settings_on_rules(struct warden *w, const struct launch_rules *m);
+int settings_on_limits(struct warden *w, const struct launch_limits *m);
+int settings_on_counts(struct warden *w, const struct nothing *m);
 bool keep_answers(unsigned *asked);                                 /* one of @asked; false: nobody asked */
 void keep_made(struct box *b);                                      /* it can be used, and whoever waits is told */
 void keep_refused(struct box *b, const struct err *err);            /* it cannot: they are told that */

@@ -27,23 +27,14 @@ struct from_warden {
 };
 
 static int
-on_hook(void *ctx, const struct frame *f)
+on_hook(struct from_warden *w, const struct edge_hook *m)
 {
-    struct from_warden *w = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t decided = wire_u8(&in);
-    struct edge_approval a;
-
-    if (decided > 1 || !edge_approval_get(&in, &a))
-        return -1;
-    webhook_put(w->h, &a, decided != 0 ? "approval.decided" : "approval.requested");
+    webhook_put(w->h, &m->approval, m->decided ? "approval.decided" : "approval.requested");
     return 0;
 }
 
-static const struct msg_rule rules[] = {
-    /* type        once   flags states min max               handler */
-    { EDGE_HOOK,   false, 0,    1,     87, EDGE_MESSAGE_MAX, on_hook },
-};
+#define HEARS(R) R(EDGE_HOOK, on_hook, false, 1)
+PROTO_RULES(rules, HEARS)
 
 /* Its end is ours: the launcher starts another one for the next warden. */
 static void

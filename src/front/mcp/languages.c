@@ -1,10 +1,10 @@
-/* front/mcp/languages.c: the languages of the user's own, as the launcher says them (proto/edge_language.h) */
+/* front/mcp/languages.c: the languages of the user's own, as the launcher says them (proto/edge_launcher.h) */
 #include <stdlib.h>
 #include <string.h>
 
 #include "front/mcp/mcp.h"
 #include "match/language.h"
-#include "proto/edge_language.h"
+#include "proto/edge_launcher.h"
 
 static struct {
     struct language rows[LANGUAGES_MORE];
@@ -26,7 +26,7 @@ mcp_language(const struct frame *message)
 {
     uint8_t *text = own.n < LANGUAGES_MORE ? malloc(message->length + 1) : NULL;
     struct wire_in in;
-    struct edge_language said;
+    struct launch_language said;
     struct language *l;
 
     if (text == NULL)
@@ -34,7 +34,7 @@ mcp_language(const struct frame *message)
     l = &own.rows[own.n];
     memcpy(text, message->payload, message->length);
     in = wire_in_of(text, message->length);
-    if (!edge_language_get(&in, &said) || said.name[0] == '\0' || said.n_argv == 0) {
+    if (!launch_language_get(&in, &said) || said.name[0] == '\0' || said.n_argv == 0) {
         free(text);
         return -1;
     }

@@ -1,0 +1,18 @@
+/* proto/edge_launcher.c: see edge_launcher.h */
+#include "proto/edge_launcher.h"
+
+static bool
+limits_well(const struct launch_limits *m)
+{
+    return edge_recovery_well(&(struct edge_recovery){ .after_s = m->after_s, .tries = m->tries,
+                                                       .window_s = m->window_s });
+}
+
+PROTO_SHAPE(launch_not_spawned, LAUNCH_NOT_SPAWNED)
+PROTO_SHAPE(launch_front, LAUNCH_FRONT)
+PROTO_SHAPE(launch_restarts, LAUNCH_RESTARTS)
+PROTO_SHAPE_WELL(launch_limits, LAUNCH_LIMITS, limits_well)
+PROTO_SHAPE(launch_rules, LAUNCH_RULES)
+PROTO_SHAPE(launch_connection, LAUNCH_CONNECTION)
+PROTO_SHAPE(launch_settings, LAUNCH_SETTINGS)
+PROTO_SHAPE(launch_language, LAUNCH_LANGUAGE)
