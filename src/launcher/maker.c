@@ -38,12 +38,12 @@
 #define SERVICE_MS  27500   /* for what the daemon cannot be without */
 
 /* The words between the two, in that order: as many GIVEs as there are descriptors, a MAKE, an answer. */
-enum maker_message {
-    MAKER_GIVE = 1,     /* with a descriptor */
-    MAKER_MAKE,         /* what maker_put() writes */
-    MAKER_MADE,         /* pid be32 */
-    MAKER_NOT_MADE,     /* errno be32 */
-};
+#define MAKER_MESSAGES(M) \
+    M(MAKER_GIVE,     1, nothing)       /* with a descriptor */ \
+    M(MAKER_MAKE,     2, maker_wanted) \
+    M(MAKER_MADE,     3, edge_number)   /* its pid */ \
+    M(MAKER_NOT_MADE, 4, edge_number)   /* errno */
+PROTO_EDGE(maker_message, MAKER_MESSAGES);
 
 /* --- becoming ----------------------------------------------------------------------------------------------------- */
 
@@ -100,22 +100,18 @@ maker_open(const char *const paths[MAKE_PROGRAMS], struct maker_link *m, struct 
 static int
 say_order(int maker, const struct maker_order *order)
 {
-    cleanup_buf struct buf frame = BUF_INIT(EDGE_MESSAGE_MAX);
-    size_t at;
+    struct maker_wanted w = { .program = order->program, .has_files = order->files != NULL, .log = order->log };
 
-    for (size_t i = 0; i < order->n_fds; i++) {
-        buf_reset(&frame);
-        at = frame_begin(&frame, MAKER_GIVE, 0, 0);
-        if (frame_end(&frame, at) < 0 || packet_send(maker, &frame, order->fds[i]) < 0)
-            return -1;
+    if (order->files != NULL) {
+        w.soft = order->files->rlim_cur;
+        w.hard = order->files->rlim_max;
     }
-    buf_reset(&frame);
-    at = frame_begin(&frame, MAKER_MAKE, 0, 0);
-    (void)maker_put(&frame, order);
-    if (frame_end(&frame, at) == 0)
-        return packet_send(maker, &frame, -1);
-    errno = E2BIG;
-    return -1;
+    for (; w.n_words < MAKER_WORDS && order->words[w.n_words] != NULL; w.n_words++)
+        w.words[w.n_words] = order->words[w.n_words];
+    for (size_t i = 0; i < order->n_fds; i++)
+        if (proto_send(maker, MAKER_GIVE, MAKER_GIVE_SHAPE(), NULL, order->fds[i]) < 0)
+            return -1;
+    return proto_send(maker, MAKER_MAKE, MAKER_MAKE_SHAPE(), &w, -1);
 }
 
 /* 1; 0: nothing came, -1 with errno. */
@@ -149,17 +145,17 @@ take_answer(const struct maker_link *m, int *number, struct err *err)
 {
     uint8_t room[FRAME_HEADER + 5];
     struct wire_in in;
+    struct edge_number said;
     struct frame f;
-    uint32_t said;
 
     if (packet_receive(m->fd, room, sizeof(room), &f, NULL, 0) <= 0)
         return err_set(err, ERR_SYSTEM, MAKER_FAILED, "cloche-maker has ended");
     in = wire_in_of(f.payload, f.length);
-    said = wire_be32(&in);
-    if (!wire_done(&in) || said == 0 || said > INT32_MAX || (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
+    if (!edge_number_get(&in, &said) || said.number == 0 || said.number > INT32_MAX ||
+        (f.type != MAKER_MADE && f.type != MAKER_NOT_MADE))
         return err_set(err, ERR_PROTOCOL, MAKER_FAILED, "cloche-maker said what it must not");
-    *number = (int)said;
-    return f.type == MAKER_MADE ? (pid_t)said : 0;
+    *number = (int)said.number;
+    return f.type == MAKER_MADE ? (pid_t)said.number : 0;
 }
 
 int
@@ -227,13 +223,14 @@ struct maker {
 static _Noreturn void
 maker_begin(const struct maker *m, const struct maker_wanted *w)
 {
-    const struct rlimit *files = w->has_files ? &w->files : NULL;
-    char *env[] = { w->program == MAKE_SCRIBE ? NULL : w->log, NULL };
+    const struct rlimit limit = { w->soft, w->hard }, *files = w->has_files ? &limit : NULL;
+    char *const *words = (char *const *)(uintptr_t)w->words;     /* execve(2) writes nothing */
+    char *log = (char *)(uintptr_t)w->log, *env[] = { w->program == MAKE_SCRIBE ? NULL : log, NULL };
 
     if (w->program != MAKE_KEEPER)
-        become(m->paths[w->program], w->words, env, m->given, m->n_given, files);
-    (void)putenv(w->log);       /* how it speaks; without it as text */
-    become("/proc/self/exe", w->words, environ, m->given, m->n_given, files);
+        become(m->paths[w->program], words, env, m->given, m->n_given, files);
+    (void)putenv(log);          /* how it speaks; without it as text */
+    become("/proc/self/exe", words, environ, m->given, m->n_given, files);
 }
 
 static void
@@ -244,11 +241,9 @@ forget_given(struct maker *m)
 }
 
 static int
-on_give(void *ctx, const struct frame *f)
+on_give(struct maker *m, const struct nothing *given)
 {
-    struct maker *m = ctx;
-
-    (void)f;
+    (void)given;
     if (m->passed < 0 || m->n_given == MAKER_FDS)
         return -1;
     m->given[m->n_given++] = take_fd(&m->passed);
@@ -327,32 +322,24 @@ see_them_end(struct maker *m)
 }
 
 static int
-on_make(void *ctx, const struct frame *f)
+on_make(struct maker *m, const struct maker_wanted *w)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint8_t room[FRAME_HEADER + 4];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    struct maker *m = ctx;
-    struct maker_wanted w;
+    struct edge_number said;
     pid_t pid;
-    size_t at;
 
-    if (m->passed >= 0 || !maker_get(&in, &w) || (w.program != MAKE_KEEPER && m->paths[w.program][0] == '\0'))
+    if (m->passed >= 0 || (w->program != MAKE_KEEPER && m->paths[w->program][0] == '\0'))
         return -1;
     pid = sibling(m);
     if (pid == 0)
-        maker_begin(m, &w);
-    at = frame_begin(&frame, pid > 0 ? MAKER_MADE : MAKER_NOT_MADE, 0, 0);
-    buf_put_be32(&frame, pid > 0 ? (uint32_t)pid : (uint32_t)errno);
+        maker_begin(m, w);
+    said.number = pid > 0 ? (uint32_t)pid : (uint32_t)errno;
     forget_given(m);
-    return frame_end(&frame, at) < 0 ? -1 : packet_send(FD_LAUNCHER, &frame, -1);
+    return pid > 0 ? proto_send(FD_LAUNCHER, MAKER_MADE, MAKER_MADE_SHAPE(), &said, -1)
+                   : proto_send(FD_LAUNCHER, MAKER_NOT_MADE, MAKER_NOT_MADE_SHAPE(), &said, -1);
 }
 
-static const struct msg_rule rules[] = {
-    /* type        once   flags states min  max length            handler */
-    { MAKER_GIVE,  false, 0,    1,     0,   0,                    on_give },
-    { MAKER_MAKE,  false, 0,    1,     30,  EDGE_MESSAGE_MAX,     on_make },
-};
+#define HEARS(R) R(MAKER_GIVE, on_give, false, 1) R(MAKER_MAKE, on_make, false, 1)
+PROTO_RULES(rules, HEARS)
 
 /* 1; 0 at the launcher's end, -1 when it says what it must not. */
 static int

@@ -22,14 +22,16 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "wire/frame.h"
+#include "proto/edge.h"
 
 #define MAKER_FAILED   "serve.maker"        /* the code of its own failures; */
 #define MAKER_LATE     "serve.maker.late"   /* it owes an answer: that order failed, and others may not */
 #define MAKER_LEFT_MS  15000                /* the audit record's writer may wait ten seconds for a lock */
 #define MAKER_FDS      3
 #define MAKER_WORDS    12           /* of a program, its name among them */
-#define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon (EDGE_MESSAGE_MAX) */
+#define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon: */
+#define MAKER_WORDS_BYTES (EDGE_MESSAGE_MAX - 128)
+#define MAKER_LOG_MAX  64
 
 enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_PROGRAMS };
 
@@ -63,16 +65,15 @@ pid_t maker_start(struct maker_link *m, const struct maker_order *order, struct 
 /* What was answered too late: what was started by that is killed. 0, or -1: the maker has failed. */
 int maker_collect(struct maker_link *m);
 
-/* maker_order.c, pure: an order's message but for its descriptors, as it is said (-1: too long) and as it is read. */
-struct maker_wanted {
-    enum maker_program program;
-    bool has_files;
-    struct rlimit files;
-    char *log;                          /* these are borrowed of what was read */
-    char *words[MAKER_WORDS + 1];       /* one at least; a NULL at their end */
-};
-int maker_put(struct buf *b, const struct maker_order *order);
-bool maker_get(struct wire_in *in, struct maker_wanted *w);
+/* maker_order.c, pure: an order's message but for its descriptors. */
+#define MAKER_WANTED(F) \
+    F(ENUM, maker_program, program, 0, MAKE_PROGRAMS - 1) \
+    F(BOOL, has_files) \
+    F(U64, soft)                        /* both 0 without files */ \
+    F(U64, hard) \
+    F(TEXT_IF, log, MAKER_LOG_MAX, maker_log_well) \
+    F(WORDS, words, 2, MAKER_WORDS, MAKER_WORD_MAX, MAKER_WORDS_BYTES)      /* one at least */
+PROTO_STRUCT(maker_wanted, MAKER_WANTED);
 
 /* What `cloche-maker` is. The exit code. */
 int maker_main(int argc, char **argv);
