@@ -1,4 +1,4 @@
-/* match/git_config, match/git_shape: what is read of a configuration is whole and in bounds, and nothing that a
+/* match/git_config, match/git_index, match/git_shape: what is read of a configuration is whole and in bounds, and nothing that a
  * harmless text begins with hides what follows it
  *
  * Input: the first byte chooses, the rest is the text.
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "match/git_index.h"
 #include "match/git_shape.h"
 
 static bool
@@ -89,6 +90,16 @@ others(struct str text)
     FUZZ_ASSERT((git_state_name(state) == NULL) == (state == GIT_STATE_NONE));
 }
 
+static void
+paths(struct str text)
+{
+    size_t oid = text.n % 2 == 0 ? 20 : 32;
+
+    if (git_index_harmless(text, oid))
+        FUZZ_ASSERT(text.n >= 12 + oid && memcmp(text.p, "DIRC", 4) == 0 && text.p[7] >= 2 && text.p[7] <= 4);
+    FUZZ_ASSERT(git_oid_bytes(text) == 20 || git_oid_bytes(text) == 32);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -96,11 +107,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
     case 0: reader(text); break;
     case 1: judged(text); break;
     case 2: todo(text); break;
-    default: others(text);
+    case 3: others(text); break;
+    default: paths(text);
     }
     return 0;
 }

@@ -148,6 +148,8 @@ void guard_free(struct guard *g);
  * restore the umask and the working directory.
  * 0: done for now; 1: no process uses the filter any more, close @listener; -1 with errno: it cannot be served. */
 int guard_on_notify(struct guard *g, int listener, int revents);
+/* Files that somebody writes in place take their names when they are complete. True when some are not: ask again. */
+bool guard_settle(struct guard *g);
 /* A worker was reaped. True when @pid was one. */
 bool guard_worker_ended(struct guard *g, pid_t pid);
 

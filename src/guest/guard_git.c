@@ -296,7 +296,7 @@ git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const str
 {
     static const char *const names[] = { ".git", "HEAD", "objects", "refs", "commondir", "gitdir", "config",
         "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
-        "git-rebase-todo", "todo", "opts", "strategy", "apply-opt", "author-script" };
+        "index", "MERGE_RR", "git-rebase-todo", "todo", "opts", "strategy", "apply-opt", "author-script" };
     struct stat st;
 
     for (size_t i = 0; is_watched(g, dir_st) && i < ARRAY_LEN(names); i++)
@@ -379,7 +379,8 @@ is_redirect(enum git_state state)
 static bool
 is_judged(enum git_state state)
 {
-    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION || is_redirect(state);
+    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION || state == GIT_STATE_INDEX ||
+           state == GIT_STATE_RERERE || is_redirect(state);
 }
 
 static bool
@@ -408,7 +409,7 @@ git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct 
     struct str path;
     enum git_state state = look_at(g, dir, dir_st, name, &path).state;
 
-    return state == GIT_STATE_OPTION || is_redirect(state) || (!there && is_judged(state));
+    return state == GIT_STATE_OPTION || state == GIT_STATE_INDEX || is_redirect(state) || (!there && is_judged(state));
 }
 
 int

@@ -16,13 +16,15 @@
 
 #include "base/cleanup.h"
 #include "guest/guard_git.h"
+#include "match/git_index.h"
 
-#define COPY_MAX  (1u << 20)    /* the largest that a judge takes: GIT_CONFIG_MAX, GIT_TODO_MAX */
+#define COPY_MAX  GIT_INDEX_MAX /* the largest that a judge takes */
 #define NAME_TRIES 8
+#define OID_BYTES  20           /* of an object's name, where nothing says otherwise */
 
 _Static_assert(GIT_CONFIG_MAX <= COPY_MAX && GIT_TODO_MAX <= COPY_MAX && GIT_HEAD_MAX <= COPY_MAX, "room for them");
 
-/* The whole of @file from its beginning. 0 with @text to free, or an errno; EFBIG beyond COPY_MAX. */
+/* The whole of @file from its beginning. 0 with @text to free, or an errno; EFBIG beyond COPY_MAX, or when it grows. */
 static int
 read_whole(int file, char **text, size_t *n)
 {
@@ -33,9 +35,10 @@ read_whole(int file, char **text, size_t *n)
     if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
         return S_ISREG(st.st_mode) ? EFBIG : EINVAL;
     *n = 0;
-    *text = malloc(COPY_MAX + 1);
-    while (*text != NULL && *n <= COPY_MAX) {
-        ssize_t got = pread(file, *text + *n, COPY_MAX + 1 - *n, (off_t)*n);
+    size_t size = (size_t)st.st_size;
+    *text = malloc(size + 1);
+    while (*text != NULL && *n <= size) {
+        ssize_t got = pread(file, *text + *n, size + 1 - *n, (off_t)*n);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -102,17 +105,94 @@ fill(int fd, const char *text, size_t n, const struct stat *like)
     return rc;
 }
 
+/* --- how long the names of objects are: by it an index is read */
+
+/* What the configuration of the git place @dir says. False: it has none. */
+static bool
+oid_of_config(int dir, size_t *oid)
+{
+    cleanup_close int file = openat(dir, "config", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    cleanup_free char *text = NULL;
+    size_t n = 0;
+
+    if (file < 0 || read_whole(file, &text, &n) != 0)
+        return false;
+    *oid = git_oid_bytes((struct str){ text, n });
+    return true;
+}
+
+/* In the git place @dir; @common is what its commondir says, NULL: what is there. */
+static size_t
+oid_of_place(int dir, const struct str *common)
+{
+    cleanup_free char *text = NULL;
+    struct str said, target;
+    size_t n = 0, oid = OID_BYTES;
+    char path[GIT_HEAD_MAX + 1];
+
+    if (common == NULL) {
+        cleanup_close int file = openat(dir, "commondir", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (file >= 0 && read_whole(file, &text, &n) == 0)
+            said = (struct str){ text, n };
+        else
+            return oid_of_config(dir, &oid) ? oid : OID_BYTES;
+    } else {
+        said = *common;
+    }
+    if (!git_redirect_target(said, &target))
+        return oid;
+    snprintf(path, sizeof(path), "%.*s", (int)target.n, target.p);
+    cleanup_close int above = openat(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return above >= 0 && oid_of_config(above, &oid) ? oid : OID_BYTES;
+}
+
+/* Whether what comes to @name would have an index that is there, which was judged, read otherwise. */
+static bool
+rereads_index(int dir, enum git_state state, const char *name, struct str text)
+{
+    static const char *const judged[] = { "index", "worktrees" };
+    struct stat st;
+    size_t oid;
+
+    if (state == GIT_STATE_CONFIG && git_state_of(str_of(name)) == GIT_STATE_CONFIG && name[strlen("config")] == '\0')
+        oid = git_oid_bytes(text);
+    else if (state == GIT_STATE_COMMONDIR)
+        oid = oid_of_place(dir, &text);
+    else
+        return false;
+    if (oid == oid_of_place(dir, NULL))
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (fstatat(dir, judged[i], &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+            return true;
+    return false;
+}
+
+static bool
+harmless(int dir, struct str text, enum git_state state, const char *name, const struct git_site *site,
+         struct git_config_fault *fault)
+{
+    if (state == GIT_STATE_INDEX)
+        return git_index_harmless(text, oid_of_place(dir, NULL));
+    return git_state_harmless(state, str_of(name), text, site->depth, fault) &&
+           (state != GIT_STATE_COMMONDIR || (site->path.n > 0 && git_common_harmless(text, site->path)));
+}
+
 static int
-judge(const char *text, size_t n, enum git_state state, const char *name, const struct git_site *site,
+judge(int dir, struct str text, enum git_state state, const char *name, const struct git_site *site,
       char rule[GIT_RULE_MAX])
 {
     struct git_config_fault fault = { "" };
-    const struct str whole = { text, n };
 
-    if (git_state_harmless(state, str_of(name), whole, site->depth, &fault) &&
-        (state != GIT_STATE_COMMONDIR || (site->path.n > 0 && git_common_harmless(whole, site->path))))
-        return 0;
-    if (state == GIT_STATE_FILE || state == GIT_STATE_COMMONDIR)
+    if (harmless(dir, text, state, name, site, &fault)) {
+        if (!rereads_index(dir, state, name, text))
+            return 0;
+        snprintf(rule, GIT_RULE_MAX, "git state: another object format than that of the index");
+        return EACCES;
+    }
+    if (state == GIT_STATE_INDEX)
+        snprintf(rule, GIT_RULE_MAX, "git state: %s that names what is not in the work tree", git_state_name(state));
+    else if (state == GIT_STATE_FILE || state == GIT_STATE_COMMONDIR)
         snprintf(rule, GIT_RULE_MAX, "git state: %s to what is no .git", git_state_name(state));
     else if (fault.key[0] != '\0')
         snprintf(rule, GIT_RULE_MAX, "git state: %s: %s", git_state_name(state), fault.key);
@@ -136,7 +216,10 @@ git_copy_file(int file, int to, const char *to_name, enum git_state state, const
         snprintf(rule, GIT_RULE_MAX, "git state: %s too large to judge", git_state_name(state));
         return EACCES;
     }
-    if (rc != 0 || (rc = judge(text, n, state, to_name, site, rule)) != 0)
+    /* nobody but git's own commands is to fail for what it would remember of a conflict: it remembers none */
+    if (rc == 0 && state == GIT_STATE_RERERE)
+        n = 0;
+    if (rc != 0 || (rc = judge(to, (struct str){ text, n }, state, to_name, site, rule)) != 0)
         return rc;
     fd = open_temporary(to, temporary);
     if (fd < 0)

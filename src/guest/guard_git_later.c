@@ -2,8 +2,8 @@
  *
  * git writes the options of a rebase with open() and write(), and so do `cp` and `tar` with a configuration. What will
  * be in the file is not known when it is opened. So its maker gets a file without a name; when nobody has it open for
- * writing any more, which the guard asks at the next call that it serves, it is judged and a copy of it takes the name.
- * Until then the name is not there, or is what it was: that is why files that a program reads at once are not made so
+ * writing any more, which the guard asks at the next call that it serves and every few milliseconds, it is judged and a
+ * copy of it takes the name. Until then the name is not there, or is what it was: that is why files that a program reads at once are not made so
  * (git_may_write_later). After the redirections of a worktree or submodule git makes another file before it reads them,
  * but for commondir.
  */
@@ -66,6 +66,14 @@ later_settle(struct guard *g, bool all)
             finish(g, &g->later[i]);
         drop(g, i);
     }
+}
+
+bool
+guard_settle(struct guard *g)
+{
+    if (g->n_later > 0)
+        later_settle(g, false);
+    return g->n_later > 0;
 }
 
 static struct later *

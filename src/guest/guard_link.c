@@ -110,6 +110,12 @@ guard_link_serve(struct guest *g, size_t i, int revents)
 }
 
 bool
+guard_link_settle(struct guest *g)
+{
+    return g->guard != NULL && guard_settle(g->guard);
+}
+
+bool
 guard_link_reaped(struct guest *g, int pid)
 {
     return g->guard != NULL && guard_worker_ended(g->guard, pid);

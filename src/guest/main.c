@@ -17,6 +17,7 @@
 #include "guest/signals.h"
 
 #define HUNG_RETRY_MS 50
+#define SETTLE_MS     10        /* between two looks at files that are judged when they are complete */
 
 static struct guest guest;      /* the whole state; .bss, so that start-up touches only what it uses */
 
@@ -168,6 +169,8 @@ patience(struct guest *g)
         return 0;
     if (pair > 0 && (ms < 0 || ms > pair))
         ms = pair;
+    if (guard_link_settle(g) && (ms < 0 || ms > SETTLE_MS))
+        ms = SETTLE_MS;
     return g->any_hung && (ms < 0 || ms > HUNG_RETRY_MS) ? HUNG_RETRY_MS : ms;
 }
 

@@ -57,6 +57,8 @@ static const struct row {
     { "", "hooks", GIT_STATE_HOOKS },
     { "", "commondir", GIT_STATE_COMMONDIR },
     { "", "gitdir", GIT_STATE_REDIRECT },
+    { "", "index", GIT_STATE_INDEX },
+    { "", "merge_rr", GIT_STATE_RERERE },
     { "", "rebase-merge", GIT_STATE_DIR },
     { "", "rebase-apply", GIT_STATE_DIR },
     { "", "sequencer", GIT_STATE_DIR },
@@ -86,9 +88,20 @@ sample(struct str name)
     return name.n > end.n && named((struct str){ name.p + name.n - end.n, end.n }, end.p);
 }
 
+/* The part of a split index that several have: its name goes on with its checksum. */
+static bool
+is_shared_index(struct str name)
+{
+    static const struct str begin = STR_LIT("sharedindex.");
+
+    return name.n > begin.n && named((struct str){ name.p, begin.n }, begin.p);
+}
+
 enum git_state
 git_state_in(struct str dir, struct str name)
 {
+    if (dir.n == 0 && is_shared_index(name))
+        return GIT_STATE_INDEX;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))
             continue;
@@ -127,6 +140,8 @@ git_state_name(enum git_state state)
     case GIT_STATE_TODO: return "git todo list";
     case GIT_STATE_OPTION: return "options of an interrupted git command";
     case GIT_STATE_REMOTE: return "git remote in the old form";
+    case GIT_STATE_INDEX: return "git index";
+    case GIT_STATE_RERERE: return "list of git rerere";
     case GIT_STATE_LEAD: return "link where git writes";
     }
     return NULL;
@@ -162,7 +177,7 @@ is_own_file(struct str name)
     for (i = 0; i < ARRAY_LEN(names); i++)
         if (named(name, names[i]))
             return true;
-    return str_starts(name, STR_LIT("sharedindex."));
+    return is_shared_index(name);
 }
 
 static struct str
@@ -413,7 +428,9 @@ git_state_harmless(enum git_state state, struct str name, struct str text, size_
     case GIT_STATE_OPTION: return option_harmless(name, text);
     case GIT_STATE_FILE: return git_file_harmless(text);
     case GIT_STATE_COMMONDIR: case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
+    case GIT_STATE_RERERE: return text.n == 0;
     case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: case GIT_STATE_LEAD:
+    case GIT_STATE_INDEX:
         return false;
     case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
     }

@@ -44,6 +44,8 @@ enum git_state {
     GIT_STATE_TODO,         /* what an interrupted rebase or pick does next: a plain file; git_todo_harmless */
     GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
     GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
+    GIT_STATE_INDEX,        /* index, sharedindex.*: a plain file; git_index_harmless() */
+    GIT_STATE_RERERE,       /* MERGE_RR: files that git copies, whatever they are, into rr-cache; must be empty */
     GIT_STATE_LEAD,         /* a symbolic link where git writes (git_writes); must not be */
 };
 
@@ -71,7 +73,7 @@ size_t git_modules_depth(struct str path);
 size_t git_worktree_ups(struct str path);
 
 /* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
- * lists, options and redirections are judged. @name is the entry's own name (an option file's rule depends on it),
+ * lists, options and redirections are judged; an index never, for that git_index_harmless() is asked. @name is the entry's own name (an option file's rule depends on it),
  * @depth as for git_config_judge. Where a commondir leads depends on the place: git_common_harmless() besides; here it
  * only must be well-formed. @fault (may be NULL) says the key of a configuration, else it is "". */
 bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,

@@ -131,12 +131,35 @@ common_harmless(const struct mark *m, size_t place, struct str text)
 
 /* --- one entry of a repository --- */
 
+/* How long names of objects are in the repository @place, as it will be: its own configuration says it, or that of the
+ * one that has it for a worktree. */
+static size_t
+oid_of(const struct mark *m, size_t place)
+{
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+
+    if (change_path(m->c, place, &path) < 0)
+        return GIT_PLACE_OID;
+    for (int i = 0; i < 3; i++) {
+        cleanup_close int upper = tree_open(m->upper, (const char *)path.p, O_RDONLY | O_DIRECTORY);
+        cleanup_close int lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
+        size_t oid = upper >= 0 ? git_place_oid(upper) : 0;
+        if (oid == 0 && lower >= 0)
+            oid = git_place_oid(lower);
+        char *slash = strrchr((char *)path.p, '/');
+        if (oid > 0 || slash == NULL)
+            return oid > 0 ? oid : GIT_PLACE_OID;
+        *slash = '\0';
+    }
+    return GIT_PLACE_OID;
+}
+
 /* Whether what the run made of change @i, which is @state in a repository @depth deep, is harmless. */
 static bool
 entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t depth)
 {
     const struct change *e = &m->c->v[i];
-    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
+    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT(state));
     struct str target;
 
     if (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR)
@@ -150,6 +173,8 @@ entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t dept
     if (fd < 0 || io_read_all(fd, &text) < 0)
         return false;
     struct str s = { (const char *)text.p, text.n };
+    if (state == GIT_STATE_INDEX)
+        return git_index_harmless(s, oid_of(m, e->parent));
     if (!git_state_harmless(state, name_of(e), s, depth, NULL))
         return false;
     return state != GIT_STATE_COMMONDIR ||

@@ -54,11 +54,33 @@ worktree_direct(int dir, struct str text, struct git_config_fault *fault)
     return true;
 }
 
+size_t
+git_place_oid(int dir)
+{
+    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
+    cleanup_close int fd = tree_open_file(dir, "config", false);
+
+    return fd >= 0 && io_read_all(fd, &text) == 0 ? git_oid_bytes((struct str){ (const char *)text.p, text.n }) : 0;
+}
+
+/* The same for a place that may be a worktree's, which has the configuration of the repository that holds it. */
+static size_t
+oid_around(int place)
+{
+    size_t oid = git_place_oid(place);
+    cleanup_close int above = oid == 0 && io_present(place, "commondir")
+                                  ? openat(place, "../..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (above >= 0)
+        oid = git_place_oid(above);
+    return oid > 0 ? oid : GIT_PLACE_OID;
+}
+
 /* Whether the file @name in @dir, which is @state, is harmless. */
 static bool
 file_harmless(int dir, const char *name, enum git_state state, size_t depth, struct git_config_fault *fault)
 {
-    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT_MAX);
+    cleanup_buf struct buf text = BUF_INIT(GIT_PLACE_TEXT(state));
     cleanup_close int fd = tree_open_file(dir, name, false);
 
     struct str whole;
@@ -66,6 +88,8 @@ file_harmless(int dir, const char *name, enum git_state state, size_t depth, str
     if (fd < 0 || io_read_all(fd, &text) < 0)
         return false;
     whole = (struct str){ (const char *)text.p, text.n };
+    if (state == GIT_STATE_INDEX)
+        return git_index_harmless(whole, oid_around(dir));
     return git_state_harmless(state, str_of(name), whole, depth, fault) &&
            (state != GIT_STATE_CONFIG || worktree_direct(dir, whole, fault));
 }
@@ -118,6 +142,7 @@ search_below(int place, const char *name, size_t depth, bool (*told)(void *, con
 struct leads {
     bool (*told)(void *ctx, const struct git_offence *o);
     void *ctx;
+    size_t depth;
     struct git_offence o;       /* its path is of the entry that is looked at */
 };
 
@@ -154,6 +179,10 @@ search_leads(struct leads *l, int fd, size_t at, unsigned level)
         if (is_link(fd, name, names.type)) {
             if (!l->told(l->ctx, &l->o))
                 return -1;
+        } else if (level == 0 && git_state_in(STR_LIT(""), str_of(name)) == GIT_STATE_INDEX) {
+            struct git_offence o;
+            if (offends(fd, "", name, l->depth, &o) && !l->told(l->ctx, &o))
+                return -1;
         } else if (dirents_maybe_directory(&names) && level < LEADS_DEPTH && git_writes_below(str_of(l->o.path)) &&
                    !is_fan(str_of(l->o.path))) {
             cleanup_close int below = tree_open(fd, name, O_RDONLY | O_DIRECTORY);
@@ -167,8 +196,8 @@ search_leads(struct leads *l, int fd, size_t at, unsigned level)
 int
 git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git_offence *o), void *ctx)
 {
-    static const char *const own[] = { "config", "config.worktree", "commondir", "hooks", "rebase-merge",
-        "rebase-apply", "sequencer", "remotes", "branches" };
+    static const char *const own[] = { "config", "config.worktree", "commondir", "hooks", "MERGE_RR",
+        "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches" };
     struct git_offence o;
 
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
@@ -179,7 +208,7 @@ git_place_search(int dir, size_t depth, bool (*told)(void *ctx, const struct git
             return -1;
     }
     cleanup_close int fd = tree_open(dir, "", O_RDONLY | O_DIRECTORY);
-    struct leads leads = { .told = told, .ctx = ctx, .o = { .state = GIT_STATE_LEAD } };
+    struct leads leads = { .told = told, .ctx = ctx, .depth = depth, .o = { .state = GIT_STATE_LEAD } };
     return fd >= 0 ? search_leads(&leads, fd, 0, 0) : 0;
 }
 

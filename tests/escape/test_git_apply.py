@@ -8,6 +8,7 @@ import os
 import pytest
 
 from helpers import requirement
+from helpers.git_bench import INDEX_PYTHON
 
 pytestmark = requirement("R82")
 
@@ -31,6 +32,8 @@ def bare(at, config):
 RUN = 'touch ' + MARK + '; false'
 HARM = '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = "' + RUN + '"\\n'
 BARE = HARM + '\\tbare = false\\n\\tworktree = .\\n'
+""" + INDEX_PYTHON + """
+WHAT = b'#!/bin/sh\\n' + RUN.encode()
 """
 
 
@@ -61,13 +64,14 @@ def cow(cloche, world, code, at=None):
 
 
 def works_on(command, project, *more):
-    """What a person does next, in every directory there is; only `status` outside of the project's top."""
-    words = [["status"], ["diff"], ["checkout", "-q", "-b", "next"], ["commit", "-q", "--allow-empty"],
+    """What a person does next, in every directory there is; only `checkout .` and `status` outside of the project's top."""
+    words = [["status"], ["diff"], ["checkout", "."], ["checkout", "-q", "-b", "next"], ["commit", "-q", "--allow-empty"],
              ["commit", "-q", "--allow-empty", "-m", "x"], ["fetch"], *more]
     for one in words:
         command([*GIT, *one], cwd=project, check=False, env={"GIT_EDITOR": "true"})
     for at, directories, _ in os.walk(project):
         directories[:] = [d for d in directories if d != "objects"]
+        command([*GIT, "checkout", "."], cwd=at, check=False)
         command([*GIT, "status"], cwd=at, check=False)
 
 
@@ -104,6 +108,10 @@ ATTACKS = {
                 "[put('.git/rebase-merge/' + k, v) for k, v in {'head-name': 'refs/heads/main\\n', 'onto': head, 'orig-head': head,\n"
                 "  'interactive': '', 'done': '', 'msgnum': '0\\n', 'end': '1\\n', 'strategy': '../x\\n'}.items()]",
     "a message that becomes the configuration": "put('.git/MERGE_MSG', HARM); os.remove('.git/COMMIT_EDITMSG'); os.symlink('config', '.git/COMMIT_EDITMSG')",
+    "an index with a hook": "Path('.git/index').write_bytes(index('file', '.git/hooks/post-index-change'))",
+    "an index that leads out": "Path('.git/index').write_bytes(index('file', MARK))",
+    "an index with a hook in a nested repository": "git('init', '-q', 'in'); Path('in/.git/index').write_bytes(index('../.git/hooks/post-index-change'))\n"
+                                                   "git('init', '-q', 'on'); os.chdir('on'); Path('.git/index').write_bytes(index('.git/hooks/post-index-change'))",
     "old remote": "put('.git/remotes/origin', 'URL: ext::sh -c ' + RUN.replace(' ', '% ') + '\\n')",
 }
 
@@ -136,15 +144,14 @@ def test_a_shape_in_two_steps(cloche, command, repo, world, first, second):
     assert not (world.root / "marker").exists()
 
 
-@pytest.mark.parametrize("way", ["put('x/.git', 'gitdir: ../data\\n')", "put('.git/w/HEAD', 'ref: refs/heads/main\\n'); put('.git/w/commondir', '../../data\\n')\n"
-                                 "put('x/.git', 'gitdir: ../.git/worktrees/w\\n'); os.makedirs('.git/worktrees'); os.rename('.git/w', '.git/worktrees/w')\n"
-                                 "put('.git/worktrees/w/commondir', '../../../data\\n')"])
+@pytest.mark.parametrize("way", ["put('x/.git', 'gitdir: ../data\\n')", "put('.git/worktrees/w/HEAD', 'ref: refs/heads/main\\n')\n"
+                                 "put('x/.git', 'gitdir: ../.git/worktrees/w\\n'); put('.git/worktrees/w/commondir', '../../../data\\n')"])
 def test_nothing_leads_to_what_a_checkout_brings(cloche, command, repo, world, way):
     """A repository that is harmless when it is taken over, and what git itself makes of it when the person goes on to another commit."""
     told = cow(cloche, world, f"""
 bare('data', '[core]\\n\\trepositoryformatversion = 0\\n'); put('data/objects/k', ''); put('data/refs/k', '')
 git('add', 'data'); git('update-index', '--add', '--cacheinfo', '160000,' + Path('.git/refs/heads/main').read_text().strip() + ',x')
-git('commit', '-qm', 'two'); put('data/config', HARM); git('checkout', '-q', '-b', 'other'); git('commit', '-qam', 'three'); git('checkout', '-q', 'main')
+git('commit', '-qm', 'two'); put('data/config', HARM); git('checkout', '-q', '-b', 'other'); git('add', 'data'); git('commit', '-qm', 'three'); git('checkout', '-q', 'main')
 {way}""")
     assert "data/config" in told["applied"], told
     command([*GIT, "checkout", "-q", "other"], cwd=repo)
@@ -153,6 +160,23 @@ git('commit', '-qm', 'two'); put('data/config', HARM); git('checkout', '-q', '-b
         command([*GIT, "status"], cwd=repo, check=False)
     assert not (world.root / "marker").exists()
     assert "git-runs-it" in (told["withheld"].get("x/.git") or told["withheld"][".git/worktrees/w/commondir"])["notes"], told
+    # what is withheld would have had it run
+    command(["python3", "-c", f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n{way}"], cwd=repo)
+    command([*GIT, "status"], cwd=repo, check=False)
+    assert (world.root / "marker").exists()
+
+
+def test_no_file_of_the_owners_is_taken_into_a_conflict(cloche, command, repo, world):
+    """git copies what MERGE_RR names into rr-cache, at the next commit."""
+    (world.root / "secret").write_text("evil-to-touch\n")
+    code = (f"put('.git/rr-cache/' + '1' * 40 + '/preimage', 'x'); put('.git/MERGE_RR', '1' * 40 + '\\t{world.root}/secret\\0')")
+    told = cow(cloche, world, code)
+    command([*GIT, "commit", "-q", "--allow-empty", "-m", "x"], cwd=repo)
+    assert not (repo / ".git/rr-cache" / ("1" * 40) / "postimage").exists()
+    assert "git-runs-it" in told["withheld"][".git/MERGE_RR"]["notes"], told
+    (repo / ".git/MERGE_RR").write_text("1" * 40 + f"\t{world.root}/secret\0")
+    command([*GIT, "commit", "-q", "--allow-empty", "-m", "x"], cwd=repo)
+    assert (repo / ".git/rr-cache" / ("1" * 40) / "postimage").exists()
 
 
 def test_a_part_of_the_changes(cloche, command, repo, world):

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from helpers import requirement
-from helpers.git_bench import HEAD, REPO, STATUS, config
+from helpers.git_bench import HEAD, INDEX_PYTHON, REPO, STATUS, config
 
 pytestmark = [requirement("R91", "R11"), pytest.mark.usefixtures("needs_git")]
 
@@ -44,6 +44,20 @@ BRANCH = (
     config() + " > bare/config; git add bare; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),x; git commit -qm other; ")
 AWAY = "git checkout -q main; rm -rf bare x; "
 CHECKOUT = "git checkout -q other; git status; git status"
+# An index is a list of paths, which `git checkout .` and `git restore .` make on the host without a second look.
+INDEX = f"""cat > i.py <<'END'
+import os
+{INDEX_PYTHON}
+HOOK, RAN, WHAT = '.git/hooks/post-index-change', os.environ['EVIL'][:-4] + 'ran', open(os.environ['P'], 'rb').read()
+END
+make() {{ (cat i.py; echo "open('i', 'wb').write(index($1))") | python3 -; }}
+"""
+RESTORE = "git checkout .; git status"
+# In rr-cache git notes how a conflict was resolved: all of the file that MERGE_RR names.
+RERERE = ("H=$(printf %040d 1); mkdir -p .git/rr-cache/$H; echo x > .git/rr-cache/$H/preimage; printf '%s\\t%s\\0' $H ")
+RECORDED = "git commit -q --allow-empty -m x; grep -rq evil-to-touch .git/rr-cache && touch $HOME/ran"
+SECRET = "echo evil-to-touch > ../secret; "
+
 SHARES = "mkdir -p {0} x; cp .git/HEAD {0}; echo {1} > {0}/commondir; echo {1} > c; mv c {0}/commondir; echo gitdir: ../{0} > x/.git; "
 
 # name: (made on the host before, done inside, what the owner runs next, where, the workspace)
@@ -301,6 +315,47 @@ os.renames('w/' * 25 + 'n', 'n')
         "git init -q -b main ../lib; (cd ../lib; echo l > l; git add l; git commit -qm l); " + REPO +
         "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; ",
         OUT + "rm .git/modules/lib/index; ln -s $OUT .git/modules/lib/index", "git add l", "lib", ""),
+    # what git makes of an index on the host
+    "an index with a hook": (
+        REPO, INDEX + "make \"'a', HOOK\"; mv i .git/index", RESTORE, "", ""),
+    "an index with a hook, written in place": (
+        REPO, INDEX + "make \"'a', HOOK\"; cat i > .git/index; rm -f .git/index; cat i > .git/index; ln i .git/index; mkdir z", RESTORE, "", ""),
+    "an index with a hook, opened before": (
+        REPO, INDEX + "make \"'a', HOOK\"; cp .git/index j; exec 7<>j; mv j .git/index; cat i >&7; exec 8<>.git/index; cat i >&8", RESTORE, "", ""),
+    "an index with a hook in other case": (
+        REPO, INDEX + "make \"'a', '.git/HOOKS/../hooks/post-index-change'\"; mv i .git/index", RESTORE, "", ""),
+    "an index that leads out": (
+        REPO, INDEX + "make \"'a', RAN\"; mv i .git/index", RESTORE, "", ""),
+    "an index that leads up": (
+        REPO, INDEX + "make \"'a', os.path.relpath(RAN)\"; mv i .git/index", "git restore .", "", ""),
+    "an index that leads up, in between": (
+        REPO, INDEX + "make \"'a', 'd/../' + os.path.relpath(RAN)\"; mkdir d; mv i .git/index", "git restore .", "", ""),
+    "an index with a hook, in version 4": (
+        REPO, INDEX + "echo VERSION = 4 >> i.py; make \"'a', HOOK\"; mv i .git/index", RESTORE, "", ""),
+    "a split index with a hook": (
+        REPO, INDEX + "make HOOK; H=$(tail -c 20 i | od -An -v -tx1 | tr -d ' \\n'); cp i .git/sharedindex.$H; mv i .git/sharedindex.$H; "
+        "make \"more=b'link' + struct.pack('>I', 60) + bytes.fromhex('$H') + (struct.pack('>II', 0, 1) + bytes(12)) * 2\"; mv i .git/index", RESTORE, "", ""),
+    "an index with a hook in a nested repository": (
+        REPO, INDEX + "git init -q -b main n; cp i.py n; cd n; make HOOK; mv i .git/index", RESTORE, "n", ""),
+    "an index with a hook, from before the repository": (
+        REPO, INDEX + "git init -q -b main n; cp i.py n; cd n; make HOOK; mv .git g; mv g/refs r; cp i g/index; mv r g/refs; mv g .git; mv g/refs r; mv g .git; "
+        "mv r .git/refs", RESTORE, "n", ""),
+    "the index of a worktree with a hook": (
+        REPO + "git worktree add -q w; ", INDEX + "make \"'a', '../' + HOOK\"; mv i .git/worktrees/w/index", "git checkout .; git -C .. status", "w", ""),
+    "the index of a submodule with a hook": (
+        "git init -q -b main ../lib; (cd ../lib; echo l > l; git add l; git commit -qm l); " + REPO +
+        "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; ",
+        INDEX + "cp i.py lib; cd lib; make \"'l', '../' + HOOK\"; mv i ../.git/modules/lib/index", "git checkout .; touch ../a; git -C .. status", "lib", ""),
+    # what it reads on the host, and leaves in the project
+    "a conflict's path that leads out": (
+        SECRET + REPO, RERERE + "../secret > r; mv r .git/MERGE_RR", RECORDED, "", ""),
+    "a conflict's path that leads out, written in place": (
+        SECRET + REPO, RERERE + "../secret > .git/MERGE_RR; mkdir z", RECORDED, "", ""),
+    "a conflict's path that is a link": (
+        SECRET + REPO, "ln -s ../secret l; " + RERERE + "l > r; mv r .git/MERGE_RR", RECORDED, "", ""),
+    "a conflict's path that leads out, from before the repository": (
+        SECRET + REPO, "git init -q -b main n; cd n; mv .git g; " + RERERE.replace(".git/", "g/") + "../../secret > r; mv g/refs s; mv r g/MERGE_RR; mv s g/refs; "
+        "mv g .git; mv g/refs s; mv g .git; mv s .git/refs", RECORDED, "n", ""),
 }
 
 
@@ -367,7 +422,20 @@ cp -r . ../copied; git -C ../copied status --short; test -s ../copied/.git/confi
 tar -cf ../t.tar .; mkdir ../tarred; tar -C ../tarred -xf ../t.tar; git -C ../tarred status --short
 rm -rf ../copied ../tarred ../t.tar ../p
 """
-WORK = {"empty top": "git init -q .\n" + LOCAL + SHARED, "repository": LOCAL,
+# The index in each of git's forms: with blocks for threads, split, sparse, with longer names of objects, and what is noted of conflicts.
+INDEXES = """
+git init -q i; cd i; echo 1 > f; git add f; git commit -qm one; blob=$(git hash-object f)
+seq -f "100644 $blob 0\tfar/below/%06.0f" 25000 | git -c index.threads=4 -c index.recordOffsetTable=true -c index.recordEndOfIndexEntries=true update-index --index-info
+grep -qa IEOT .git/index; grep -qa EOIE .git/index; test $(git ls-files | wc -l) = 25001; git commit -qm many
+for v in 4 3 2; do git -c index.threads=4 update-index --index-version $v; echo $v > g; git add -N g; git add g; test $(git ls-files | wc -l) = 25002; git rm -q --cached g; done
+git update-index --split-index; echo x > h; git add h; test -n "$(ls .git/sharedindex.*)"; git commit -qm split; git update-index --no-split-index; git update-index --untracked-cache
+cd ..; git init -q --object-format=sha256 s; cd s; mkdir d e; echo 1 > f; touch d/1 e/1; git add .; git commit -qm one; git config user.name b; git update-index --index-version 4; echo 2 > f; git add f
+git commit -qm two; git sparse-checkout set --cone --sparse-index d; git status --short; git commit -q --allow-empty -m sparse; git sparse-checkout disable; test -e e/1
+git worktree add -q ../w; (cd ../w; echo w > w; git add w; git commit -qm w; git status --short); git worktree remove --force ../w
+git config rerere.enabled true; git checkout -q -b x HEAD~1; git checkout -q HEAD~1 f; echo 3 > f; git commit -qam three; git checkout -q -b y HEAD~1; echo 5 > f; git commit -qam five
+git merge -q x || echo conflict; echo 4 > f; git add f; git commit -qm four; git status --short; cd ..; cp -r s t; git -C t status --short; rm -rf i s t
+"""
+WORK = {"empty top": "git init -q .\n" + LOCAL + SHARED, "repository": LOCAL, "indexes": "mkdir indexes; cd indexes\n" + INDEXES,
         "subfolder": "mkdir deep; cd deep; git init -q .\n" + LOCAL + SHARED + MODULES + IN_PLACE}
 
 
@@ -381,6 +449,8 @@ def test_git_works(bench, way, where):
     done = this.inside("set -e; export HOME=$PWD/.home; mkdir .home; git config --global protocol.file.allow always; "
                        "git config --global init.defaultBranch main\n" + WORK[where] + "echo all of it")
     assert done.ok and done.out.endswith("all of it\n"), done
+    if where == "indexes":
+        return
     top = this.project / ("deep" if where == "subfolder" else "")
     assert "one" in this.host("git log --oneline; git fsck; git status --short", cwd=top).out
 
@@ -406,6 +476,7 @@ cp .git/config c; rm .git/config; sync; (cat c; echo ' fsmonitor = evil') > .git
 exec 7>.git/config; cat c >&7; sync; test -e .git/config && echo BAD; echo ' fsmonitor = evil' >&7; exec 7>&-; sync
 test -e .git/config && echo BAD; (cat c; exec 8<>.git/config; cat c >&8; exec 8>&-; sync; exec 8>>.git/config && echo BAD)
 rm -f .git/config; exec 7>.git/config; ln .git/config y; ln -L /proc/self/fd/7 y; cat c >&7; exec 8</proc/self/fd/7; exec 7>&-
+mv .git/config k; cp k .git/config; sleep 0.3; test -s .git/config || echo BAD; mv .git/index k; cp k .git/index; sleep 0.3; test -s .git/index || echo BAD
 sync; exec 9>/proc/self/fd/8; echo ' fsmonitor = evil' >&9; grep evil .git/config && echo BAD; echo end""")
     assert "BAD" not in done.out and done.out.endswith("end\n") and "bare = false" in done.out, done
 

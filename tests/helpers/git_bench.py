@@ -69,3 +69,22 @@ def config():
 REPO = "git init -q -b main .; echo a > a; git add a; git commit -qm one; "
 HEAD = "printf 'ref: refs/heads/main\\n' > HEAD; "
 STATUS = "git status; git status"
+
+# Python that makes an index of git's by hand, with paths that git itself would put in none. Each is the file WHAT.
+INDEX_PYTHON = """
+import hashlib, struct, subprocess
+VERSION, WHAT = 2, b''
+def entry(path, oid, prev):
+    head = struct.pack('>10I', 0, 0, 0, 0, 0, 0, 0o100755, 0, 0, 0) + bytes.fromhex(oid) + struct.pack('>H', len(path))
+    if VERSION < 4:
+        return head + path + bytes(8 - (len(head) + len(path)) % 8)
+    strip = len(prev)
+    return head + bytes([strip] if strip < 128 else [(strip >> 7) - 1 | 128, strip & 127]) + path + bytes(1)
+def index(*paths, more=b''):
+    oid = subprocess.run(['git', 'hash-object', '-w', '--stdin'], input=WHAT, stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+    prev, text = b'', b'DIRC' + struct.pack('>II', VERSION, len(paths))
+    for path in sorted(p.encode() for p in paths):
+        text += entry(path, oid, prev)
+        prev = path
+    return text + more + hashlib.sha1(text + more).digest()
+"""

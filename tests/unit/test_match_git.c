@@ -1,4 +1,4 @@
-/* match/git_config, match/git_shape: which of git's state runs programs (issue 13, A1): the reader of configurations
+/* match/git_config, match/git_index, match/git_shape: which of git's state runs programs (issue 13, A1): the reader of configurations
  * beside the real git, the list of harmless keys, todo lists, option files, and the shape of a repository */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "match/git_config.h"
+#include "match/git_index.h"
 #include "match/git_shape.h"
 
 #define N(a) ARRAY_LEN(a)
@@ -295,6 +296,8 @@ states(void **state)
         { "rebase-apply/apply-opt", GIT_STATE_OPTION }, { "remotes/o", GIT_STATE_REMOTE },
         { "branches/a/b", GIT_STATE_REMOTE }, { "refs/heads/hooks/x", GIT_STATE_NONE }, { "modules/a/config", GIT_STATE_NONE },
         { "", GIT_STATE_NONE },
+        { "index", GIT_STATE_INDEX }, { "Index", GIT_STATE_INDEX }, { "sharedindex.12ab", GIT_STATE_INDEX }, { "sharedindex.", GIT_STATE_NONE },
+        { "index.lock", GIT_STATE_NONE }, { "refs/index", GIT_STATE_NONE }, { "MERGE_RR", GIT_STATE_RERERE },
     };
 
     (void)state;
@@ -304,8 +307,96 @@ states(void **state)
         assert_true((git_state_name(rows[i].want) == NULL) == (rows[i].want == GIT_STATE_NONE));
     }
     assert_false(git_state_harmless(GIT_STATE_HOOK, STR_LIT("pre-commit"), STR_LIT(""), 1, NULL));
+    assert_true(git_state_harmless(GIT_STATE_RERERE, STR_LIT("MERGE_RR"), STR_LIT(""), 1, NULL));
+    assert_false(git_state_harmless(GIT_STATE_RERERE, STR_LIT("MERGE_RR"), STR_LIT("1\ta"), 1, NULL));
+    assert_false(git_state_harmless(GIT_STATE_INDEX, STR_LIT("index"), STR_LIT(""), 1, NULL));
     assert_false(git_state_harmless(GIT_STATE_REMOTE, STR_LIT("o"), STR_LIT(""), 1, NULL));
     assert_true(git_state_harmless(GIT_STATE_SAMPLE, STR_LIT("a.sample"), STR_LIT("#!/bin/sh"), 1, NULL));
+}
+
+/* --- indexes, made by hand */
+
+static void
+put32(struct buf *b, uint32_t v)
+{
+    const unsigned char bytes[4] = { (unsigned char)(v >> 24), (unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v };
+
+    buf_append(b, bytes, 4);
+}
+
+static void
+zeros(struct buf *b, size_t n)
+{
+    while (n-- > 0)
+        buf_append(b, "", 1);
+}
+
+static void
+put_entry(struct buf *b, const char *path, uint32_t mode, size_t oid)
+{
+    size_t n = strlen(path), head = 42 + oid;
+
+    zeros(b, 24);
+    put32(b, mode);
+    zeros(b, 12 + oid);
+    const unsigned char flags[2] = { (unsigned char)(n >> 8), (unsigned char)n };
+    buf_append(b, flags, 2);
+    buf_append(b, path, n);
+    zeros(b, ((head + n + 8) & ~(size_t)7) - head - n);
+}
+
+/* An index with @path and `z`, and what @more says behind them. */
+static bool
+judged_index(const char *path, uint32_t mode, size_t oid, struct str more)
+{
+    cleanup_buf struct buf b = BUF_INIT(1 << 16);
+
+    buf_puts(&b, "DIRC");
+    put32(&b, 2);
+    put32(&b, 2);
+    put_entry(&b, path, mode, oid);
+    put_entry(&b, "z", 0100644, oid);
+    buf_append(&b, more.p, more.n);
+    zeros(&b, oid);
+    return git_index_harmless((struct str){ (const char *)b.p, b.n }, oid);
+}
+
+static void
+indexes(void **state)
+{
+    static const char *const paths[] = { "a", "a/b/c", "", "..a", "a..", ".github/x", ".gitignore", "x.git/HEAD", "a/.gitmodules", "git~2", ".git2",
+        "\xc3\xa9/x", ".gi\xc3\xa9" };
+    static const char *const bad[] = { ".git", ".git/hooks/x", "a/.GIT/config", "../x", "a/../../x", "a/..", "/etc/x", "a//b", "a/", "/", ".", "./a", "..",
+        "GIT~1/x", ".git./x", ".git /x", ".git:x", ".git\\x", ".g\xe2\x80\x8cit/x", ".git\xe2\x80\x8c" };
+    /* blocks and ends, as git writes them for threads; entries of `a` and `z` are 64 bytes each, from 12 on */
+    static const struct { struct str more; bool want; } more[] = {
+        { L("abcd\0\0\0\1x"), true }, { L("abcd\0\0\0\2x"), false }, { L("abc"), false },
+        { L("IEOT\0\0\0\14\0\0\0\1\0\0\0\14\0\0\0\2"), true }, { L("IEOT\0\0\0\14\0\0\0\1\0\0\0\15\0\0\0\2"), false },
+        { L("IEOT\0\0\0\14\0\0\0\1\0\0\0\14\0\0\0\1"), false }, { L("IEOT\0\0\0\14\0\0\0\1\0\0\0\14\0\0\0\3"), false },
+        { L("IEOT\0\0\0\24\0\0\0\1\0\0\0\14\0\0\0\1\0\0\0\114\0\0\0\1"), true },
+        { L("IEOT\0\0\0\24\0\0\0\1\0\0\0\14\0\0\0\1\0\0\0\74\0\0\0\1"), false }, { L("IEOT\0\0\0\4\0\0\0\1"), false },
+        { L("EOIE\0\0\0\30\0\0\0\214" "01234567890123456789"), true }, { L("EOIE\0\0\0\30\0\0\0\114" "01234567890123456789"), false },
+        { L("abcd\0\0\0\40" "EOIE\0\0\0\30\0\0\0\114" "01234567890123456789"), false }, { L("link\0\0\0\1x"), false },
+    };
+
+    (void)state;
+    for (size_t oid = 20; oid <= 32; oid += 12) {
+        for (size_t i = 0; i < N(paths); i++)
+            if (!judged_index(paths[i], 0100644, oid, STR_LIT("")))
+                fail_msg("%s", paths[i]);
+        for (size_t i = 0; i < N(bad); i++)
+            if (judged_index(bad[i], 0100644, oid, STR_LIT("")))
+                fail_msg("%s", bad[i]);
+        assert_true(judged_index("d/", 040000, oid, STR_LIT("")));
+        assert_false(judged_index(".git/", 040000, oid, STR_LIT("")) || judged_index("d//", 040000, oid, STR_LIT("")));
+        assert_false(judged_index("a/.GitModules", 0120000, oid, STR_LIT("")));
+    }
+    for (size_t i = 0; i < N(more); i++)
+        if (judged_index("a", 0100644, 20, more[i].more) != more[i].want)
+            fail_msg("extension %zu", i);
+    assert_false(git_index_harmless(STR_LIT(""), 20) || git_index_harmless(STR_LIT("DIRC"), 20));
+    assert_true(git_oid_bytes(STR_LIT("[extensions]\n\tobjectFormat = sha256\n")) == 32);
+    assert_true(git_oid_bytes(STR_LIT("[core]\n\tbare = false\n")) == 20);
 }
 
 static void
@@ -455,7 +546,7 @@ main(void)
         cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(limits),
         cmocka_unit_test(as_git_reads), cmocka_unit_test(places), cmocka_unit_test(states), cmocka_unit_test(todos),
         cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(leads), cmocka_unit_test(heads),
-        cmocka_unit_test(own_files), cmocka_unit_test(work_trees),
+        cmocka_unit_test(own_files), cmocka_unit_test(work_trees), cmocka_unit_test(indexes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
