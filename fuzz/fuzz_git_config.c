@@ -1,5 +1,5 @@
-/* match/git_config, match/git_index, match/git_shape: what is read of a configuration is whole and in bounds, and nothing that a
- * harmless text begins with hides what follows it
+/* match/git_config, match/git_index, match/git_shape: what is read of a configuration is whole and in bounds, and
+ * nothing that a harmless text begins with hides what follows it
  *
  * Input: the first byte chooses, the rest is the text.
  */

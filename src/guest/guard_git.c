@@ -409,7 +409,8 @@ git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct 
     struct str path;
     enum git_state state = look_at(g, dir, dir_st, name, &path).state;
 
-    return state == GIT_STATE_OPTION || state == GIT_STATE_INDEX || is_redirect(state) || (!there && is_judged(state));
+    return state == GIT_STATE_OPTION || state == GIT_STATE_INDEX || is_redirect(state) ||
+           (!there && is_judged(state));
 }
 
 int

@@ -46,8 +46,8 @@ int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str
 /* May the file that is at @name be written to where it is? */
 int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* Refused by these two, may it be written in place all the same, if it is judged when it is complete? Only what nobody
- * reads at once: options of an interrupted command, redirections, an index (git's own comes by rename), and files that are
- * not there yet. */
+ * reads at once: options of an interrupted command, redirections, an index (git's own comes by rename), and files that
+ * are not there yet. */
 bool git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there);
 /* guard_git_move.c. @path below the top of the tree that it is in; false when that cannot be told. */
 bool git_below_top(const struct guard *g, struct str path, struct str *below);

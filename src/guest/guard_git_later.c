@@ -3,9 +3,9 @@
  * git writes the options of a rebase with open() and write(), and so do `cp` and `tar` with a configuration. What will
  * be in the file is not known when it is opened. So its maker gets a file without a name; when nobody has it open for
  * writing any more, which the guard asks at the next call that it serves and every few milliseconds, it is judged and a
- * copy of it takes the name. Until then the name is not there, or is what it was: that is why files that a program reads at once are not made so
- * (git_may_write_later). After the redirections of a worktree or submodule git makes another file before it reads them,
- * but for commondir.
+ * copy of it takes the name. Until then the name is not there, or is what it was: that is why files that a program
+ * reads at once are not made so (git_may_write_later). After the redirections of a worktree or submodule git makes
+ * another file before it reads them, but for commondir.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* match/git_index.c: see git_index.h; the reader follows git's read-cache.c, and refuses what git would only read by chance */
+/* match/git_index.c: see git_index.h; the reader follows git's read-cache.c, and refuses what no git writes */
 #include "match/git_index.h"
 
 #include <stdint.h>
@@ -42,12 +42,19 @@ be16(const unsigned char *p)
 }
 
 static char
-lower(unsigned char c)
+lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
 /* --- paths */
+
+/* Of characters that are not ASCII some do, to some file systems. */
+static bool
+counts_for_nothing(char c)
+{
+    return ((unsigned char)c & 0x80) != 0;
+}
 
 /* Whether some file system takes the name for `.git`: in either case, with dots and blanks at its end, a stream, by its
  * short name, or with characters in it that count for nothing. */
@@ -60,9 +67,9 @@ like_dot_git(const char *p, size_t n)
         const char *want = names[i];
         size_t at = 0;
 
-        while (at < n && (((unsigned char)p[at] & 0x80) != 0 || (*want != '\0' && lower((unsigned char)p[at]) == *want)))
-            want += ((unsigned char)p[at++] & 0x80) == 0;
-        while (at < n && *want == '\0' && (((unsigned char)p[at] & 0x80) != 0 || p[at] == '.' || p[at] == ' '))
+        while (at < n && (counts_for_nothing(p[at]) || (*want != '\0' && lower(p[at]) == *want)))
+            want += !counts_for_nothing(p[at++]);
+        while (at < n && *want == '\0' && (counts_for_nothing(p[at]) || p[at] == '.' || p[at] == ' '))
             at++;
         if (*want == '\0' && (at == n || p[at] == ':' || p[at] == '\\'))
             return true;
@@ -78,7 +85,7 @@ is_gitmodules(const char *p, size_t n)
     if (n != sizeof(want) - 1)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (lower((unsigned char)p[i]) != want[i])
+        if (lower(p[i]) != want[i])
             return false;
     return true;
 }

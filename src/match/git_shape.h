@@ -73,9 +73,10 @@ size_t git_modules_depth(struct str path);
 size_t git_worktree_ups(struct str path);
 
 /* Whether a regular file that is @state may hold @text: a hook and an old remote never, a sample always; configuration,
- * lists, options and redirections are judged; an index never, for that git_index_harmless() is asked. @name is the entry's own name (an option file's rule depends on it),
- * @depth as for git_config_judge. Where a commondir leads depends on the place: git_common_harmless() besides; here it
- * only must be well-formed. @fault (may be NULL) says the key of a configuration, else it is "". */
+ * lists, options and redirections are judged; an index never, for that git_index_harmless() is asked. @name is the
+ * entry's own name (an option file's rule depends on it), @depth as for git_config_judge. Where a commondir leads
+ * depends on the place: git_common_harmless() besides; here it only must be well-formed. @fault (may be NULL) says the
+ * key of a configuration, else it is "". */
 bool git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth,
                         struct git_config_fault *fault);
 

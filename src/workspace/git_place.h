@@ -19,7 +19,7 @@ unsigned git_place_parts(int dir);
 /* Bytes that are read of a file that is @state. */
 #define GIT_PLACE_TEXT(state) ((state) == GIT_STATE_INDEX ? (size_t)GIT_INDEX_MAX + 1 : (size_t)GIT_PLACE_TEXT_MAX)
 
-/* How long the names of objects are, as the configuration in the directory @dir says (git_oid_bytes). 0: it has none. */
+/* How long names of objects are, as the configuration in the directory @dir says (git_oid_bytes). 0: it has none. */
 size_t git_place_oid(int dir);
 #define GIT_PLACE_OID 20    /* where nothing says otherwise */
 
