@@ -379,8 +379,8 @@ is_redirect(enum git_state state)
 static bool
 is_judged(enum git_state state)
 {
-    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION || state == GIT_STATE_INDEX ||
-           state == GIT_STATE_RERERE || is_redirect(state);
+    return state == GIT_STATE_CONFIG || state == GIT_STATE_TODO || state == GIT_STATE_OPTION ||
+           state == GIT_STATE_INDEX || state == GIT_STATE_RERERE || is_redirect(state);
 }
 
 static bool
