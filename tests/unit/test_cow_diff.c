@@ -163,7 +163,8 @@ state_of_git(void **state)
         folder(f->upper, parts[i]);
     whiteout(f->upper, "old/HEAD");
     put(f->upper, "old/config", harm);
-    put(f->upper, "old/index", "i");
+    put(f->upper, "old/shallow", "i");
+    put(f->upper, "old/index", "no index");
     put(f->upper, "new/config", harmless);
     put(f->upper, "new/config.worktree", harm);
     put(f->upper, "new/hooks/pre-commit", "x");
@@ -179,7 +180,8 @@ state_of_git(void **state)
     scan(f);
     expect_change(f, "old/HEAD", CHANGE_DELETED, CHANGE_GIT);
     expect_change(f, "old/config", CHANGE_ADDED, CHANGE_GIT);
-    expect_change(f, "old/index", CHANGE_ADDED, 0);
+    expect_change(f, "old/shallow", CHANGE_ADDED, 0);
+    expect_change(f, "old/index", CHANGE_ADDED, CHANGE_GIT);
     expect_change(f, "new/config", CHANGE_ADDED, 0);
     expect_change(f, "new/config.worktree", CHANGE_ADDED, CHANGE_GIT);
     expect_change(f, "new/hooks", CHANGE_ADDED, 0);
