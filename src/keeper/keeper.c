@@ -140,7 +140,7 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 
     if (k->passed < 0 || !edge_op_get(&in, &op))
         return -1;
-    k->l.sample_us = 0;         /* as often as while something runs, from now on */
+    k->sample_us = 0;         /* as often as while something runs, from now on */
     op_begin(k, &op, m, take_fd(&k->passed));
     return 0;
 }

@@ -144,7 +144,7 @@ struct keeper_live {
     char print[EDGE_PRINT_MAX]; /* what was said that it would be; "" nothing was */
     struct loop loop;
     struct watch control, warden;       /* without a descriptor the warden has died, another one will come */
-    struct watch guest, net, vault;     /* borrowed of @l */
+    struct watch guest, vault;          /* borrowed of @l */
     uint64_t alone_us;          /* since when there is none */
     struct packet_queue to_warden;
     struct msg_gate gate;
@@ -152,6 +152,7 @@ struct keeper_live {
     bool made, ending, told_gone;
     bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
     uint64_t oom_us;            /* when commands were last ended for want of memory; 0 never */
+    uint64_t sample_us;         /* memory is looked at next */
     uint64_t over_us;           /* since when more than the limit is held; 0: it is not */
     uint64_t oom_kills;         /* the kernel's, that were told of */
     uint64_t paused_us;         /* since */

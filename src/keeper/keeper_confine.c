@@ -43,7 +43,7 @@ static const unsigned allowed[] = {
 #endif
     /* sockets that are there, and pairs of new ones */
     SYS_socketpair, SYS_accept4, SYS_getsockopt, SYS_setsockopt, SYS_sendmsg, SYS_recvmsg, SYS_sendto,
-    SYS_shutdown, SYS_epoll_ctl, SYS_epoll_pwait, SYS_timerfd_settime, SERVICE_POLL,
+    SYS_shutdown, SYS_epoll_ctl, SYS_epoll_pwait, SERVICE_POLL,
 #if defined(SYS_epoll_wait)
     SYS_epoll_wait,
 #endif

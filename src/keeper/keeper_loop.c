@@ -20,15 +20,6 @@
 #define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
 
 static void
-on_net(struct watch *w, uint32_t events)
-{
-    struct keeper_live *k = w->owner;
-
-    (void)events;
-    net_turn(k->l.net);
-}
-
-static void
 on_vault(struct watch *w, uint32_t events)
 {
     struct keeper_live *k = w->owner;
@@ -98,8 +89,8 @@ step(struct keeper_live *k)
     look(k, &k->hosts.heard, k->hosts.asker.fd, EPOLLIN);
     if (k->made) {
         look(k, &k->guest, k->l.transport, (uint32_t)guest_client_poll_events(k->l.client));    /* as epoll's */
-        look(k, &k->net, net_fd(k->l.net), EPOLLIN);
         look(k, &k->vault, vault_fd(&k->l), EPOLLIN);
+        net_arm(k->l.net);
     }
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         if (k->ops[i] != NULL)
@@ -134,11 +125,11 @@ int
 keeper_main(int argc, char **argv)
 {
     static struct keeper_live k = {
-        .l = { .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
+        .l = { .loop = &k.loop, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1 },
         .control = { .fd = FD_CONTROL, .ready = keeper_on_launcher, .owner = &k },
         .warden = { .fd = FD_WARDEN, .ready = keeper_on_warden, .owner = &k },
         .guest = { .fd = -1, .ready = keeper_on_guest, .owner = &k },
-        .net = { .fd = -1, .ready = on_net, .owner = &k }, .vault = { .fd = -1, .ready = on_vault, .owner = &k },
+        .vault = { .fd = -1, .ready = on_vault, .owner = &k },
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .volume_fd = -1,
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
 

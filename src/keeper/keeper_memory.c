@@ -12,9 +12,9 @@
 void
 keeper_look_at_memory(struct keeper_live *k, uint64_t now)
 {
-    if (now < k->l.sample_us)
+    if (now < k->sample_us)
         return;
-    k->l.sample_us = now + (op_count(k) > 0 ? BUSY_US : IDLE_US);
+    k->sample_us = now + (op_count(k) > 0 ? BUSY_US : IDLE_US);
     vault_look(&k->l);
     if (!sandbox_over_memory(k->l.sb)) {
         k->over_us = 0;

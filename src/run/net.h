@@ -1,7 +1,7 @@
 /* run/net.h: what the supervisor does for a network by name
  *
- * It starts cloche-egress, tells it the rules, hears what it decided, and starts it again when it dies. Everything that
- * it waits for is behind one descriptor (an epoll), so the session's loop knows of nothing else.
+ * It starts cloche-egress, tells it the rules, hears what it decided, and starts it again when it dies: in the loop of
+ * whoever made the sandbox.
  *
  * While no cloche-egress lives, connections wait in the queues of the listeners, which the supervisor keeps and never
  * accepts on; with the supervisor they go, and whoever connects is refused.
@@ -66,8 +66,8 @@ struct net {
     struct net_door *door;
     const struct cgroup *cgroup;        /* borrowed: where cloche-egress is counted; may be of kind NONE */
     int *listeners;             /* borrowed: CAPTURE_LISTENERS of them; closed (-1) when the network stays closed */
-    struct loop loop;           /* its descriptor is readable when net_turn has something to do */
-    struct watch timer;
+    struct loop *loop;          /* borrowed */
+    struct timer timer;
     int names;                  /* memfd: names keep their addresses over a restart (egress/fake.h) */
     struct watch control;       /* to cloche-egress; there is none where none lives */
     struct starter starter;     /* who starts it anew where we cannot */
@@ -86,8 +86,8 @@ int net_start(struct live *l, struct err *err);
 /* This process gives up what starts programs and reaches sockets next: from then on somebody else starts cloche-egress
  * anew. 0 (also for NULL) or -1 with @err. */
 int net_confine(struct net *n, struct err *err);
-int net_fd(const struct net *n);        /* -1 for NULL */
-void net_turn(struct net *n);
+/* Before each round of the loop: what comes first of what it does at a time. @n may be NULL. */
+void net_arm(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */
 void net_stop(struct net *n);
 
@@ -119,7 +119,5 @@ void net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandb
 
 /* One message of cloche-egress's, of @size bytes. */
 void net_heard(struct net *n, const char *message, size_t size);
-/* (Re)arm the timer for what comes first. */
-void net_arm(struct net *n);
 
 #endif

@@ -38,7 +38,7 @@ struct net_door {
 static void
 let_go(struct net_door *door, struct caller *c)
 {
-    loop_drop(&door->n->loop, &c->edge);
+    loop_drop(door->n->loop, &c->edge);
     c->number = 0;
 }
 
@@ -112,7 +112,7 @@ on_door(struct watch *w, uint32_t events)
     let_go(door, slot);
     *slot = (struct caller){ .edge = { .fd = fd, .ready = on_caller, .owner = door }, .uid = uid,
                              .number = ++door->number };
-    if (loop_watch(&door->n->loop, &slot->edge, EPOLLIN) < 0)
+    if (loop_watch(door->n->loop, &slot->edge, EPOLLIN) < 0)
         let_go(door, slot);
 }
 
@@ -141,7 +141,7 @@ door_open(struct net *n, const char *id, struct err *err)
     r = door->watch.fd < 0 ? -1 : bind(door->watch.fd, (const struct sockaddr *)&at, sizeof(at));
     umask(old);
     if (r == 0 && listen(door->watch.fd, DOOR_CALLERS_MAX) == 0 &&
-        loop_watch(&n->loop, &door->watch, EPOLLIN) == 0)
+        loop_watch(n->loop, &door->watch, EPOLLIN) == 0)
         return door;
     err_sys(err, errno, "cli.net.socket", "the socket of the run in the state folder");
     door_close(door);
@@ -156,6 +156,6 @@ door_close(struct net_door *door)
     for (size_t i = 0; i < DOOR_CALLERS_MAX; i++)
         let_go(door, &door->callers[i]);
     unlinkat(door->n->dir, door->name, 0);
-    loop_drop(&door->n->loop, &door->watch);
+    loop_drop(door->n->loop, &door->watch);
     free(door);
 }

@@ -1,32 +1,31 @@
 /* run/session.c: see session.h
  *
- * One loop over the guest's transport, a signalfd, the command's streams where they are relayed, the network and the
- * vault. It polls, since a stream may be a file, which epoll does not take. The guest's word is shown, never trusted:
- * time, output and memory limits are kept here, and the end is process 1 killed and waited for by us, whatever it said
- * before.
+ * One loop over the network, signals, the guest's transport, the vault, and the command's streams where they are
+ * relayed, in this order. It polls, since a stream may be a file, which epoll does not take. The guest's word is shown,
+ * never trusted: time, output and memory limits are kept here, and the end is process 1 killed and waited for by us,
+ * whatever it said before.
  */
 #include "run/session.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/loop.h"
 #include "program/say.h"
 #include "program/tty.h"
 #include "run/fallback.h"
 #include "run/session_priv.h"
 
-#define MEMORY_SAMPLE_US 100000
-#define WAITING_MAX      (4UL * 1024 * 1024)    /* far above what one read of the transport can bring */
+#define SAMPLE_MS   100
+#define WAITING_MAX (4UL * 1024 * 1024)    /* far above what one read of the transport can bring */
 
 /* --- signals --------------------------------------------------------------------------------------------------- */
 
@@ -53,165 +52,234 @@ session_signals(struct signals *s, sigset_t *old, struct err *err)
     return 0;
 }
 
-static int
-on_signal(struct live *l, struct err *err)
+/* @r of what was done for the loop. */
+static void
+done(struct live *l, int r)
 {
-    struct signalfd_siginfo info;
+    if (r >= 0)
+        return;
+    l->failed = true;
+    loop_break(l->loop);
+}
+
+/* The command has the grace period to comply. */
+static void
+kill_later(struct live *l)
+{
+    loop_at(l->loop, &l->killing, clock_ms() + l->s->policy->limits.grace_ms.v);
+}
+
+static void
+on_signal(struct signals *s, int number)
+{
+    struct live *l = s->watch.owner;
     uint16_t rows, cols;
 
-    while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        int sig = (int)info.ssi_signo;
-        if (sig == SIGWINCH) {
-            if (l->s->io == SESSION_PTY && tty_size(STDIN_FILENO, &rows, &cols) == 0 &&
-                guest_client_resize(l->client, l->channel, rows, cols, err) < 0)
-                return -1;
-            continue;
-        }
-        if (guest_client_signal(l->client, l->channel, sig, SIGNAL_GROUP, err) < 0)
-            return -1;
-        /* whoever ends cloche wants the sandbox ended: the command has the grace period to comply */
-        if ((sig == SIGTERM || sig == SIGHUP) && l->kill_us == 0) {
-            l->cancelled = true;
-            l->kill_us = clock_us() + l->s->policy->limits.grace_ms.v * 1000;
-        }
+    if (number == SIGWINCH) {
+        if (l->s->io == SESSION_PTY && tty_size(STDIN_FILENO, &rows, &cols) == 0)
+            done(l, guest_client_resize(l->client, l->channel, rows, cols, l->err));
+        return;
     }
-    return 0;
+    if (guest_client_signal(l->client, l->channel, number, SIGNAL_GROUP, l->err) < 0)
+        return done(l, -1);
+    /* whoever ends cloche wants the sandbox ended */
+    if ((number == SIGTERM || number == SIGHUP) && l->killing.at_ms == 0) {
+        l->cancelled = true;
+        kill_later(l);
+    }
 }
 
 /* --- time and memory --------------------------------------------------------------------------------------------- */
 
-static int
-on_time(struct live *l, struct err *err)
+static void
+kill_now(struct live *l)
 {
-    uint64_t now = clock_us();
-
-    if (l->deadline_us > 0 && now >= l->deadline_us) {
-        l->deadline_us = 0;
-        l->r->timed_out = true;
-        l->kill_us = now + l->s->policy->limits.grace_ms.v * 1000;
-        if (guest_client_kill_all(l->client, SIGTERM, err) < 0)
-            return -1;
-    }
-    if (l->kill_us > 0 && now >= l->kill_us) {
-        l->kill_us = 0;
-        sandbox_kill(l->sb);
-        l->closed = true;
-    }
-    if (run_audit_due(l->audit) > 0 && now >= run_audit_due(l->audit) && run_audit_write(l->audit, err) < 0)
-        return -1;
-    if (!l->closed && now >= l->sample_us) {
-        l->sample_us = now + MEMORY_SAMPLE_US;
-        vault_look(l);
-        l->memory = l->memory || sandbox_over_memory(l->sb);
-    }
-    if (l->memory && !l->closed) {
-        sandbox_kill(l->sb);
-        l->closed = true;
-    }
-    return 0;
+    sandbox_kill(l->sb);
+    l->closed = true;
 }
 
-static int
-poll_timeout(const struct live *l)
+static void
+on_deadline(struct timer *t)
 {
-    uint64_t now = clock_us(), next = UINT64_MAX;
+    struct live *l = t->owner;
 
-    if (l->deadline_us > 0)
-        next = l->deadline_us;
-    if (l->kill_us > 0 && l->kill_us < next)
-        next = l->kill_us;
-    if ((sandbox_facts(l->sb)->look_at_memory || vault_fd(l) >= 0) && l->sample_us < next)
-        next = l->sample_us;
-    if (run_audit_due(l->audit) > 0 && run_audit_due(l->audit) < next)
-        next = run_audit_due(l->audit);
-    if (next == UINT64_MAX)
-        return -1;
-    return next <= now ? 0 : (int)((next - now + 999) / 1000 > 60000 ? 60000 : (next - now + 999) / 1000);
+    l->r->timed_out = true;
+    kill_later(l);
+    done(l, guest_client_kill_all(l->client, SIGTERM, l->err));
+}
+
+static void
+on_killing(struct timer *t)
+{
+    kill_now(t->owner);
+}
+
+static void
+on_record(struct timer *t)
+{
+    struct live *l = t->owner;
+
+    done(l, run_audit_write(l->audit, l->err));
+}
+
+static void
+sample_later(struct live *l)
+{
+    if (sandbox_facts(l->sb)->look_at_memory || vault_fd(l) >= 0)
+        loop_at(l->loop, &l->sample, clock_ms() + SAMPLE_MS);
+}
+
+static void
+on_sample(struct timer *t)
+{
+    struct live *l = t->owner;
+
+    if (l->closed)
+        return;
+    vault_look(l);
+    l->memory = l->memory || sandbox_over_memory(l->sb);
+    sample_later(l);
 }
 
 /* --- the loop ---------------------------------------------------------------------------------------------------- */
 
-/* What is polled; of two streams the first. */
-enum { AT_GUEST, AT_SIGNALS, AT_STDIN, AT_COPIES, AT_FEED = AT_COPIES + 2, AT_WAITING, AT_NET = AT_WAITING + 2,
-       AT_VAULT, AT_MAX };
-
-static int
-step(struct live *l, struct err *err)
+static void
+on_guest(struct watch *w, uint32_t events)
 {
-    /* while a reader does not take what is there, the guest is not asked for more; everything else goes on */
-    struct pollfd fds[AT_MAX] = {
-        [AT_GUEST] = { .fd = session_output_waits(l) ? -1 : l->transport,
-                       .events = guest_client_poll_events(l->client) },
-        [AT_SIGNALS] = { .fd = l->signals, .events = POLLIN },
-        [AT_STDIN] = { .fd = -1, .events = POLLIN },
-        [AT_COPIES] = { .fd = l->copies[0].from, .events = POLLIN },
-        [AT_COPIES + 1] = { .fd = l->copies[1].from, .events = POLLIN },
-        [AT_FEED] = { .fd = l->feed, .events = POLLOUT },
-        [AT_WAITING] = { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
-        [AT_WAITING + 1] = { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
-        [AT_NET] = { .fd = net_fd(l->net), .events = POLLIN },
-        [AT_VAULT] = { .fd = vault_fd(l), .events = POLLIN },
-    };
+    struct live *l = w->owner;
 
-    if (l->relay && !l->in_eof && l->in_at == l->in_n && guest_client_stdin_room(l->client, l->channel) > 0)
-        fds[AT_STDIN].fd = STDIN_FILENO;
-    if (poll(fds, AT_MAX, poll_timeout(l)) < 0 && errno != EINTR)
-        return err_sys(err, errno, "cli.poll", "poll");
-    if ((fds[AT_SIGNALS].revents & POLLIN) && on_signal(l, err) < 0)
-        return -1;
-    if (fds[AT_GUEST].revents != 0 && guest_client_pump(l->client, err) < 0)
-        return -1;
-    if (session_take_events(l, err) < 0)
-        return -1;
-    if (fds[AT_NET].revents != 0)
-        net_turn(l->net);
-    if (fds[AT_VAULT].revents != 0)
-        vault_look(l);
-    if (fds[AT_STDIN].revents != 0) {
-        ssize_t n;
-        if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
-            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        n = read(STDIN_FILENO, l->in, STDIN_CHUNK);
-        if (n > 0) {
-            l->in_n = (size_t)n;
-            l->in_at = 0;
-        } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-            l->in_eof = true;
-        }
-    }
-    if (l->relay && session_feed_stdin(l, err) < 0)
-        return -1;
-    for (size_t i = 0; i < 2; i++)
-        if (fds[AT_COPIES + i].revents != 0 && pass_copy(&l->copies[i], err) < 0)
-            return -1;
-    if (fds[AT_FEED].revents != 0 && pass_feed(l) < 0)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    for (size_t i = 0; i < 2; i++)
-        if (fds[AT_WAITING + i].revents != 0 && session_flush(l, i, err) < 0)
-            return -1;
-    return on_time(l, err);
+    (void)events;
+    done(l, guest_client_pump(l->client, l->err) < 0 || session_take_events(l, l->err) < 0 ||
+            (l->relay && session_feed_stdin(l, l->err) < 0) ? -1 : 0);
 }
 
-/* The sandbox is gone; what it wrote goes to whoever reads it, until cloche itself is told to end. */
-static int
-flush_rest(struct live *l, struct err *err)
+static void
+on_vault(struct watch *w, uint32_t events)
 {
-    while (session_output_waits(l)) {
-        struct pollfd fds[3] = {
-            { .fd = l->signals, .events = POLLIN },
-            { .fd = l->waiting[0].n > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
-            { .fd = l->waiting[1].n > 0 ? STDERR_FILENO : -1, .events = POLLOUT },
-        };
-        struct signalfd_siginfo info;
-        if (poll(fds, 3, -1) < 0 && errno != EINTR)
-            return err_sys(err, errno, "cli.poll", "poll");
-        if (session_flush(l, 0, err) < 0 || session_flush(l, 1, err) < 0)
-            return -1;
-        if (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_signo != SIGWINCH &&
-            info.ssi_signo != SIGCONT)
-            return 0;
+    (void)events;
+    vault_look(w->owner);
+}
+
+static void
+on_stdin(struct watch *w, uint32_t events)
+{
+    struct live *l = w->owner;
+    ssize_t n;
+
+    (void)events;
+    if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
+        return done(l, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
+    n = read(w->fd, l->in, STDIN_CHUNK);
+    if (n > 0) {
+        l->in_n = (size_t)n;
+        l->in_at = 0;
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+        l->in_eof = true;
     }
+    done(l, session_feed_stdin(l, l->err));
+}
+
+static void
+on_copy(struct watch *w, uint32_t events)
+{
+    struct live *l = w->owner;
+
+    (void)events;
+    done(l, pass_copy(&l->copies[w - l->copying], l->err));
+}
+
+static void
+on_feed(struct watch *w, uint32_t events)
+{
+    struct live *l = w->owner;
+
+    (void)events;
+    if (pass_feed(l) < 0)
+        done(l, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
+}
+
+static void
+on_output(struct watch *w, uint32_t events)
+{
+    struct live *l = w->owner;
+
+    (void)events;
+    done(l, session_flush(l, (size_t)(w - l->outputs), l->err));
+}
+
+static void
+look_at_outputs(struct live *l)
+{
+    for (size_t i = 0; i < 2; i++)
+        (void)loop_watch(l->loop, &l->outputs[i], l->waiting[i].n > 0 ? EPOLLOUT : 0);
+}
+
+/* What is waited for now. While a reader does not take what is there, the guest is not asked for more; everything else
+ * goes on. */
+static void
+look(struct live *l)
+{
+    bool more = l->relay && !l->in_eof && l->in_at == l->in_n &&
+                guest_client_stdin_room(l->client, l->channel) > 0;
+    uint64_t due = run_audit_due(l->audit);
+
+    (void)loop_watch(l->loop, &l->signals.watch, EPOLLIN);
+    (void)loop_look(l->loop, &l->guest, l->transport,
+                    session_output_waits(l) ? 0 : (uint32_t)guest_client_poll_events(l->client));
+    (void)loop_look(l->loop, &l->vault_end, vault_fd(l), EPOLLIN);
+    (void)loop_watch(l->loop, &l->input, more ? EPOLLIN : 0);
+    for (size_t i = 0; i < 2; i++)
+        (void)loop_look(l->loop, &l->copying[i], l->copies[i].from, EPOLLIN);
+    (void)loop_look(l->loop, &l->feeding, l->feed, EPOLLOUT);
+    look_at_outputs(l);
+    loop_at(l->loop, &l->record, (due + 999) / 1000);
+    net_arm(l->net);
+}
+
+static int
+step(struct live *l)
+{
+    look(l);
+    if (loop_round(l->loop, -1, l->err) < 0 || l->failed)
+        return -1;
+    if (l->memory && !l->closed)
+        kill_now(l);
     return 0;
+}
+
+/* Who ends us at the end waits for nobody's reading. */
+static void
+on_last_signal(struct signals *s, int number)
+{
+    struct live *l = s->watch.owner;
+
+    if (number == SIGWINCH || number == SIGCONT)
+        return;
+    buf_reset(&l->waiting[0]);
+    buf_reset(&l->waiting[1]);
+}
+
+/* The sandbox is gone; what it wrote goes to whoever reads it, until cloche itself is told to end. Nothing else is
+ * waited for any more. */
+static int
+flush_rest(struct live *l)
+{
+    struct loop rest, *whole = l->loop;
+    int fd = loop_forget(whole, &l->signals.watch);
+
+    for (size_t i = 0; i < 2; i++)
+        (void)loop_watch(whole, &l->outputs[i], 0);
+    loop_init_polled(&rest);
+    l->loop = &rest;
+    l->signals.came = on_last_signal;
+    (void)loop_look(&rest, &l->signals.watch, fd, EPOLLIN);
+    while (session_output_waits(l) && !l->failed) {
+        look_at_outputs(l);
+        l->failed |= loop_round(&rest, -1, l->err) < 0;
+    }
+    (void)loop_watch(&rest, &l->signals.watch, 0);
+    l->loop = whole;
+    return l->failed ? -1 : 0;
 }
 
 static void
@@ -242,8 +310,10 @@ conclude(struct live *l)
 static int
 loop(struct live *l, struct err *err)
 {
+    if (session_take_events(l, err) < 0)
+        return -1;
     while (!l->ended && !l->closed)
-        if (step(l, err) < 0)
+        if (step(l) < 0)
             return -1;
     if (!l->ended && !l->r->timed_out && !l->memory && !l->cancelled) {
         /* the guest went away: the wall was never finished, or everything inside was killed for memory */
@@ -269,14 +339,14 @@ supervise(struct live *l, struct err *err)
     if (vault_start(l, err) < 0 || session_open(l, err) < 0)
         return -1;
     l->r->setup_us = clock_us() - begin;
-    l->sample_us = clock_us() + MEMORY_SAMPLE_US;
+    sample_later(l);
     if (l->s->io == SESSION_PTY && tty_raw(&tty, STDIN_FILENO, err) < 0)
         return -1;
     r = loop(l, err);
     tty_restore(&tty);
     if (r == 0) {
         conclude(l);
-        r = pass_drain(l, err) < 0 ? -1 : flush_rest(l, err);
+        r = pass_drain(l, err) < 0 ? -1 : flush_rest(l);
         l->r->duration_us = clock_us() - begin;
     }
     return r;
@@ -293,19 +363,29 @@ run_directly(const struct session *s, const char *why, struct session_result *r,
 static int
 run_walled(const struct session *s, struct session_result *r, struct run_audit *audit, bool *nothing, struct err *err)
 {
-    struct live l = { .s = s, .asked = s, .r = r, .audit = audit,
-                      .signals = -1, .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1,
-                      .vault_for_egress = -1,
+    struct loop loop;
+    struct live l = { .s = s, .asked = s, .r = r, .audit = audit, .loop = &loop, .err = err,
+                      .signals = { .watch = { .fd = -1, .owner = &l }, .came = on_signal },
+                      .guest = { .fd = -1, .ready = on_guest, .owner = &l },
+                      .vault_end = { .fd = -1, .ready = on_vault, .owner = &l },
+                      .input = { .fd = STDIN_FILENO, .ready = on_stdin, .owner = &l },
+                      .copying = { { .fd = -1, .ready = on_copy, .owner = &l },
+                                   { .fd = -1, .ready = on_copy, .owner = &l } },
+                      .feeding = { .fd = -1, .ready = on_feed, .owner = &l },
+                      .outputs = { { .fd = STDOUT_FILENO, .ready = on_output, .owner = &l },
+                                   { .fd = STDERR_FILENO, .ready = on_output, .owner = &l } },
+                      .deadline = { .due = on_deadline, .owner = &l }, .killing = { .due = on_killing, .owner = &l },
+                      .sample = { .due = on_sample, .owner = &l }, .record = { .due = on_record, .owner = &l },
+                      .copies = { { -1, -1 }, { -1, -1 } }, .feed = -1, .vault_for_egress = -1,
                       .waiting = { BUF_INIT(WAITING_MAX), BUF_INIT(WAITING_MAX) } };
     off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    struct signals signals = { .watch = WATCH_INIT };
     sigset_t old;
     int result;
 
     *nothing = true;
-    if (session_signals(&signals, &old, err) < 0)
+    if (session_signals(&l.signals, &old, err) < 0)
         return -1;
-    l.signals = signals.watch.fd;
+    loop_init_polled(&loop);
     result = supervise(&l, err);
     net_stop(l.net);
     close_fd(&l.copies[0].from);
@@ -322,7 +402,7 @@ run_walled(const struct session *s, struct session_result *r, struct run_audit *
     if (l.sb != NULL)
         sandbox_destroy(l.sb);
     vault_stop(&l);
-    close(l.signals);
+    close(l.signals.watch.fd);
     sigprocmask(SIG_SETMASK, &old, NULL);
     return result;
 }

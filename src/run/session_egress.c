@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,7 +189,7 @@ start(struct net *n, struct err *err)
     if (n->pid < 0)
         return -1;
     close_fd(&n->live->vault_for_egress);       /* each one that is started gets its own */
-    if (loop_watch(&n->loop, &n->control, EPOLLIN) < 0)
+    if (loop_watch(n->loop, &n->control, EPOLLIN) < 0)
         return err_sys(err, errno, "egress.start", "watch cloche-egress");
     (void)setsockopt(n->control.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (net_say_rules(n, 0, err) == 0)
@@ -198,7 +198,8 @@ start(struct net *n, struct err *err)
     return -1;
 }
 
-static watch_fn on_control, on_control_in, on_timer;
+static watch_fn on_control, on_control_in;
+static timer_fn on_timer;
 
 int
 net_start(struct live *l, struct err *err)
@@ -208,19 +209,18 @@ net_start(struct live *l, struct err *err)
     const struct sandbox_facts *facts = sandbox_facts(l->sb);
     struct session_result *r = l->r;
     struct err said = ERR_INIT;
+    struct stat st;
 
     if (n == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *n = (struct net){ .live = l, .policy = s->policy, .r = r, .dir = -1,
+    *n = (struct net){ .live = l, .loop = l->loop, .policy = s->policy, .r = r, .dir = -1,
                        .control_in = { .fd = s->control_fd > 0 ? s->control_fd : -1, .ready = on_control_in,
                                        .owner = n },
                        .control_text = BUF_INIT(NET_LINE_MAX), .told = s->quiet,
                        .cgroup = facts->net_cgroup, .listeners = facts->listeners,
                        .control = { .fd = -1, .ready = on_control, .owner = n }, .starter = STARTER_INIT,
-                       .timer = { .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), .ready = on_timer,
-                                  .owner = n },
+                       .timer = { .due = on_timer, .owner = n },
                        .names = memfd_create("cloche-names", MFD_CLOEXEC | MFD_ALLOW_SEALING) };
-    (void)loop_init(&n->loop, NULL);
     r->network = true;
     n->dir = net_state_open(&said);
     n->door = n->dir >= 0 ? door_open(n, facts->id, &said) : NULL;
@@ -228,16 +228,16 @@ net_start(struct live *l, struct err *err)
     if (n->door == NULL)
         session_warn(r, true, "the log of the network is not kept: %s", said.msg);
     /* cut short under a process that has it mapped, it would kill that process */
-    if (n->loop.epoll < 0 || n->timer.fd < 0 || n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0 ||
-        loop_watch(&n->loop, &n->timer, EPOLLIN) < 0)
+    if (n->names < 0 || fcntl(n->names, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
         return err_sys(err, errno, "egress.start", "descriptors");
-    net_arm(n);
     if (start(n, err) < 0 || (l->vault != NULL && hear_first(n, err) < 0))
         return -1;
-    /* a file cannot be waited for, and need not be */
-    if (n->control_in.fd >= 0 && loop_watch(&n->loop, &n->control_in, EPOLLIN) < 0)
+    /* a file need not be waited for */
+    if (n->control_in.fd >= 0 && fstat(n->control_in.fd, &st) == 0 && S_ISREG(st.st_mode))
         while (net_control_read(n))
             ;
+    else if (loop_watch(n->loop, &n->control_in, EPOLLIN) < 0)
+        return err_sys(err, errno, "egress.start", "watch the control descriptor");
     return 0;
 }
 
@@ -251,25 +251,17 @@ net_confine(struct net *n, struct err *err)
     return starter_open(&n->starter, err);
 }
 
-int
-net_fd(const struct net *n)
-{
-    return n != NULL ? n->loop.epoll : -1;
-}
-
 void
 net_arm(struct net *n)
 {
-    const uint64_t all[] = { n->start_us, net_log_due(n->log) };
-    struct itimerspec at = { .it_value = { .tv_sec = 0 } };
-    uint64_t first = 0;
+    uint64_t due;
 
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (all[i] > 0 && (first == 0 || all[i] < first))
-            first = all[i];
-    at.it_value.tv_sec = (time_t)(first / 1000000);
-    at.it_value.tv_nsec = (long)(first % 1000000) * 1000;
-    timerfd_settime(n->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
+    if (n == NULL)
+        return;
+    due = net_log_due(n->log);
+    if (n->start_us > 0 && (due == 0 || n->start_us < due))
+        due = n->start_us;
+    loop_at(n->loop, &n->timer, (due + 999) / 1000);
 }
 
 static void
@@ -351,7 +343,7 @@ static void
 reap(struct net *n, int *status)
 {
     *status = 0;
-    loop_drop(&n->loop, &n->control);
+    loop_drop(n->loop, &n->control);
     if (n->pid <= 0)
         return;
     kill(n->pid, SIGKILL);
@@ -405,7 +397,6 @@ died(struct net *n)
     }
     session_warn(n->r, true, "cloche-egress ended (%s): open connections are lost, it is started again", how);
     n->start_us = now + (FIRST_US << (recent - 1));
-    net_arm(n);
 }
 
 static void
@@ -425,18 +416,16 @@ on_control_in(struct watch *w, uint32_t events)
 
     (void)events;
     if (!net_control_read(n))
-        (void)loop_watch(&n->loop, w, 0);
+        (void)loop_watch(n->loop, w, 0);
 }
 
 static void
-on_timer(struct watch *w, uint32_t events)
+on_timer(struct timer *t)
 {
-    struct net *n = w->owner;
+    struct net *n = t->owner;
     struct err err = ERR_INIT;
-    uint64_t times, now = clock_us();
+    uint64_t now = clock_us();
 
-    (void)events;
-    (void)!read(w->fd, &times, sizeof(times));
     if (n->start_us > 0 && now >= n->start_us) {
         n->start_us = 0;
         if (start(n, &err) < 0) {
@@ -448,14 +437,6 @@ on_timer(struct watch *w, uint32_t events)
         net_log_write(n->log, false);
         run_audit_decisions(n->live->audit, n->log, false);
     }
-    net_arm(n);
-}
-
-void
-net_turn(struct net *n)
-{
-    (void)loop_round(&n->loop, 0, NULL);
-    net_arm(n);
 }
 
 /* What was decided until now and in the sandbox's last moment, as far as it is said in time. */
@@ -499,7 +480,7 @@ net_stop(struct net *n)
     buf_free(&n->control_text);
     close_fd(&n->dir);
     close_fd(&n->names);
-    loop_drop(&n->loop, &n->timer);
-    loop_close(&n->loop);
+    (void)loop_forget(n->loop, &n->control_in);
+    loop_at(n->loop, &n->timer, 0);
     free(n);
 }

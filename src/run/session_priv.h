@@ -21,15 +21,20 @@ struct live {
     const struct session *s;
     const struct session *asked;    /* as it came; @s has the vault's own policy once there is a vault */
     struct session_result *r;
+    struct loop *loop;          /* of whoever holds the sandbox: a run by poll, a keeper by epoll */
+    struct err *err;            /* of what the loop calls, and that it failed */
+    bool failed;
     struct sandbox *sb;
     struct guest_client *client;
     int transport;              /* the guest's, which is the sandbox's own; good until that is killed */
     uint16_t channel;
-    int signals;                /* signalfd */
+    struct signals signals;
+    struct watch guest, vault_end, input, copying[2], feeding, outputs[2];   /* what else a run waits for */
+    struct timer deadline;      /* SIGTERM */
+    struct timer killing;       /* SIGKILL */
+    struct timer sample;        /* memory is looked at, and the vault */
+    struct timer record;
     bool relay;                 /* output comes as frames */
-    uint64_t deadline_us;       /* SIGTERM at; 0 none */
-    uint64_t kill_us;           /* SIGKILL at; 0 none */
-    uint64_t sample_us;         /* memory is looked at next */
     bool ended;                 /* the command's end is known */
     bool closed;                /* the transport is at its end */
     bool cancelled, memory;

@@ -161,6 +161,6 @@ session_open(struct live *l, struct err *err)
     if (run_audit_start(l->audit, l->asked, l->s->policy, l->r, err) < 0)
         return -1;
     if (l->s->policy->limits.time_ms.v > 0)
-        l->deadline_us = clock_us() + l->s->policy->limits.time_ms.v * 1000;
+        loop_at(l->loop, &l->deadline, clock_ms() + l->s->policy->limits.time_ms.v);
     return send_exec(l, err);
 }
