@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -28,6 +27,7 @@ loop_init_polled(struct loop *l)
     l->epoll = -1;
     l->now_ms = clock_ms();
     l->at = l->n = l->due = 0;
+    l->failed = false;
     l->timers = NULL;
     l->watches = NULL;
 }
@@ -216,6 +216,15 @@ loop_break(struct loop *l)
     l->due = 0;
 }
 
+void
+loop_done(struct loop *l, int r)
+{
+    if (r >= 0)
+        return;
+    l->failed = true;
+    loop_break(l);
+}
+
 /* How long a round may wait that was to wait for @ms. */
 static int
 patience(const struct loop *l, int ms)
@@ -254,6 +263,8 @@ loop_round(struct loop *l, int ms, struct err *err)
 {
     int n;
 
+    if (l->failed)
+        return -1;
     ms = patience(l, ms);
     n = l->epoll < 0 ? wait_polled(l, ms) : epoll_wait(l->epoll, l->came, ARRAY_LEN(l->came), ms);
     l->now_ms = clock_ms();
@@ -268,5 +279,5 @@ loop_round(struct loop *l, int ms, struct err *err)
             w->ready(w, e->events);
     }
     tell_times(l);
-    return n;
+    return l->failed ? -1 : n;
 }

@@ -7,6 +7,7 @@
 #define CLOCHE_BASE_LOOP_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
@@ -52,6 +53,7 @@ struct loop {
     uint64_t now_ms;        /* of this round */
     int at, n;              /* of what came in this round: how much was told */
     int due;                /* timers of this round that are not told yet */
+    bool failed;
     struct timer *timers;   /* the soonest first */
     struct watch *watches;  /* of a loop that polls: at most LOOP_BATCH */
     struct epoll_event came[LOOP_BATCH];
@@ -82,6 +84,10 @@ int signals_open(struct signals *s, const sigset_t *set, sigset_t *old);
 
 /* What came in this round and is not told yet is not told any more; timers that were due are in the next one. */
 void loop_break(struct loop *l);
+
+/* What a callback did came to @r. When that is negative it has said why, nothing more is told, and this round and all
+ * that would follow are -1. */
+void loop_done(struct loop *l, int r);
 
 /* Wait at most @ms (-1: for ever), and no longer than until the next timer, for events; call those who asked, once, and
  * then those whose time has come. How many events came, or -1 with @err. */

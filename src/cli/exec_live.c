@@ -36,7 +36,6 @@ struct exec {
     struct buf waiting[2];          /* for stdout and stderr */
     uint8_t channel;                /* of the message at hand; 0: not known yet */
     bool reads, terminal, ended;    /* @reads: stdin, which is not over */
-    bool failed;
     int code;                       /* what it exits with, when it has ended */
     struct err *err;                /* why it did not run; set: it is over */
 };
@@ -91,16 +90,6 @@ flush(struct exec *x)
     return 0;
 }
 
-/* @r of what was done for the loop. */
-static void
-done(struct exec *x, int r)
-{
-    if (r == 0)
-        return;
-    x->failed = true;
-    loop_break(&x->loop);
-}
-
 static int
 hear_stdin(struct exec *x)
 {
@@ -120,7 +109,7 @@ static void
 on_stdin(struct watch *w, uint32_t events)
 {
     (void)events;
-    done(w->owner, hear_stdin(w->owner));
+    loop_done(&((struct exec *)w->owner)->loop, hear_stdin(w->owner));
 }
 
 static void
@@ -130,9 +119,9 @@ on_signal(struct signals *s, int number)
     uint16_t rows, cols;
 
     if (number != SIGWINCH)
-        done(x, put_json(x, json_pack("{s:s, s:i}", "type", "signal", "signal", number)));
+        loop_done(&x->loop, put_json(x, json_pack("{s:s, s:i}", "type", "signal", "signal", number)));
     else if (x->terminal && tty_size(STDIN_FILENO, &rows, &cols) == 0)
-        done(x, put_json(x, json_pack("{s:s, s:i, s:i}", "type", "resize", "rows", rows, "cols", cols)));
+        loop_done(&x->loop, put_json(x, json_pack("{s:s, s:i, s:i}", "type", "resize", "rows", rows, "cols", cols)));
 }
 
 /* --- from the daemon ---------------------------------------------------------------------------------------------- */
@@ -240,7 +229,7 @@ on_output(struct watch *w, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 && errno != EPIPE && errno != EIO)
-        done(x, err_sys(x->err, errno, "cli.output", "write the command's output"));
+        loop_done(&x->loop, err_sys(x->err, errno, "cli.output", "write the command's output"));
     else
         buf_consume(b, n < 0 ? b->n : (size_t)n);
 }
@@ -260,7 +249,7 @@ on_daemon(struct watch *w, uint32_t events)
     struct exec *x = w->owner;
 
     (void)events;
-    done(x, flush(x) < 0 || (!waits(x) && hear(x) < 0) ? -1 : 0);
+    loop_done(&x->loop, flush(x) < 0 || (!waits(x) && hear(x) < 0) ? -1 : 0);
 }
 
 static int
@@ -274,7 +263,7 @@ run(struct exec *x)
         /* not looked at while nothing of it can be taken: its end would be told again and again */
         (void)loop_watch(&x->loop, &x->daemon, x->ended ? 0 : (waits(x) ? 0 : (uint32_t)EPOLLIN) |
                                                               (x->out.n > 0 ? EPOLLOUT : 0));
-        if (loop_round(&x->loop, -1, x->err) < 0 || x->failed || (!x->ended && flush(x) < 0))
+        if (loop_round(&x->loop, -1, x->err) < 0 || (!x->ended && flush(x) < 0))
             return -1;
     }
     return x->code;

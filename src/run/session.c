@@ -52,16 +52,6 @@ session_signals(struct signals *s, sigset_t *old, struct err *err)
     return 0;
 }
 
-/* @r of what was done for the loop. */
-static void
-done(struct live *l, int r)
-{
-    if (r >= 0)
-        return;
-    l->failed = true;
-    loop_break(l->loop);
-}
-
 /* The command has the grace period to comply. */
 static void
 kill_later(struct live *l)
@@ -77,11 +67,11 @@ on_signal(struct signals *s, int number)
 
     if (number == SIGWINCH) {
         if (l->s->io == SESSION_PTY && tty_size(STDIN_FILENO, &rows, &cols) == 0)
-            done(l, guest_client_resize(l->client, l->channel, rows, cols, l->err));
+            loop_done(l->loop, guest_client_resize(l->client, l->channel, rows, cols, l->err));
         return;
     }
     if (guest_client_signal(l->client, l->channel, number, SIGNAL_GROUP, l->err) < 0)
-        return done(l, -1);
+        return loop_done(l->loop, -1);
     /* whoever ends cloche wants the sandbox ended */
     if ((number == SIGTERM || number == SIGHUP) && l->killing.at_ms == 0) {
         l->cancelled = true;
@@ -105,7 +95,7 @@ on_deadline(struct timer *t)
 
     l->r->timed_out = true;
     kill_later(l);
-    done(l, guest_client_kill_all(l->client, SIGTERM, l->err));
+    loop_done(l->loop, guest_client_kill_all(l->client, SIGTERM, l->err));
 }
 
 static void
@@ -119,7 +109,7 @@ on_record(struct timer *t)
 {
     struct live *l = t->owner;
 
-    done(l, run_audit_write(l->audit, l->err));
+    loop_done(l->loop, run_audit_write(l->audit, l->err));
 }
 
 static void
@@ -149,8 +139,8 @@ on_guest(struct watch *w, uint32_t events)
     struct live *l = w->owner;
 
     (void)events;
-    done(l, guest_client_pump(l->client, l->err) < 0 || session_take_events(l, l->err) < 0 ||
-            (l->relay && session_feed_stdin(l, l->err) < 0) ? -1 : 0);
+    loop_done(l->loop, guest_client_pump(l->client, l->err) < 0 || session_take_events(l, l->err) < 0 ||
+                       (l->relay && session_feed_stdin(l, l->err) < 0) ? -1 : 0);
 }
 
 static void
@@ -168,7 +158,7 @@ on_stdin(struct watch *w, uint32_t events)
 
     (void)events;
     if (l->in == NULL && (l->in = malloc(STDIN_CHUNK)) == NULL)
-        return done(l, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
+        return loop_done(l->loop, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
     n = read(w->fd, l->in, STDIN_CHUNK);
     if (n > 0) {
         l->in_n = (size_t)n;
@@ -176,7 +166,7 @@ on_stdin(struct watch *w, uint32_t events)
     } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
         l->in_eof = true;
     }
-    done(l, session_feed_stdin(l, l->err));
+    loop_done(l->loop, session_feed_stdin(l, l->err));
 }
 
 static void
@@ -185,7 +175,7 @@ on_copy(struct watch *w, uint32_t events)
     struct live *l = w->owner;
 
     (void)events;
-    done(l, pass_copy(&l->copies[w - l->copying], l->err));
+    loop_done(l->loop, pass_copy(&l->copies[w - l->copying], l->err));
 }
 
 static void
@@ -195,7 +185,7 @@ on_feed(struct watch *w, uint32_t events)
 
     (void)events;
     if (pass_feed(l) < 0)
-        done(l, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
+        loop_done(l->loop, err_set(l->err, ERR_SYSTEM, "memory", "out of memory"));
 }
 
 static void
@@ -204,7 +194,7 @@ on_output(struct watch *w, uint32_t events)
     struct live *l = w->owner;
 
     (void)events;
-    done(l, session_flush(l, (size_t)(w - l->outputs), l->err));
+    loop_done(l->loop, session_flush(l, (size_t)(w - l->outputs), l->err));
 }
 
 static void
@@ -240,7 +230,7 @@ static int
 step(struct live *l)
 {
     look(l);
-    if (loop_round(l->loop, -1, l->err) < 0 || l->failed)
+    if (loop_round(l->loop, -1, l->err) < 0)
         return -1;
     if (l->memory && !l->closed)
         kill_now(l);
@@ -265,7 +255,7 @@ static int
 flush_rest(struct live *l)
 {
     struct loop rest, *whole = l->loop;
-    int fd = loop_forget(whole, &l->signals.watch);
+    int fd = loop_forget(whole, &l->signals.watch), r = 0;
 
     for (size_t i = 0; i < 2; i++)
         (void)loop_watch(whole, &l->outputs[i], 0);
@@ -273,13 +263,13 @@ flush_rest(struct live *l)
     l->loop = &rest;
     l->signals.came = on_last_signal;
     (void)loop_look(&rest, &l->signals.watch, fd, EPOLLIN);
-    while (session_output_waits(l) && !l->failed) {
+    while (session_output_waits(l) && r >= 0) {
         look_at_outputs(l);
-        l->failed |= loop_round(&rest, -1, l->err) < 0;
+        r = loop_round(&rest, -1, l->err);
     }
     (void)loop_watch(&rest, &l->signals.watch, 0);
     l->loop = whole;
-    return l->failed ? -1 : 0;
+    return r < 0 ? -1 : 0;
 }
 
 static void

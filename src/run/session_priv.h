@@ -22,8 +22,7 @@ struct live {
     const struct session *asked;    /* as it came; @s has the vault's own policy once there is a vault */
     struct session_result *r;
     struct loop *loop;          /* of whoever holds the sandbox: a run by poll, a keeper by epoll */
-    struct err *err;            /* of what the loop calls, and that it failed */
-    bool failed;
+    struct err *err;            /* of what the loop calls */
     struct sandbox *sb;
     struct guest_client *client;
     int transport;              /* the guest's, which is the sandbox's own; good until that is killed */

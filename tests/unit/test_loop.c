@@ -342,12 +342,39 @@ a_round_that_is_broken_off_tells_no_times(void **state)
     assert_string_equal(came, "t");
 }
 
+static void
+fail_round(struct timer *t)
+{
+    note_time(t);
+    loop_done(&loop, 0);
+    loop_done(&loop, *(const char *)t->owner == 'b' ? -1 : 1);
+}
+
+static void
+what_failed_ends_the_rounds(void **state)
+{
+    struct timer t[3];
+
+    (void)state;
+    came[0] = '\0';
+    for (size_t i = 0; i < 3; i++) {
+        t[i] = (struct timer){ .due = fail_round, .owner = &letters[i] };
+        loop_at(&loop, &t[i], i + 1);
+    }
+    assert_int_equal(loop_round(&loop, -1, NULL), -1);
+    assert_int_equal(loop_round(&loop, -1, NULL), -1);
+    assert_string_equal(came, "ab");
+    loop_at(&loop, &t[2], 0);
+    loop.failed = false;
+}
+
 #define TIMES                                                      \
     cmocka_unit_test(times_come_in_their_order_and_once),          \
     cmocka_unit_test(a_round_waits_for_the_first_time_and_no_longer), \
     cmocka_unit_test(one_that_is_set_again_waits_for_the_next_round), \
     cmocka_unit_test(one_may_free_another_that_is_due),            \
-    cmocka_unit_test(a_round_that_is_broken_off_tells_no_times)
+    cmocka_unit_test(a_round_that_is_broken_off_tells_no_times),   \
+    cmocka_unit_test(what_failed_ends_the_rounds)
 
 int
 main(void)
