@@ -129,6 +129,16 @@ add_text(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, si
     return add_pattern(s, id, KIND_TEXT, spelled, from, to, n);
 }
 
+/* What of @to is in the characters beside the @m that it decides alone. */
+static void
+add_edges(struct pattern *p, const uint8_t *to, size_t n, size_t offset, size_t m)
+{
+    unsigned first = offset == 1 ? 4 : offset == 2 ? 2 : 0, rest = (unsigned)(8 * n - first - 6 * m);
+
+    p->front = (struct edge){ .bits = (uint8_t)first, .to = (uint8_t)(to[0] >> (8 - first)) };
+    p->back = (struct edge){ .bits = (uint8_t)rest, .to = (uint8_t)(to[n - 1] & ((1U << rest) - 1)) };
+}
+
 static int
 add_coded(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, unsigned forms, struct room *r)
 {
@@ -138,10 +148,12 @@ add_coded(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, s
     if (s->hides && most > s->run_max)
         s->run_max = most;
     for (size_t offset = 0; (forms & SWAP_BASE64) && offset < 3; offset++) {
-        size_t m = base64(from, n, offset, r->from);
+        size_t m = base64(from, n, offset, r->from), before = s->n;
         (void)base64(to, n, offset, r->to);
         if (add_pattern(s, id, KIND_BASE64, spelled, r->from, r->to, m) < 0)
             return -1;
+        if (s->hides && s->n > before)
+            add_edges(&s->v[before], to, n, offset, m);
     }
     if ((forms & SWAP_HEX) == 0)
         return 0;
@@ -281,13 +293,34 @@ place(struct swap *s, const uint8_t *p, size_t *n)
     return 0;
 }
 
+/* The character before what was found at @f went to @out: what it tells of the value goes. */
+static void
+mend_before(const struct swap *s, const struct found *f, struct buf *out, size_t was)
+{
+    if (out->n > was)
+        out->p[out->n - 1] = swap_edge(&s->v[f->pattern], false, out->p[out->n - 1]);
+}
+
+/* Likewise the one behind it, which goes out with it; *@done is behind what was found. */
+static int
+mend_behind(const struct swap *s, const uint8_t *p, size_t n, const struct found *f, const struct found *next,
+            struct buf *out, size_t *done)
+{
+    uint8_t c = *done < n ? swap_edge(&s->v[f->pattern], true, p[*done]) : 0;
+
+    if (*done == n || c == p[*done] || (next != NULL && next->from == *done))
+        return 0;
+    ++*done;
+    return buf_append(out, &c, 1);
+}
+
 /* What is found and begins before @until goes to @out with its other side in its place; all before it too. *@done: so
  * much of @p is through. What begins behind that is kept. */
 static int
-replace(struct swap *s, const uint8_t *p, size_t until, struct buf *out, size_t *done)
+replace(struct swap *s, const uint8_t *p, size_t all, size_t until, struct buf *out, size_t *done)
 {
     struct found *v = (struct found *)(void *)s->finds.p;
-    size_t n, i, left = 0;
+    size_t n, i, left = 0, was = out->n;
 
     *done = 0;
     if (place(s, p, &n) < 0)
@@ -296,13 +329,20 @@ replace(struct swap *s, const uint8_t *p, size_t until, struct buf *out, size_t 
         if (v[i].from < *done)
             continue;
         s->seen |= UINT32_C(1) << s->v[v[i].pattern].id;
-        if (buf_append(out, p + *done, v[i].from - *done) < 0 || swap_put(s, p, &v[i], out) < 0)
+        if (buf_append(out, p + *done, v[i].from - *done) < 0)
+            return -1;
+        mend_before(s, &v[i], out, was);
+        if (swap_put(s, p, &v[i], out) < 0)
             return -1;
         *done = v[i].to;
+        if (mend_behind(s, p, all, &v[i], i + 1 < n ? &v[i + 1] : NULL, out, done) < 0)
+            return -1;
     }
     if (*done < until && buf_append(out, p + *done, until - *done) < 0)
         return -1;
     *done = *done < until ? until : *done;
+    if (i < n && v[i].from == *done)
+        mend_before(s, &v[i], out, was);
     for (; i < n; i++)
         if (v[i].from >= *done)
             v[left++] = (struct found){ v[i].from - (uint32_t)*done, v[i].to - (uint32_t)*done, v[i].pattern };
@@ -324,7 +364,7 @@ search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
     most = s->blind ? s->cap : open > s->run ? open : s->run;
     most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
     most = most < n ? most : n;
-    if (replace(s, p, end ? n : n - most, out, &done) < 0)
+    if (replace(s, p, n, end ? n : n - most, out, &done) < 0)
         return -1;
     s->held_n = n - done;
     memcpy(s->held, p + done, s->held_n);

@@ -32,7 +32,8 @@ enum swap_form {
                              * ends too), \xXX, \u00XX, HTML's &#N; and &name;, with one to three backslashes before it
                              * (not letters and digits, but \n, \r, \t), "+" for a blank; NULs in between (UTF-16) */
     SWAP_BASE64  = 1 << 2,  /* within base64 of something longer, at any offset, both alphabets: the characters that it
-                             * alone decides (all but two at either end); needs 8 bytes, which are 10 such characters */
+                             * alone decides (all but one at either end, of which a hidden search puts its bits right);
+                             * needs 8 bytes, which are 10 such characters */
     SWAP_HEX     = 1 << 3,  /* in hexadecimal digits, from 8 bytes on; of these two each character may be spelled as
                              * above, with line ends, blanks and colons in between */
 };

@@ -25,6 +25,7 @@ struct pattern {
     size_t n, words;
     unsigned id;
     enum swap_kind kind;
+    struct edge { uint8_t bits, to; } front, back;      /* KIND_BASE64: of the character before it, and behind it */
     bool spelled;               /* other spellings than the plain one are taken too */
     uint64_t *upper;            /* [RING][words - 1]: its state behind the first 64 places */
     uint64_t *rows;             /* [lanes.n_rows][words - 1]: where each character stands there */
@@ -88,6 +89,8 @@ void swap_find_anew(struct swap *s);
 int swap_find(struct swap *s, const uint8_t *p, size_t from, size_t n, struct buf *out);
 /* Where it begins, into f->from: NO_PLACE when that is before @p. 0, or -1. */
 int swap_place(const struct swap *s, const uint8_t *p, struct found *f);
+/* What the value has of the character @c before, or @behind, what was found, in base64: that of the other side. */
+uint8_t swap_edge(const struct pattern *p, bool behind, uint8_t c);
 /* What was found at @f is put to @out with @pattern's other side in its place, spelled the same way. 0, or -1. */
 int swap_put(const struct swap *s, const uint8_t *p, const struct found *f, struct buf *out);
 

@@ -118,6 +118,22 @@ styled(const struct pattern *p, uint8_t c, bool url, bool upper)
     return p->kind == KIND_HEX && upper && c >= 'a' ? (uint8_t)(c - 32) : c;
 }
 
+uint8_t
+swap_edge(const struct pattern *p, bool behind, uint8_t c)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
+    const char *at = c != '\0' ? strchr(letters, c) : NULL;
+    struct edge e = behind ? p->back : p->front;
+    unsigned ours = ((1U << e.bits) - 1) << (behind ? 6 - e.bits : 0), n;
+    bool url = c == '-' || c == '_';
+
+    if (p->kind != KIND_BASE64 || e.bits == 0 || at == NULL)
+        return c;
+    n = (unsigned)(at - letters) - (url ? 2 : 0);
+    n = (n & ~ours) | (unsigned)e.to << (behind ? 6 - e.bits : 0);
+    return (uint8_t)letters[n > 61 && url ? n + 2 : n];
+}
+
 int
 swap_put(const struct swap *s, const uint8_t *b, const struct found *f, struct buf *out)
 {

@@ -395,7 +395,35 @@ test_hidden_finds_the_same(void **state)
         snprintf(out + 10 * i, 11, "&#x%06X;", (unsigned)PLACE[i]);
     }
     check_cuts(s, in, out);
-    check_cuts(s, "c2stQWIxL3g5UXcrclR5N3VJb1A=", "c2stWnkyL2E4TW4rYlZjM3haYVA=");
+    check_cuts(s, "c2stQWIxL3g5UXcrclR5N3VJb1A=", "c2stWnkyL2E4TW4rYlZjM3haYVM=");
+    swap_free(s);
+}
+
+/* The characters beside what the value alone decides have bits of its first and last one: of a digit at its end all that
+ * was not known. What comes is base64 of the same text with the other value. */
+static void
+test_hidden_edges(void **state)
+{
+    static const char *const texts[][2] = {
+        { "c2stQWIxL3g5UXcrclR5N3VJb1A=", "c2stWnkyL2E4TW4rYlZjM3haYVM=" },
+        { "c2stQWIxL3g5UXcrclR5N3VJb1A/", "c2stWnkyL2E4TW4rYlZjM3haYVM/" },
+        { "c2stQWIxL3g5UXcrclR5N3VJb1A/fg==", "c2stWnkyL2E4TW4rYlZjM3haYVM/fg==" },
+        { "fnNrLUFiMS94OVF3K3JUeTd1SW9Q", "fnNrLVp5Mi9hOE1uK2JWYzN4WmFT" },
+        { "fnNrLUFiMS94OVF3K3JUeTd1SW9QPw==", "fnNrLVp5Mi9hOE1uK2JWYzN4WmFTPw==" },
+        { "fnNrLUFiMS94OVF3K3JUeTd1SW9QP34=", "fnNrLVp5Mi9hOE1uK2JWYzN4WmFTP34=" },
+        { "fj9zay1BYjEveDlRdytyVHk3dUlvUA==", "fj9zay1aeTIvYThNbitiVmMzeFphUw==" },
+        { "fj9zay1BYjEveDlRdytyVHk3dUlvUD8=", "fj9zay1aeTIvYThNbitiVmMzeFphUz8=" },
+        { "fj9zay1BYjEveDlRdytyVHk3dUlvUD9-", "fj9zay1aeTIvYThNbitiVmMzeFphUz9-" },
+        { "fj9+c2stQWIxL3g5UXcrclR5N3VJb1A=", "fj9+c2stWnkyL2E4TW4rYlZjM3haYVM=" },
+        { "fj9+c2stQWIxL3g5UXcrclR5N3VJb1A/", "fj9+c2stWnkyL2E4TW4rYlZjM3haYVM/" },
+        { "fj9+c2stQWIxL3g5UXcrclR5N3VJb1A/fg==", "fj9+c2stWnkyL2E4TW4rYlZjM3haYVM/fg==" },
+        { "YXNrLUFiMS94OVF3K3JUeTd1SW9Qc2stQWIxL3g5UXcrclR5N3VJb1Bi", "YXNrLVp5Mi9hOE1uK2JWYzN4WmFTc2stWnkyL2E4TW4rYlZjM3haYVNi" },
+    };
+    struct swap *s = hidden(VALUE);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        check_cuts(s, texts[i][0], texts[i][1]);
     swap_free(s);
 }
 
@@ -581,7 +609,7 @@ main(void)
         cmocka_unit_test(test_base64_edges), cmocka_unit_test(test_spellings), cmocka_unit_test(test_wide),
         cmocka_unit_test(test_long), cmocka_unit_test(test_time_tells_nothing),
         cmocka_unit_test(test_time_of_long_tells_nothing), cmocka_unit_test(test_refusals), cmocka_unit_test(test_ceiling),
-        cmocka_unit_test(test_hidden_finds_the_same), cmocka_unit_test(test_hidden_tells_nothing),
+        cmocka_unit_test(test_hidden_finds_the_same), cmocka_unit_test(test_hidden_edges), cmocka_unit_test(test_hidden_tells_nothing),
         cmocka_unit_test(test_hidden_holds_little), cmocka_unit_test(test_hidden_refuses_other_classes),
         cmocka_unit_test(test_time_of_pieces), cmocka_unit_test(test_blind),
     };
