@@ -135,6 +135,15 @@ put_commondir(struct guard *g, const struct later *l, const struct place *p, int
     return ftruncate(writer, 0) < 0 || lseek(writer, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
+/* A file that is there keeps its mode. */
+static mode_t
+mode_of(const struct place *p, const char *name, mode_t made)
+{
+    struct stat st;
+
+    return (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode : made) & 0777;
+}
+
 int
 later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *writer)
 {
@@ -159,7 +168,7 @@ later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *w
     *l = (struct later){ .dir = fcntl(p->dir, F_DUPFD_CLOEXEC, 0), .file = -1 };
     memcpy(l->name, name, p->name_n + 1);
     rc = l->dir < 0 ? -errno : guard_git_later_begin(l, p, name, flags, writer);
-    if (rc == 0 && fchmod(*writer, mode & ~c->umask & 0777) < 0)
+    if (rc == 0 && fchmod(*writer, mode_of(p, name, mode & ~c->umask)) < 0)
         rc = -errno;
     if (rc == 0)
         rc = put_commondir(g, l, p, *writer);

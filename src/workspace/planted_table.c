@@ -76,6 +76,8 @@ static const struct planted_row rows[] = {
     { NULL, ".kshrc", "ksh", SHELL }, { "fish", "config.fish", "fish", SHELL },
 
     { ".hg", "hgrc", "Mercurial", VCS }, { ".hg", "hgrc-not-shared", "Mercurial", VCS },
+    { NULL, "lazygit.yml", "lazygit", VCS }, { NULL, ".lazygit.yml", "lazygit", VCS },
+    { ".sl", "config", "Sapling", VCS }, { ".pijul", "config", "Pijul", VCS },
     { ".jj", "config.toml", "Jujutsu", VCS }, { ".svn", "config", "Subversion", VCS },
     { NULL, ".pre-commit-config.yaml", "pre-commit", COMMIT }, { NULL, "lefthook.yml", "lefthook", COMMIT },
     { NULL, ".lefthook.yml", "lefthook", COMMIT }, { ".husky", "*", "husky", COMMIT },

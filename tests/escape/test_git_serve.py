@@ -5,6 +5,7 @@ import os
 import pytest
 
 from helpers import requirement
+from helpers.git_bench import INDEX_PYTHON
 
 pytestmark = requirement("R61")
 
@@ -54,6 +55,19 @@ def test_what_a_rebase_goes_on_with(cloche, command, world, shared):
     assert put(".git/rebase-merge/git-rebase-todo", f"exec touch {world.root}/marker\n".encode()).status == 403
     command(["git", "rebase", "--continue"], cwd=cloche.project, check=False, env={"GIT_EDITOR": "true"})
     assert not (world.root / "marker").exists()
+
+
+def test_what_a_checkout_writes_and_a_commit_copies(cloche, command, world, shared):
+    put, _ = shared
+    (world.root / "secret").write_text("evil-to-touch")
+    told = command(["python3", "-c", f"{INDEX_PYTHON}\nprint(index('file', {str(world.root / 'marker')!r}).hex())"], cwd=cloche.project)
+    assert put(".git/index", bytes.fromhex(told.out)).status == 403
+    put(".git/rr-cache/" + "1" * 40 + "/preimage", b"x")
+    put(".git/MERGE_RR", f"{'1' * 40}\t{world.root}/secret\0".encode())
+    for words in (["checkout", "."], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "2"]):
+        command(["git", *words], cwd=cloche.project)
+    assert not (world.root / "marker").exists()
+    assert not list((cloche.project / ".git/rr-cache").glob("*/postimage"))
 
 
 def test_the_repository_stays(cloche, command, shared):

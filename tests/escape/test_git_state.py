@@ -477,6 +477,7 @@ exec 7>.git/config; cat c >&7; sync; test -e .git/config && echo BAD; echo ' fsm
 test -e .git/config && echo BAD; (cat c; exec 8<>.git/config; cat c >&8; exec 8>&-; sync; exec 8>>.git/config && echo BAD)
 rm -f .git/config; exec 7>.git/config; ln .git/config y; ln -L /proc/self/fd/7 y; cat c >&7; exec 8</proc/self/fd/7; exec 7>&-
 mv .git/config k; cp k .git/config; sleep 0.3; test -s .git/config || echo BAD; git add c; mv .git/index k; cp k .git/index; sleep 0.3; test -s .git/index || echo BAD
+python3 -c 'import os; os.open(".git/index", os.O_WRONLY)'; sleep 0.3; test $(stat -c %a .git/index) = $(stat -c %a k) || echo BAD
 sync; exec 9>/proc/self/fd/8; echo ' fsmonitor = evil' >&9; grep evil .git/config && echo BAD; echo end""")
     assert "BAD" not in done.out and done.out.endswith("end\n") and "bare = false" in done.out, done
 
