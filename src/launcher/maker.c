@@ -108,6 +108,10 @@ say_order(int maker, const struct maker_order *order)
     }
     for (; w.n_words < MAKER_WORDS && order->words[w.n_words] != NULL; w.n_words++)
         w.words[w.n_words] = order->words[w.n_words];
+    if (order->words[w.n_words] != NULL) {
+        errno = E2BIG;
+        return -1;
+    }
     for (size_t i = 0; i < order->n_fds; i++)
         if (proto_send(maker, MAKER_GIVE, MAKER_GIVE_SHAPE(), NULL, order->fds[i]) < 0)
             return -1;
