@@ -46,6 +46,19 @@ err_sys(struct err *err, int saved_errno, const char *code, const char *fmt, ...
 }
 
 int
+err_not_done(struct err *err, const char *code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (err == NULL)
+        return -1;
+    va_start(ap, fmt);
+    fill(err, ERR_UNSUPPORTED, code, fmt, ap);
+    va_end(ap);
+    return err_hint(err, "something around this process answers system calls in the kernel's place");
+}
+
+int
 err_wrap(struct err *err, const char *fmt, ...)
 {
     char context[ERR_MSG_MAX + 1];

@@ -47,6 +47,9 @@ int err_set(struct err *err, enum err_kind kind, const char *code, const char *f
 /* As err_set with ERR_SYSTEM: appends ": strerror(saved_errno)". */
 int err_sys(struct err *err, int saved_errno, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* As err_set with ERR_UNSUPPORTED: a system call that protects had a success that was none. Some environments answer
+ * calls so (Charliecloud's filter, fakeroot's); the hint says it. */
+int err_not_done(struct err *err, const char *code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Put "context: " before the message that is already there. */
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Say the way out. Replaces an earlier hint. Returns -1. */

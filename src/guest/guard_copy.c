@@ -209,8 +209,10 @@ unshare_name(struct guard *g, int dir, const char *name, uint64_t keep)
     if (g->aliases == NULL)
         return 0;
     object = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    /* the call itself says what is wrong */
-    if (object < 0 || fstat(object, &st) < 0 || st.st_nlink < 2 || !alias_outside(g, object) || read_only_mount(object))
+    /* the call itself says what is wrong, unless by then nothing is */
+    if (object < 0 || fstat(object, &st) < 0)
+        return is_shortage(-errno) ? -errno : 0;
+    if (st.st_nlink < 2 || !alias_outside(g, object) || read_only_mount(object))
         return 0;
     rc = copy_up(g, dir, name, &st, keep);
     return rc < 0 ? is_shortage(rc) ? rc : -EACCES : 1;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -306,6 +307,24 @@ make_ruleset(const struct landlock_plan *plan, const struct landlock_support *su
     return (int)fd;
 }
 
+/* There are environments that answer the call with a success that is none: where no rule opens the root folder it must
+ * be closed now. */
+static int
+in_force(const struct landlock_plan *plan, uint64_t handled, struct err *err)
+{
+    cleanup_close int root = -1;
+
+    if ((handled & FS_READ_DIR) == 0)
+        return 0;
+    for (size_t i = 0; i < plan->n_rules; i++)
+        if (plan->rules[i].path == NULL || strcmp(plan->rules[i].path, "/") == 0)
+            return 0;
+    root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return 0;
+    return err_not_done(err, "wall.landlock.unsupported", "the Landlock domain was accepted, and is not there");
+}
+
 int
 landlock_restrict(const struct landlock_plan *plan, const struct landlock_support *support, struct err *err)
 {
@@ -341,5 +360,5 @@ landlock_restrict(const struct landlock_plan *plan, const struct landlock_suppor
     flags = plan->log && (support->features & LANDLOCK_HAS_LOG) != 0 ? LOG_NEW_EXEC_ON : 0;
     if (syscall(SYS_landlock_restrict_self, ruleset, flags) < 0)
         return err_sys(err, errno, "wall.landlock.restrict", "landlock_restrict_self");
-    return 0;
+    return in_force(plan, attr.handled_fs, err);
 }

@@ -7,9 +7,12 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/kernel.h"
 
@@ -111,6 +114,21 @@ mnt_protect(int mount_fd, unsigned flags, struct err *err)
     return 0;
 }
 
+int
+mnt_protects(int dir, struct err *err)
+{
+    cleanup_close int tree = mnt_clone(dir, "", MNT_RO, -1, err);
+    struct statfs fs;
+
+    if (tree < 0)
+        return -1;
+    if (fstatfs(tree, &fs) < 0)
+        return err_sys(err, errno, "wall.mount", "look at a mount");
+    if ((fs.f_flags & ST_RDONLY) != 0 && (fs.f_flags & ST_NOSUID) != 0)
+        return 0;
+    return err_not_done(err, "wall.mount.unsupported", "a mount is not read-only after mount_setattr made it so");
+}
+
 static int
 open2(int root, const char *path, int flags, uint64_t resolve)
 {
@@ -194,6 +212,17 @@ mnt_open_beneath(int root, const char *path, int flags, bool symlinks)
     if (fd < 0 && (errno == ENOSYS || errno == EPERM) && !symlinks)
         return walk_beneath(root, path, flags);
     return fd;
+}
+
+bool
+mnt_is_absent(int why)
+{
+    static const int absent[] = { ENOENT, ENOTDIR, ELOOP, EXDEV, EACCES, EPERM, ENAMETOOLONG, ENOTCONN, ESTALE, ESRCH };
+
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++)
+        if (why == absent[i])
+            return true;
+    return false;
 }
 
 int

@@ -45,11 +45,17 @@ int mnt_attach_at(int tree, int dir, const char *name, struct err *err);
 /* Set attributes on an attached or detached mount. */
 int mnt_protect(int mount_fd, unsigned flags, struct err *err);
 
+/* Whether attributes that are set are there, tried on a copy of @dir, which lies on a file system of our own. */
+int mnt_protects(int dir, struct err *err);
+
 /* openat2 of @path below @root: never leaves it, follows no magic link, and no symlink either unless @symlinks.
  * Returns an O_CLOEXEC fd or -1 with errno. */
 int mnt_open_beneath(int root, const char *path, int flags, bool symlinks);
 /* As above, with RESOLVE_IN_ROOT semantics (absolute symlinks restart at @root). */
 int mnt_open_in_root(int root, const char *path, int flags);
+/* What an open that failed with @why says of the place: there is nothing, or nothing for others with our rights either.
+ * Whatever else it was (no descriptor or memory left, a disk's error), something may be there. */
+bool mnt_is_absent(int why);
 
 /* Make the directory @path (several components) below @dir, each @mode, and return an O_PATH fd of the last.
  * Existing directories are entered; a symlink or a file on the way is refused (ENOTDIR, ELOOP). Nothing is created but

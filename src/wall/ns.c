@@ -107,13 +107,26 @@ check_became(const struct ns_ids *ids, struct err *err)
         return err_sys(err, errno, "wall.userns", "getresuid");
     for (size_t i = 0; i < 3; i++)
         if (u[i] != ids->inside_uid || g[i] != ids->inside_gid) {
-            err_set(err, ERR_UNSUPPORTED, "wall.userns", "still uid %u, gid %u after becoming uid %u, gid %u",
+            return err_not_done(err, "wall.userns", "still uid %u, gid %u after becoming uid %u, gid %u",
                     u[i], g[i], ids->inside_uid, ids->inside_gid);
-            return err_hint(err, "something around this process answers system calls in the kernel's place");
         }
     if (!ids->deny_setgroups && getgroups(0, NULL) != 0)
         return err_set(err, ERR_UNSUPPORTED, "wall.userns", "groups are still there after they were given up");
     return 0;
+}
+
+bool
+ns_is(const struct ns_ids *ids)
+{
+    uid_t u[3];
+    gid_t g[3];
+
+    if (getresuid(&u[0], &u[1], &u[2]) < 0 || getresgid(&g[0], &g[1], &g[2]) < 0)
+        return false;
+    for (size_t i = 0; i < 3; i++)
+        if (u[i] != ids->inside_uid || g[i] != ids->inside_gid)
+            return false;
+    return true;
 }
 
 int

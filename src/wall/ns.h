@@ -27,6 +27,9 @@ int ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err);
  * allowed. */
 int ns_become(const struct ns_ids *ids, struct err *err);
 
+/* Whether the real, the effective and the saved uid and gid all are that user's already. */
+bool ns_is(const struct ns_ids *ids);
+
 /* Move the calling thread into a network namespace of its own in which `lo` is up. Returns a descriptor of it
  * (O_CLOEXEC), with which another thread can follow, or -1 with @err and the hints of ns_clone. */
 int ns_network(struct err *err);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +28,20 @@ by_chroot_into(int root, struct err *err)
     return fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0 ? fail(err, "chroot") : 0;
 }
 
+/* The old root lies over the new one until it is detached: ".." of it leads there. There are environments that answer
+ * the call with a success that is none. */
+static int
+is_detached(struct err *err)
+{
+    struct stat root, above;
+
+    if (stat("/", &root) < 0 || stat("/..", &above) < 0)
+        return fail(err, "look at it");
+    if (root.st_dev == above.st_dev && root.st_ino == above.st_ino)
+        return 0;
+    return err_not_done(err, "wall.root", "root file system: the old root is still there after umount2");
+}
+
 int
 pivot_into(int root, bool by_chroot, struct err *err)
 {
@@ -38,5 +53,5 @@ pivot_into(int root, bool by_chroot, struct err *err)
         return fail(err, "pivot_root");
     if (umount2(".", MNT_DETACH) < 0)
         return fail(err, "detach the old root");
-    return chdir("/") < 0 ? fail(err, "enter") : 0;
+    return chdir("/") < 0 ? fail(err, "enter") : is_detached(err);
 }

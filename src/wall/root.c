@@ -358,7 +358,7 @@ masks_make(struct builder *b, struct err *err)
     if (made < 0 || b->mask_dir < 0)
         return fail(err, "mask");
     b->mask_file = openat(b->scratch, "file", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    return b->mask_file < 0 ? fail(err, "mask") : 0;
+    return b->mask_file < 0 ? fail(err, "mask") : mnt_protects(b->mask_dir, err);
 }
 
 /* Parts of /proc that speak of the whole machine. An ordinary uid may read the first and could write none of the

@@ -122,16 +122,69 @@ def test_who_cannot_tell_its_capabilities_gives_none_away(cloche, deny, mode, an
     assert result.code == 125 and "wall.caps" in result.err, result
 
 
+NOT_IN_LIGHT = {"setns", "umount2", "mount_setattr", "sethostname"}
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("mode", ["light", "standard"])
-@pytest.mark.parametrize("call", ["setresuid", "setresgid", "setns"])
+@pytest.mark.parametrize("call", ["setresuid", "setresgid", "setns", "seccomp", "umount2", "mount_setattr", "sethostname",
+                                  "prlimit64", "close_range", "setsid", "capget"])
 def test_a_success_that_is_none_is_seen(cloche, deny, mode, call):
     """Emulations of root (Charliecloud's, fakeroot's filters) say yes and do nothing."""
     result = cloche.behind(*deny(f"{call}:SUCCESS"))("run", "--mode", mode, "--", "cat", "/etc/shadow")
-    if mode == "light" and call == "setns":     # which it does not need
+    if mode == "light" and call in NOT_IN_LIGHT:
         assert result.code == 1 and result.out == "", result
     else:
         assert result.code == 125 and result.out == "" and "[wall." in result.err, result
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("call", ["seccomp", "prlimit64", "close_range", "landlock_restrict_self"])
+def test_light_sees_a_success_that_is_none(cloche, deny, call):
+    (cloche.home / ".ssh").mkdir()
+    (cloche.home / ".ssh" / "id").write_text("the key", encoding="ascii")
+    result = cloche.behind(*deny(f"{call}:SUCCESS"))("run", "--mode", "light", "--", "cat", cloche.home / ".ssh" / "id")
+    assert result.code == 125 and result.out == "" and "[wall." in result.err, result
+
+
+@pytest.mark.parametrize("mode", ["light", "standard"])
+@pytest.mark.parametrize("rule", ["geteuid:EPERM", "geteuid:SUCCESS", "getegid:ENOSYS", "getresuid:EPERM",
+                                  "getresuid:SUCCESS"])
+def test_who_we_are_is_not_guessed(cloche, deny, mode, rule):
+    """The attack: as root, without geteuid, mode light ran as root: /etc/shadow could be read."""
+    result = cloche.behind(*deny(rule))("run", "--mode", mode, "--", "cat", "/etc/shadow")
+    if os.geteuid() == 0 and rule == "geteuid:SUCCESS":        # which is true
+        assert result.code == 1 and result.out == "", result
+    else:
+        assert result.code == 125 and result.out == "" and "[wall." in result.err, result
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["light", "standard"])
+@pytest.mark.parametrize("ids", [["--euid=65533", "--egid=65533"], ["--ruid=65533", "--rgid=65533"],
+                                 ["--ruid=65533", "--regid=65533"]])
+def test_no_other_user_is_left_to_become(cloche, mode, ids):
+    """The attack: the real uid 0 and another effective one; inside setuid(0) gave root back."""
+    code = ("import os\nfor call in (os.setuid, os.setgid):\n    try: call(0); print('became 0 by', call.__name__)\n"
+            "    except OSError: pass\nprint(set(os.getresuid()) == {os.getuid()}, set(os.getresgid()) == {os.getgid()})\n"
+            "print(open('/etc/shadow').read(4))\n")
+    os.chmod(cloche.home, 0o755)
+    result = cloche.behind("setpriv", *ids, "--clear-groups")("run", "--mode", mode, "--", "/usr/bin/python3", "-c", code,
+                                                              cwd="/")
+    if mode == "standard" and result.code == 125:       # whose files in /proc are root's: no maps can be written
+        assert result.out == "" and "wall.userns.map" in result.err, result
+    else:
+        assert result.out == "True True\n" and result.code == 1, result
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["light", "standard"])
+@pytest.mark.parametrize("words", [["chrt", "-f", "5"], ["chrt", "-r", "5"], ["nice", "-n", "-15"], ["ionice", "-c1"]])
+def test_precedence_of_the_caller_is_not_inherited(cloche, mode, words):
+    code = ("import ctypes, os\nprint(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0) >= 0, "
+            "ctypes.CDLL(None).syscall(252, 1, 0) >> 13)")
+    result = cloche.behind(*words)("run", "--mode", mode, "--", "/usr/bin/python3", "-c", code, cwd="/")
+    assert result.out.split()[:2] == ["0", "True"] and result.out.split()[2] != "1", result
 
 
 @pytest.mark.root

@@ -57,7 +57,7 @@ static const struct {
 } errnos[] = {
     { "EPERM", EPERM },   { "ENOSYS", ENOSYS },         { "EINVAL", EINVAL }, { "EACCES", EACCES },
     { "ENOSPC", ENOSPC }, { "EOPNOTSUPP", EOPNOTSUPP }, { "EAGAIN", EAGAIN }, { "ENOMEM", ENOMEM },
-    { "EBUSY", EBUSY },   { "EUSERS", EUSERS },         { "ENODEV", ENODEV }, { "EXDEV", EXDEV },
+    { "EMFILE", EMFILE }, { "EIO", EIO },               { "EBUSY", EBUSY },   { "EUSERS", EUSERS },         { "ENODEV", ENODEV }, { "EXDEV", EXDEV },
     { "SUCCESS", 0 },     /* said, not done: what an emulation of root answers */
 };
 

@@ -32,6 +32,16 @@ struct walk {
 
 static int walk_folder(struct walk *w, int fd, size_t len, unsigned depth);
 
+/* What could not be opened or listed (@why) may be there all the same, and is then not protected: nothing is started.
+ * 0 where there is nothing, or what those who may not look cannot reach either (mnt_is_absent). */
+static int
+unseen(const struct walk *w, int why)
+{
+    return why == 0 || mnt_is_absent(why) ? 0
+         : err_sys(w->err, why, "wall.expand.unseen", "%s%s%s cannot be searched to its end", w->host,
+                   w->relative[0] != '\0' ? "/" : "", w->relative);
+}
+
 /* @name in @parent could not be opened (errno): is it the caller's own folder, which can be opened again? */
 static bool
 is_shut(int parent, const char *name)
@@ -91,6 +101,8 @@ visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned de
     cleanup_close int child = open_folder(parent, name);
     if (child >= 0)
         return walk_folder(w, child, len, depth + 1);
+    if (errno != EACCES)
+        return unseen(w, errno);
     return w->shut != NULL && is_shut(parent, name) ? w->shut(w->ctx, w->relative, w->err) : 0;
 }
 
@@ -124,8 +136,10 @@ search_name(struct walk *w, int fd, size_t len, const char *name)
     cleanup_close int hit = mnt_open_beneath(fd, name, O_PATH | O_NOFOLLOW, false);
     char path[2 * PATH_MAX];
 
+    if (hit < 0 && errno == EACCES)
+        return report_shut(w, fd, len, name) != 0 ? -1 : 0;
     if (hit < 0)
-        return errno == EACCES && report_shut(w, fd, len, name) != 0 ? -1 : 0;
+        return unseen(w, errno);
     w->relative[len] = '\0';
     snprintf(path, sizeof(path), "%s%s%s", w->relative, len > 0 ? "/" : "", name);
     return w->found(w->ctx, path, w->err) != 0 ? -1 : 0;
@@ -175,7 +189,7 @@ search_folder(struct walk *w, int fd, size_t len, unsigned level)
         cleanup_close int child = -1;
 
         if (len + n + 2 > sizeof(w->relative))
-            continue;
+            return too_large(w);
         if (level > 0 && exact && search_names(w, fd, len, name) < 0)
             return -1;
         /* what package managers unpack is not read by anything of the host, and it is where the many folders are */
@@ -183,13 +197,14 @@ search_folder(struct walk *w, int fd, size_t len, unsigned level)
             continue;
         snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
         child = open_folder(fd, name);
+        if (child < 0 && unseen(w, errno) < 0)
+            return -1;
         if (child >= 0 ? search_folder(w, child, len + (len > 0 ? 1 : 0) + n, level + 1) < 0
                        : is_shut(fd, name) && w->found(w->ctx, w->relative, w->err) != 0)
             return -1;
         w->relative[len] = '\0';
     }
-    /* as far as it could be read; what cannot be read to its end is asked for each name */
-    return entries.failed != 0 && level > 0 && exact ? search_names(w, fd, len, NULL) : 0;
+    return unseen(w, entries.failed);
 }
 
 static int
@@ -205,7 +220,7 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
         int r;
 
         if (len + n + 2 > sizeof(w->relative))
-            continue;
+            return too_large(w);
         snprintf(w->relative + len, sizeof(w->relative) - len, "%s%s", len > 0 ? "/" : "", name);
         n += len > 0 ? 1 : 0;
         r = visit_glob(w, fd, name, len + n, depth, dirents_maybe_directory(&entries));
@@ -213,7 +228,7 @@ walk_folder(struct walk *w, int fd, size_t len, unsigned depth)
         if (r != 0)
             return -1;
     }
-    return 0;
+    return unseen(w, entries.failed);
 }
 
 const char *
@@ -237,6 +252,8 @@ expand_plain(int fd, const char *host, const struct policy_entry *rule, expand_f
     if (relative == NULL)
         return 0;
     hit = mnt_open_beneath(fd, relative, O_PATH | O_NOFOLLOW, false);
+    if (hit < 0 && !mnt_is_absent(errno))
+        return err_sys(err, errno, "wall.expand.unseen", "%s", rule->value);
     return hit >= 0 ? found(ctx, relative, err) : 0;
 }
 
@@ -267,12 +284,12 @@ expand_rule(int fd, const char *host, const struct policy_entry *rule, expand_fn
         return 0;
     if (relative == NULL)
         relative = "";
+    snprintf(w.relative, sizeof(w.relative), "%s", relative);
     start = mnt_open_beneath(fd, relative, O_RDONLY | O_DIRECTORY, false);
     if ((start < 0 || !is_searchable(start)) && errno == EACCES && shut != NULL)
         return shut(ctx, relative, err);
     if (start < 0)
-        return 0;
-    snprintf(w.relative, sizeof(w.relative), "%s", relative);
+        return unseen(&w, errno);
     return walk_folder(&w, start, strlen(w.relative), 1);
 }
 
@@ -293,7 +310,7 @@ expand_names(int fd, const struct policy_list *names, unsigned depth, expand_fn 
         return err_hint(err, "chmod u+rx it: what runs inside could");
     }
     if (start < 0)
-        return 0;
+        return unseen(&w, errno);
     for (size_t i = 0; i < names->n; i++) {
         unsigned char c = (unsigned char)names->v[i].value[0];
         w.begins[c] = w.begins[toupper(c)] = w.begins[tolower(c)] = true;

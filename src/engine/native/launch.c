@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -145,7 +146,10 @@ descriptors(const struct launch *l, int guest, int *status, struct err *err)
     if (dup2(high[1], 3) < 0 || dup3(high[2], FD_GUEST, O_CLOEXEC) < 0 || dup3(high[3], FD_STATUS, O_CLOEXEC) < 0)
         return err_sys(err, errno, "wall.fds", "guest's descriptors");
     *status = FD_STATUS;
-    return io_close_from(FD_STATUS + 1) < 0 ? err_sys(err, errno, "wall.fds", "close_range") : 0;
+    if (io_close_from(FD_STATUS + 1) < 0)
+        return err_sys(err, errno, "wall.fds", "close_range");
+    return fcntl(high[0], F_GETFD) < 0
+               ? 0 : err_not_done(err, "wall.fds", "descriptors are still there after close_range");
 }
 
 static int
@@ -174,13 +178,16 @@ landlock(const struct native_plan *plan, struct err *err)
     return landlock_restrict(&l, &plan->landlock_support, err);
 }
 
-/* Light mode as root: another user of the host, who owns the workspace or nothing. The working directory is entered
- * first, since that user may not be able to reach it by path. */
+/* Light mode: nobody but the caller; as root another user of the host, who owns the workspace or nothing. The working
+ * directory is entered first, since that user may not be able to reach it by path. */
 static int
 light_user(const struct native_plan *plan, struct err *err)
 {
-    const struct ns_ids host = { plan->ids.outside_uid, plan->ids.outside_gid, 0, 0, false };
+    const struct ns_ids host = { plan->ids.outside_uid, plan->ids.outside_gid, 0, 0, plan->ids.deny_setgroups };
 
+    /* who has another real or saved uid beside the effective one could become that one again */
+    if (!plan->privileged)
+        return ns_is(&host) ? 0 : ns_become(&host, err);
     if (chdir(plan->workdir) < 0)
         return err_sys(err, errno, "wall.workdir", "working directory %s", plan->workdir);
     if (ns_become(&host, err) < 0)
@@ -245,11 +252,12 @@ namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
     struct surroundings net = { .plan = plan, .disk = -1, .ns = -1 };
+    struct utsname now;
 
     /* a uid change drops capabilities unless told otherwise */
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
     if (plan->light)
-        return plan->privileged ? light_user(plan, err) : 0;
+        return light_user(plan, err);
     if (ns_become(&plan->ids, err) < 0)
         return -1;
     /* a change of uid forgets it (prctl(2)) */
@@ -260,6 +268,8 @@ namespaces(const struct launch *l, struct err *err)
         return err_hint(err, "a filter around this process refuses it, as Podman's does: start the container with "
                         "--security-opt seccomp=unconfined --security-opt unmask=ALL, or use --mode light");
     }
+    if (uname(&now) < 0 || strncmp(now.nodename, plan->hostname, sizeof(now.nodename)) != 0)
+        return err_not_done(err, "wall.uts", "the host name is not what it was set to");
     if (!plan->own_net)
         return root_file_system(&net, err) < 0 ? -1 : hand_out_memory(l, &net.disk, err);
     if (aside_run(root_file_system, &net, network, &net, err) < 0)
@@ -294,7 +304,7 @@ launch_child(const struct launch *l)
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (setsid() < 0) {
+    if (setsid() < 0 || getsid(0) != getpid()) {
         err_sys(&err, errno, "wall.session", "setsid");
         give_up(status, &err);
     }

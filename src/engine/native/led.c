@@ -18,6 +18,7 @@
 #include "match/git_config.h"
 #include "match/git_shape.h"
 #include "match/path.h"
+#include "wall/mnt.h"
 
 #define INCLUDES_MAX 1024       /* files read for one repository */
 #define INCLUDE_DEPTH 10        /* as git */
@@ -303,6 +304,8 @@ read_config(struct led *l, const char *path, unsigned depth, struct err *err)
 
     if (fd < 0 && errno == EACCES)
         return shut_config(l, path, err);
+    if (fd < 0 && errno != EINVAL && !mnt_is_absent(errno))
+        return err_sys(err, errno, "wall.expand.unseen", "%s", path);
     if (fd < 0 || depth > INCLUDE_DEPTH || l->n_files >= INCLUDES_MAX || io_read_all(fd, &text) < 0)
         return 0;
     l->n_files++;

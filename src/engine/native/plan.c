@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -191,11 +192,26 @@ owner_identity(struct native_plan *plan, const struct policy *p, struct err *err
     return 0;
 }
 
+/* Everything below goes by who we are. What the kernel said when it started us no filter around us can change. */
+static int
+check_self(struct err *err)
+{
+    uid_t u[3];
+    gid_t g[3];
+
+    if (getresuid(&u[0], &u[1], &u[2]) == 0 && getresgid(&g[0], &g[1], &g[2]) == 0 && u[1] == geteuid() &&
+        g[1] == getegid() && u[1] == (uid_t)getauxval(AT_EUID) && g[1] == (gid_t)getauxval(AT_EGID))
+        return 0;
+    return err_not_done(err, "wall.self", "it cannot be told as which user this runs");
+}
+
 static int
 identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     bool gives = plan->light ? caps_give_user() : caps_give_identity();
 
+    if (check_self(err) < 0)
+        return -1;
     /* a root that cannot tell is not one without privilege */
     if (caps_can_tell(err) < 0)
         return -1;

@@ -69,6 +69,8 @@ keep_head(struct native_plan *plan, const struct plan_tree *tree, struct err *er
     struct root_item *item;
     struct stat st;
 
+    if (head < 0 && !mnt_is_absent(errno))
+        return err_sys(err, errno, "wall.expand.unseen", "%s/.git/HEAD", tree->host);
     /* in light mode, where there are no mounts, the guard is asked about removing too */
     if (plan->light || head < 0 || fstat(head, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;

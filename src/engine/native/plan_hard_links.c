@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "engine/native/plan.h"
 #include "engine/native/plan_real.h"
+#include "wall/mnt.h"
 
 #define FOUND_MAX 1000000       /* names of files that have several */
 #define DEPTH_MAX 256
@@ -55,6 +56,12 @@ plan_hard_links_add(struct finding *f, const struct stat *dir, const struct stat
     return 0;
 }
 
+static int
+unseen(const char *path, int why, struct err *err)
+{
+    return mnt_is_absent(why) ? 0 : err_sys(err, why, "wall.expand.unseen", "deny-hard-links: %s", path);
+}
+
 /* A folder that cannot be listed: another's is unreadable for the sandbox too; the caller's own can be opened again by
  * whoever runs inside as its owner, so it is closed whole. */
 static int
@@ -62,10 +69,38 @@ add_shut(struct finding *f, int fd, const char *path, int why, struct err *err)
 {
     struct stat st;
 
+    if (unseen(path, why, err) < 0)
+        return -1;
     if (why != EACCES || fstat(fd, &st) < 0 || !plan_real_opens_again(&st) || strrchr(path, '/') == NULL)
         return 0;
     st.st_nlink = (nlink_t)-1;          /* more names than can be met */
     return plan_hard_links_add(f, &st, &st, path, err);
+}
+
+static int look_through(struct finding *f, int fd, const char *path, unsigned depth, struct err *err);
+
+/* @entry of the folder @dir, which is @here and @path. */
+static int
+look_at(struct finding *f, int dir, const struct stat *here, const char *path, const struct dirent *entry,
+        unsigned depth, struct err *err)
+{
+    cleanup_close int sub = -1;
+    struct stat st;
+    char *name;
+
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || entry->d_type == DT_LNK)
+        return 0;
+    if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return unseen(path, errno, err);
+    if (!S_ISDIR(st.st_mode) && st.st_nlink < 2)
+        return 0;
+    name = plan_printf(f->plan, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
+    if (name == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (!S_ISDIR(st.st_mode))
+        return plan_hard_links_add(f, here, &st, name, err);
+    sub = openat(dir, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return sub < 0 ? unseen(name, errno, err) : look_through(f, sub, name, depth + 1, err);
 }
 
 static int
@@ -75,9 +110,10 @@ look_through(struct finding *f, int fd, const char *path, unsigned depth, struct
     int copy = openat(fd, "./.", O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = errno;
     cleanup_dir DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
     struct dirent *entry;
-    struct stat here, st;
+    struct stat here;
 
     if (list == NULL) {
+        why = copy >= 0 ? ENOMEM : why;
         close_fd(&copy);
         return add_shut(f, fd, path, why, err);
     }
@@ -86,24 +122,10 @@ look_through(struct finding *f, int fd, const char *path, unsigned depth, struct
                        path, DEPTH_MAX);
     if (fstat(copy, &here) < 0)
         return err_sys(err, errno, "wall.hard-links", "%s", path);
-    while ((entry = readdir(list)) != NULL) {
-        char *name;
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || entry->d_type == DT_LNK ||
-            fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (!S_ISDIR(st.st_mode) && st.st_nlink < 2))
-            continue;
-        name = plan_printf(f->plan, "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
-        if (name == NULL)
-            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        if (S_ISDIR(st.st_mode)) {
-            cleanup_close int sub = openat(copy, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (sub >= 0 && look_through(f, sub, name, depth + 1, err) < 0)
-                return -1;
-        } else if (plan_hard_links_add(f, &here, &st, name, err) < 0) {
+    while (errno = 0, (entry = readdir(list)) != NULL)
+        if (look_at(f, copy, &here, path, entry, depth, err) < 0)
             return -1;
-        }
-    }
-    return 0;
+    return errno == 0 ? 0 : unseen(path, errno, err);
 }
 
 /* By file, and of one file by name. */

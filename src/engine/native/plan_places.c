@@ -97,14 +97,18 @@ plan_shown_by(const struct native_plan *plan, const char *inside)
 }
 
 /* Where a name is that is there, and no link: nothing can be mounted on a link, what it leads to has a rule of its own
- * (plan_rules.c). */
-static bool
-is_place(const struct plan_tree *tree, const char *relative)
+ * (plan_rules.c). -1: that cannot be told. */
+static int
+is_place(const struct plan_tree *tree, const char *relative, struct err *err)
 {
     cleanup_close int fd = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
     struct stat st;
 
-    return fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode);
+    if (fd < 0 && mnt_is_absent(errno))
+        return 0;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, relative);
+    return !S_ISLNK(st.st_mode);
 }
 
 static int
@@ -131,10 +135,12 @@ mark_list(struct collector *c, const struct plan_tree *tree, const struct policy
 {
     for (size_t i = 0; i < list->n; i++) {
         const char *relative = expand_below(list->v[i].value, tree->host);
+        int there;
 
-        if (relative == NULL || *relative == '\0' || list->v[i].absent || !is_place(tree, relative))
+        if (relative == NULL || *relative == '\0' || list->v[i].absent)
             continue;
-        if (mark_name(c, tree, relative, err) < 0)
+        there = is_place(tree, relative, err);
+        if (there < 0 || (there > 0 && mark_name(c, tree, relative, err) < 0))
             return -1;
     }
     return 0;

@@ -32,6 +32,17 @@ struct closing {
     struct led *led;            /* NULL: where it leads is known */
 };
 
+/* What is at @relative in @tree, whatever it is: 1 with an O_PATH *@out, 0 when nothing is there, or -1: that cannot be
+ * told, so it cannot be protected. */
+static int
+look_at(const struct plan_tree *tree, const char *relative, int *out, struct err *err)
+{
+    *out = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+    if (*out >= 0)
+        return 1;
+    return mnt_is_absent(errno) ? 0 : err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, relative);
+}
+
 static char *
 inside_path(struct native_plan *plan, const struct plan_tree *tree, const char *relative)
 {
@@ -117,8 +128,7 @@ close_writes(struct native_plan *plan, const struct plan_tree *tree, const struc
             continue;
         if (plan_guard_name(plan, tree->inside, relative, err) < 0)
             return -1;
-        hit = plan->light ? -1 : mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
-        if (hit >= 0 && pin(plan, inside, err) < 0)
+        if (!plan->light && (look_at(tree, relative, &hit, err) < 0 || (hit >= 0 && pin(plan, inside, err) < 0)))
             return -1;
     }
     return 0;
@@ -135,8 +145,8 @@ close_absent(struct native_plan *plan, const struct plan_tree *tree, const struc
 
         if (relative == NULL || *relative == '\0')
             continue;
-        if (!list->v[i].absent)
-            hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+        if (!list->v[i].absent && look_at(tree, relative, &hit, err) < 0)
+            return -1;
         if (hit >= 0)
             continue;
         if ((inside = inside_path(plan, tree, relative)) == NULL)
@@ -184,7 +194,7 @@ found_below(void *ctx, const char *relative, struct err *err)
 int
 plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err)
 {
-    cleanup_close int hit = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int hit = -1;
     struct closing c = { plan, NULL, tree, NULL };
     const char *inside = inside_path(plan, tree, relative);
 
@@ -192,6 +202,8 @@ plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     if (is_covered(plan, tree, relative, inside))
         return 0;       /* what is seen there is another file */
+    if (look_at(tree, relative, &hit, err) < 0)
+        return -1;
     return hit >= 0 ? found_protected(&c, relative, err) : plan_guard_name(plan, tree->inside, relative, err);
 }
 
@@ -232,8 +244,9 @@ protect_file_above(struct closing *c, const char *name, struct err *err)
     if (slash == NULL)
         return 0;
     snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
-    hit = mnt_open_beneath(c->tree->fd, above, O_PATH | O_NOFOLLOW, false);
-    if (hit < 0 || fstat(hit, &st) < 0 || !S_ISREG(st.st_mode))
+    if (look_at(c->tree, above, &hit, err) < 0)
+        return -1;
+    if (hit < 0 || (fstat(hit, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
     return found_protected(c, above, err);
 }
@@ -279,9 +292,11 @@ begins_absent(struct first *known, const struct plan_tree *tree, const char *nam
 static int
 protect_name(struct closing *c, const char *name, struct err *err)
 {
-    cleanup_close int hit = mnt_open_beneath(c->tree->fd, name, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int hit = -1;
     struct stat st;
 
+    if (look_at(c->tree, name, &hit, err) < 0)
+        return -1;
     if (hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode))
         return found_at_top(c, name, err);
     if (hit >= 0 && led_protected(c->led, name, err) < 0)

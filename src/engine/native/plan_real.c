@@ -44,6 +44,8 @@ plan_real_below(int fd, const char *host, const char *relative, char *out, size_
                 "where %s leads cannot be found safely without openat2", relative);
         return err_hint(err, "it needs Linux 5.6 and no outer seccomp filter that hides openat2");
     }
+    if (target < 0 && !mnt_is_absent(errno))
+        return err_sys(err, errno, "wall.expand.unseen", "%s/%s", host, relative);
     if (target < 0 || !plan_real_path(target, real, sizeof(real)))
         return 0;
     below = expand_below(real, host);
