@@ -11,9 +11,9 @@ import time
 CONNECTIONS, MS, IDLE_S = 32, 3000, 60
 RATE, MEMORY_MB = 50_000, 20
 
-HOW = f'''`GET /api/sandbox/status` over {CONNECTIONS} kept connections, each with one request under way, asked by one thread of `bench/api.c`
-beside the server on the same processors. nginx (one worker, an answer of its configuration) and dockerd's `/_ping` are asked by the
-same program. At rest: nothing is asked for {IDLE_S} s; memory is the sum over all of the daemon's processes, PSS counts shared pages once.
+HOW = f'''`GET /api/sandbox/status` over {CONNECTIONS} kept connections, each with one request at a time, from one thread of `bench/api.c`
+on the same processors as the server. The same program measures nginx (one worker, an answer of its configuration) and dockerd's `/_ping`.
+At rest: no request for {IDLE_S} s; memory is the sum over all of the daemon's processes, PSS counts shared pages once.
 '''
 
 

@@ -11,7 +11,7 @@ QUICK_S, CHECK_S = 120, 900
 CHANGED = ('src/warden/who.c', 'src/base/str.c')        # one program has the first, every program the second
 
 HOW = '''Seconds by the clock on an idle machine that has the packages (`tools/deps check`), in a fresh clone: `make check` from nothing,
-its builds included; then `make quick` after a line was added to one file, the median of %d. "Processor" is the time of all
+including its builds; then `make quick` after a line was added to one file, the median of %d. "Processor" is the time of all
 processors together. `bench/run --only loop --write docs/performance.md` measures this alone.
 '''
 

@@ -10,9 +10,9 @@ GROUPS = (1, 16, 64, 256, 1024)
 MS = 1500               # of one append
 APPEND, VERIFY = 100_000, 500_000
 
-HOW = '''Entries a second; milliseconds from the first of a group until all of it is on the disk. One writer on the file system of
-`/var/tmp`; "waiting" is how many entries wait for each commit, which is one write and one fdatasync. An entry is a decision
-about a connection, about 450 bytes. Checking reads, parses and hashes every entry of what was written, on one core, from
+HOW = '''Entries a second; milliseconds from the first entry of a group until the whole group is on the disk. One writer on the file system of
+`/var/tmp`. "waiting" is how many entries wait for each commit, which is one write and one fdatasync. An entry is a decision
+about a connection, about 450 bytes. Checking reads, parses and hashes every written entry, on one core, from
 the page cache.
 '''
 

@@ -17,8 +17,8 @@ B1_BWRAP_MS = 3.75      # what bubblewrap took where B1_MS was set
 
 OPENING = '''# Performance
 
-Written by `bench/run`; do not edit by hand. To repeat it: `make bench` (installs the peers that Debian and npm have,
-takes about 40 minutes on two cores; B9 to B11 need root). Machines differ and this one is virtual: read the ratios, not
+`bench/run` wrote this page; do not edit it by hand. To repeat it: `make bench` (it installs the peers that Debian and npm have,
+and takes about 40 minutes on two cores; B9 to B11 need root). Machines differ and this one is virtual: read the ratios, not
 the milliseconds.
 '''
 
@@ -26,34 +26,34 @@ HOW = '''
 ## How it is measured
 
 * A start is a whole process, from before `posix_spawn` until nothing of it is left, always with its teardown: make the
-  sandbox, run `/bin/true`, take everything down. Some peers end before process 1 of their sandbox has: the timer is a
+  sandbox, run `/bin/true`, remove everything. Some peers end before process 1 of their sandbox has ended: the timer is a
   subreaper, inherits it and waits for it too. A run that does not exit 0 ends the measurement.
 * Three shapes: **spaced** (one every 100 ms, the machine at rest in between), **closed** (one after the other),
   **burst** (100 at once on all cores; each is timed from the beginning of the burst).
-* Peers are interleaved round by round; a ratio is the median of the rounds' own ratios, so a noisy minute hits both.
-* bubblewrap, crun and runc get an equal root, taken from a sandbox of cloche: the same read-only folders, the same
+* Peers are interleaved round by round. A ratio is the median of the rounds' own ratios, so noise affects both.
+* bubblewrap, crun and runc get the same root as a sandbox of cloche: the same read-only folders, the same
   `/etc`, the same hidden parts of `/proc`, a small `/dev`, writable `/tmp`, home and `/workspace`, all namespaces; each
-  in the cheapest way it has (`/etc` is one folder made beforehand, which cloche makes anew each time). **small root**
-  is bubblewrap without most of `/etc`, `/opt` and the hidden parts. They install **no** system call filter, Landlock
-  rules or cgroup limits of their own here; cloche does. firejail and srt have no such setting and see the host's tree.
+  in its cheapest way (`/etc` is one folder made beforehand; cloche makes it again each time). **small root**
+  is bubblewrap without most of `/etc`, `/opt` and the hidden parts. Here they install **no** system call filter, Landlock
+  rules or cgroup limits; cloche does. firejail and srt have no such setting and see the host's tree.
 * Work inside is timed inside, so a start does not count. "bare" works on a tmpfs, as "cloche" and "bubblewrap" do in
-  their own `/tmp`; "bound folder" is one writable folder of the host's disk at `/workspace`, where cloche has the name
-  guard on that protects absent names, and is compared with "bare, folder" in the same place.
+  their own `/tmp`. "bound folder" is one writable folder of the host's disk at `/workspace`, where cloche's name guard
+  protects absent names; it is compared with "bare, folder" in the same place.
 
 ## What the walls cost, and why
 
-* **A system call that does nothing** pays the kernel's price of having any filter at all: some tens of nanoseconds a
-  call, whatever the filter says (it is answered from the kernel's bitmap). Programs that work do not notice.
-* **Opening, making and renaming files** passes Landlock, which walks up to the nearest rule: about a microsecond each.
-* **Making and renaming names in a bound folder** passes the name guard: the call waits for process 1 of the sandbox,
-  which looks at the name and does the call itself. That is two changes of process, and on a virtual machine with an
-  idle second processor up to 0.1 ms. Reading and writing files does not pass it, nor do names in `/tmp` and the home
-  of a sandbox without a bound folder, nor a copy-on-write workspace.
-* **A start** is spent in the kernel: of the processor time of all its processes 7 % is in programs of cloche. The
-  largest single piece is the network namespace (8 %, beside the root file system on a second processor). By the clock, of
+* **A system call that does nothing** costs some tens of nanoseconds more with any filter, whatever the filter says
+  (the kernel answers from its bitmap). Programs that do work do not notice.
+* **Opening, making and renaming files** passes through Landlock, which walks up to the nearest rule: about a microsecond each.
+* **Making and renaming names in a bound folder** passes through the name guard: the call waits for process 1 of the sandbox,
+  which checks the name and makes the call itself. That costs two process switches, and on a virtual machine with an
+  idle second processor up to 0.1 ms. The guard does not see reading and writing of files, names in `/tmp` and the home
+  of a sandbox without a bound folder, or a copy-on-write workspace.
+* **A start** spends its time in the kernel: of the processor time of all its processes 7 % is in programs of cloche. The
+  largest single part is the network namespace (8 %, in parallel with the root file system on a second processor). By the clock, of
   7.2 ms as root (the fastest quarter of 200 at real-time priority): making the process, policy and plan 1.5, the root
   and the network 1.9, descriptors, rights, Landlock and filter 0.5, the guest and `/bin/true` 1.9 (which alone takes
-  1.1), the namespaces' end 0.6, usage, record and exit 0.8. Detaching the host's tree on another thread was tried: no
+  1.1), the namespaces' end 0.6, usage, record and exit 0.8. We tried to detach the host's tree on another thread: no
   difference.
 * **A start as root** makes a memory cgroup, which an ordinary user without a delegated cgroup does not get: about half
   a millisecond of the difference between the two tables.

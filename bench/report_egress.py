@@ -9,22 +9,22 @@ HOW = '''
 ## How the network is measured
 
 * `bench/run --only egress --write docs/performance.md`, as root, measures this alone and leaves the other sections.
-* Two network namespaces that the bench makes and one virtual cable between them, with loopback's packet size; nothing
-  reaches another network. The server (`bench/far.c`) is in one, the proxies are in the other, which stands for the
-  host. One client (`bench/load.c`) for every row; it closes the loop: no request before the last one's answer.
-* Where the client is: for cloche inside `cloche run --allow-domain ...`, for srt inside `srt`, as their users have it.
-  For the other proxies it is in the proxy's own namespace and speaks to it over loopback, so that every row has one
+* The bench makes two network namespaces and one virtual cable between them, with loopback's packet size; nothing
+  reaches another network. The server (`bench/far.c`) is in one. The proxies are in the other, which stands for the
+  host. Every row uses the same client (`bench/load.c`), which sends no request before the last one's answer.
+* The client of cloche is inside `cloche run --allow-domain ...`, that of srt inside `srt`, as their users have it.
+  For the other proxies it is in the proxy's own namespace and uses loopback, so that every row has one
   loopback and one cable; "direct" has the cable alone, "direct, loopback" has the client in the server's namespace.
-* Every proxy is asked for a name, finds it by the same name server, and decides nothing else; they write no access log
-  and keep no cache. cloche decides each request by its rules and reports it, as always. haproxy is no forward proxy: it
+* Every proxy gets a name, resolves it with the same name server, and decides nothing else; they write no access log
+  and keep no cache. cloche decides each request by its rules and reports it, as always. haproxy is not a forward proxy: it
   has one fixed server, and its client does not ask it for a tunnel.
-* The rows take turns, round by round; a number is the median of the rounds, with the smallest and the largest in
-  brackets. "Added" and "×" are taken within a round, against "direct" in it. Client, proxy and server share the same
-  processors, so a rate of requests is one of all three together; "processor" is what the proxy's own processes used
+* The rows take turns, round by round. A number is the median of the rounds, with the smallest and the largest in
+  brackets. "Added" and "×" are computed within a round, against "direct" in it. Client, proxy and server share the same
+  processors, so a rate of requests is that of all three together; "processor" is what the proxy's own processes used
   (srt's include the sandbox's helpers).
 * A new connection of B11 is a TCP connection, CONNECT, a full TLS handshake without resumption, and one request, by 8
-  clients at a time. "Per core" divides by the processor time of the proxy alone. Connections to the server are the
-  proxy's affair: cloche keeps one for the next client (docs/interception.md), so most of its handshakes are with clients.
+  clients at a time. "Per core" divides by the processor time of the proxy alone. The proxy decides
+  about connections to the server: cloche keeps one for the next client (docs/interception.md), so most of its handshakes are with clients.
 '''
 
 
