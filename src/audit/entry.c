@@ -171,7 +171,7 @@ check(const struct audit_entry *e, struct err *err)
         return err_set(err, ERR_LIMIT, "audit.entry", "an entry with more than %d members", AUDIT_META_MAX);
     for (size_t i = 0; i < e->n_meta; i++) {
         if (!key_fits(e->meta[i].key))
-            return err_set(err, ERR_PROTOCOL, "audit.entry", "\"%s\" is no name for a member of an entry",
+            return err_set(err, ERR_PROTOCOL, "audit.entry", "\"%s\" is not a name for a member of an entry",
                            e->meta[i].key != NULL ? e->meta[i].key : "");
         for (size_t k = 0; k < i; k++)
             if (strcmp(e->meta[k].key, e->meta[i].key) == 0)

@@ -150,7 +150,7 @@ store_look_back(struct audit *a, uint64_t size, struct err *err)
         audit_capability(&e, NULL, "audit_uncompared", "the record kept newer entries only: whether what was written "
                          "last was in it is not known");
     else
-        audit_capability(&e, NULL, "audit_cut", "the end of the record, or all of it, was removed or written anew");
+        audit_capability(&e, NULL, "audit_cut", "the end of the record, or all of it, was removed or rewritten");
     e.severity = found == FOUND_OLDER ? AUDIT_WARN : AUDIT_CRITICAL;
     audit_put_number(&e, "written", (int64_t)a->last.seq);
     audit_put_cstr(&e, "hash", hex);

@@ -170,7 +170,7 @@ lock_current(struct audit *a, uint64_t *size, struct err *err)
         if (fstat(a->fd, &st) < 0)
             return err_sys(err, errno, "audit.read", "look at the audit record");
         if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
-            return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is no file of yours alone", a->dir);
+            return err_set(err, ERR_DENIED, "audit.folder", "%s/" STORE_CURRENT " is not your file alone", a->dir);
         *size = (uint64_t)st.st_size;
         if ((st.st_mode & S_IWUSR) != 0 && st.st_nlink > 0 && store_is_current(dir, &st))
             return 0;

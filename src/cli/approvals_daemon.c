@@ -33,7 +33,7 @@ add_page(const struct api *api, char next[CURSOR_MAX + 1], json_t *out, struct e
     json_decref(answer);
     if (r == 0 && next[strspn(next, "0123456789abcdef-")] == '\0')
         return 0;
-    return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer is no list of approvals");
+    return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon's answer is not a list of approvals");
 }
 
 /* Of one daemon; where none runs that is nothing, unless @must. */
@@ -231,7 +231,7 @@ gate_decide(const struct api *api, const char *id, const struct gate_decision *d
         json_object_set_new(body, "scope", json_string(d->scope));
     if (d->reason != NULL && json_object_set_new(body, "reason", json_string(d->reason)) < 0) {
         json_decref(body);
-        return err_set(err, ERR_USAGE, "cli.approvals.reason", "--reason is no UTF-8");
+        return err_set(err, ERR_USAGE, "cli.approvals.reason", "--reason is not UTF-8");
     }
     if (d->expires != NULL) {
         if (!str_parse_duration_ms(str_of(d->expires), 30UL * 86400 * 1000, &ms) || ms < 1000) {

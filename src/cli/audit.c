@@ -66,7 +66,7 @@ add_severity(void *at, const char *value, struct err *err)
     enum audit_severity severity;
 
     if (!audit_severity_parse(str_of(value), &severity))
-        return err_set(err, ERR_USAGE, "cli.audit.severity", "\"%s\" is none of info, warn, error, critical", value);
+        return err_set(err, ERR_USAGE, "cli.audit.severity", "\"%s\" is not one of info, warn, error, critical", value);
     show->filter.severities |= 1U << severity;
     return 0;
 }
@@ -77,7 +77,7 @@ set_moment(void *at, const char *value, struct err *err)
     struct moment *m = at;
 
     if (!audit_filter_time(str_of(value), m->text)) {
-        err_set(err, ERR_USAGE, "cli.audit.time", "\"%s\" is no time", value);
+        err_set(err, ERR_USAGE, "cli.audit.time", "\"%s\" is not a time", value);
         return err_hint(err, "2026-11-21, 2026-11-21T17:00 (UTC), or how long ago: 10m, 2h, 3d");
     }
     *m->bound = str_of(m->text);
@@ -104,7 +104,7 @@ set_limit(void *at, const char *value, struct err *err)
     uint64_t n;
 
     if (!str_parse_u64(str_of(value), UINT32_MAX, &n))
-        return err_set(err, ERR_USAGE, "cli.audit.limit", "\"%s\" is no number of entries", value);
+        return err_set(err, ERR_USAGE, "cli.audit.limit", "\"%s\" is not a number of entries", value);
     show->limit = (size_t)n;
     show->limited = true;
     return 0;
@@ -116,7 +116,7 @@ set_format(void *at, const char *value, struct err *err)
     struct show_options *show = at;
 
     if (strcmp(value, "jsonl") != 0 && strcmp(value, "ocsf") != 0)
-        return err_set(err, ERR_USAGE, "cli.audit.format", "--format \"%s\" is none of jsonl, ocsf", value);
+        return err_set(err, ERR_USAGE, "cli.audit.format", "--format \"%s\" is not one of jsonl, ocsf", value);
     show->form = value[0] == 'o' ? SHOW_OCSF : SHOW_JSON;
     return 0;
 }
@@ -203,7 +203,7 @@ print_verdict(bool json, const struct scan *s, const struct verify_result *r)
         printf("damaged ends that were set aside: %u files, said in %llu entries\n", s->aside,
                (unsigned long long)r->recoveries);
     if (r->cuts > 0)
-        printf("ENTRIES ARE MISSING: %llu entries (audit_cut) say that the end was removed, or all written anew\n",
+        printf("ENTRIES ARE MISSING: %llu entries (audit_cut) say that the end was removed, or all of it rewritten\n",
                (unsigned long long)r->cuts);
     if (r->expected)
         printf("the expected entry is number %llu\n", (unsigned long long)r->expected_seq);

@@ -91,7 +91,7 @@ on_line(void *ctx, const struct scan_at *at, struct str text, const struct audit
 
     if (line == NULL) {
         if (p->print && !at->cut)       /* a cut line may be one that is being written */
-            cli_warn("%s line %llu is no entry: `cloche audit verify` says more", at->file->path,
+            cli_warn("%s line %llu is not an entry: `cloche audit verify` says more", at->file->path,
                      (unsigned long long)at->number);
         return 0;
     }

@@ -85,13 +85,13 @@ watch(void *options, const struct verb_words *w, struct err *err)
 
     c->err = err;
     if (buf_puts(&path, "/v1/sandboxes/") < 0 || box[0] == '\0' || api_escape(&path, box) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
+        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
     if (buf_printf(&path, "/watch?recursive=%s&path=", c->recursive ? "true" : "false") < 0 ||
         api_escape(&path, below) < 0)
         return err_set(err, ERR_USAGE, "cli.watch.path", "the folder's path is too long");
     r = api_events(&c->v.api, (const char *)path.p, on_event, c, err);
     if (r == API_NO_EVENT)
-        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an invalid event");
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
     return r == API_UNREAD ? 0 : -1;

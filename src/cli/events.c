@@ -67,7 +67,7 @@ follow(struct watch_options *o, const char *path, struct err *err)
     int r = api_events(&o->v.api, path, on_event, o, err);
 
     if (r == API_NO_EVENT)
-        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an invalid event");
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "api.cut", "the daemon ended the stream");
     return r == API_UNREAD ? 0 : -1;
@@ -97,7 +97,7 @@ events(void *options, const struct verb_words *w, struct err *err)
 
     (void)w;
     if (o->limit != NULL && !str_parse_u64(str_of(o->limit), 1000, &limit)) {
-        err_set(err, ERR_USAGE, "cli.flag-value", "--limit %s is no number from 0 to 1000", o->limit);
+        err_set(err, ERR_USAGE, "cli.flag-value", "--limit %s is not a number from 0 to 1000", o->limit);
         return -1;
     }
     if (o->sandbox != NULL && watch_resolve(o, o->sandbox, id, err) < 0)

@@ -34,7 +34,7 @@ set_env(void *at, const char *text, struct err *err)
         return err_set(err, ERR_USAGE, "cli.flag-value", "--env takes NAME=VALUE");
     snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
     return json_object_set_new(env, name, json_string(eq + 1)) == 0
-               ? 0 : err_set(err, ERR_USAGE, "cli.flag-value", "--env %s: the value is no UTF-8", name);
+               ? 0 : err_set(err, ERR_USAGE, "cli.flag-value", "--env %s: the value is not UTF-8", name);
 }
 
 static int
@@ -43,7 +43,7 @@ set_timeout(void *at, const char *text, struct err *err)
     uint64_t *ms = at;
 
     return str_parse_duration_ms(str_of(text), TIME_MAX_MS, ms) && *ms > 0
-               ? 0 : err_set(err, ERR_USAGE, "cli.flag-value", "--timeout %s is no time up to 24h", text);
+               ? 0 : err_set(err, ERR_USAGE, "cli.flag-value", "--timeout %s is not a time up to 24h", text);
 }
 
 /* What is asked of the daemon; NULL with @err. */
@@ -56,7 +56,7 @@ command_of(const struct options *o, struct err *err)
     for (char **word = o->argv; *word != NULL; word++) {
         if (json_array_append_new(words, json_string(*word)) < 0) {
             json_decref(words);
-            err_set(err, ERR_USAGE, "cli.exec", "a word of the command is no UTF-8");
+            err_set(err, ERR_USAGE, "cli.exec", "a word of the command is not UTF-8");
             return NULL;
         }
     }
@@ -115,7 +115,7 @@ ask(struct options *o, struct err *err)
         return -1;
     if (buf_puts(&path, "/v1/sandboxes/") < 0 || o->box[0] == '\0' || api_escape(&path, o->box) < 0 ||
         buf_puts(&path, o->detach ? "/exec" : "/exec/ws") < 0 || buf_nul(&path) < 0)
-        err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
+        err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
     else
         r = o->detach ? detach(o, (const char *)path.p, command, err)
                       : exec_live(&o->v.api, (const char *)path.p, command, o->input, o->terminal, err);

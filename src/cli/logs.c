@@ -279,7 +279,7 @@ follow_one(struct logs *l, struct err *err)
     snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec/%s/stream", l->id, l->exec);
     r = api_events(&l->o.v.api, path, on_event, l, err);
     if (r == API_NO_EVENT)
-        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an event that is none");
+        return err_set(err, ERR_PROTOCOL, "api.answer", "the daemon sent an invalid event");
     if (r < 0 && (err_is(err, "exec.unknown") || err_is(err, "sandbox.state"))) {
         *err = (struct err)ERR_INIT;
         return transcript(l, err);      /* what is left of one that is not in the background, or no more */
@@ -299,7 +299,7 @@ logs(void *options, const struct verb_words *w, struct err *err)
     l->id = id;
     if (l->exec != NULL && (l->exec[0] == '\0' || strlen(l->exec) > 19 ||
                             l->exec[strspn(l->exec, "0123456789")] != '\0'))
-        return err_set(err, ERR_USAGE, "cli.flag-value", "--exec %s is no exec_id", l->exec);
+        return err_set(err, ERR_USAGE, "cli.flag-value", "--exec %s is not an exec_id", l->exec);
     if (watch_resolve(&l->o, w->v[0], id, err) < 0)
         return -1;
     return l->exec != NULL && l->o.follow ? follow_one(l, err) : transcript(l, err);

@@ -124,7 +124,7 @@ run(struct options *o, struct mcp_daemon *d, struct signals *signals, struct err
         if (mcp_daemon_start(d, &o->own, &o->api, err) < 0)
             return -1;
     } else if (o->own.gate != NULL || o->own.settings != NULL) {
-        cli_warn("--gate and --settings are for a daemon of its own: the one at %s has its own", o->api.socket);
+        cli_warn("--gate and --settings need a daemon that this starts: the one at %s has its own", o->api.socket);
     }
     if (o->api.token[0] == '\0' && make_token(&o->api, id, err) < 0)
         return -1;

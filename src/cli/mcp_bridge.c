@@ -81,7 +81,7 @@ say_message(struct bridge *b, struct call *c, const char *text, size_t n)
         mcp_lines_say(&b->lines, line, strlen(line));
         answers = answers && id != NULL;
     } else if (c->id != NULL) {
-        say_error(b, c->id, -32603, why != NULL ? why : "the daemon's answer is no message");
+        say_error(b, c->id, -32603, why != NULL ? why : "the daemon's answer is not a message");
         answers = true;
     }
     if (answers) {
@@ -280,7 +280,7 @@ renewed(struct bridge *b)
             say_again(b, c);
             continue;
         }
-        say_error(b, c->id, -32603, "the daemon has forgotten this session, and begins none anew");
+        say_error(b, c->id, -32603, "the daemon has forgotten this session, and does not start a new one");
         call_free(b, c);
     }
 }

@@ -148,7 +148,7 @@ rule_verb(int dir, bool deny, const char *which, const char *rule, bool json, st
     int r = -1;
 
     if (request == NULL)
-        err_set(err, ERR_USAGE, "cli.net.rule", "the rule is no text");
+        err_set(err, ERR_USAGE, "cli.net.rule", "the rule is not text");
     else if (net_run_find(dir, which, true, &run, err) == 0)
         answer = net_request(dir, run.id, request, err);
     if (answer != NULL)

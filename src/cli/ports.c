@@ -60,12 +60,12 @@ path_of(const char *box, const char *more, struct buf *path, struct err *err)
 {
     buf_puts(path, "/v1/sandboxes/");
     if (api_escape(path, box) < 0)
-        return err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is no sandbox's name or id");
+        return err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is not a sandbox's name or id");
     buf_puts(path, "/ports");
     if (more != NULL)
         buf_put_u8(path, '/');
     if (more != NULL && api_escape(path, more) < 0)
-        return err_set(err, ERR_USAGE, "cli.ports.id", "that is no id of a port");
+        return err_set(err, ERR_USAGE, "cli.ports.id", "that is not an id of a port");
     return buf_nul(path) < 0 ? err_set(err, ERR_USAGE, "cli.ports.sandbox", "that is too long") : 0;
 }
 
@@ -89,9 +89,9 @@ ports_add(void *options, const struct verb_words *w, struct err *err)
     int r;
 
     if (!str_parse_u64(str_of(w->v[1]), 65535, &port) || port == 0)
-        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is no port: 1 to 65535", w->v[1]);
+        return err_set(err, ERR_USAGE, "cli.ports.port", "%s is not a port: 1 to 65535", w->v[1]);
     if (o->ttl != NULL && (!str_parse_duration_ms(str_of(o->ttl), TTL_MAX_MS, &ms) || ms < 1000 || ms % 1000 != 0)) {
-        err_set(err, ERR_USAGE, "cli.ports.ttl", "--ttl %s is no whole number of seconds", o->ttl);
+        err_set(err, ERR_USAGE, "cli.ports.ttl", "--ttl %s is not a whole number of seconds", o->ttl);
         return err_hint(err, "90s, 30m, 12h; at most a year");
     }
     if (path_of(w->v[0], NULL, &path, err) < 0)

@@ -212,7 +212,7 @@ top(void *options, const struct verb_words *w, struct err *err)
 
     (void)w;
     if (o->interval != NULL && (!str_parse_duration_ms(str_of(o->interval), 3600000, &ms) || ms < 100)) {
-        err_set(err, ERR_USAGE, "cli.flag-value", "--interval %s is no time from 100ms to 1h", o->interval);
+        err_set(err, ERR_USAGE, "cli.flag-value", "--interval %s is not a time from 100ms to 1h", o->interval);
         return err_hint(err, "2s, 500ms");
     }
     if (o->once || o->v.json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))

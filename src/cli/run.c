@@ -78,13 +78,13 @@ static const struct verb_form run_form[] = { { NULL, "[flags] [--] COMMAND [ARG.
     code_form[] = { { NULL, "[flags] --language LANG FILE|-", .run = NULL } };
 static const struct verb run_verb = {
     .name = "run", VERB_FORMS(run_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
-    .about = "Run COMMAND in a sandbox of its own.", .after = EXIT_HELP,
+    .about = "Run COMMAND in its own sandbox.", .after = EXIT_HELP,
 }, shell_verb = {
     .name = "shell", VERB_FORMS(shell_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
-    .about = "An interactive shell in a sandbox of its own.", .after = EXIT_HELP,
+    .about = "An interactive shell in its own sandbox.", .after = EXIT_HELP,
 }, code_verb = {
     .name = "code", VERB_FORMS(code_form), VERB_FLAGS(own_flags), .more = policy_help,
-    .about = "Run FILE (or standard input) in a sandbox of its own.", .after = EXIT_HELP,
+    .about = "Run FILE (or standard input) in its own sandbox.", .after = EXIT_HELP,
 };
 
 static int

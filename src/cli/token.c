@@ -67,7 +67,7 @@ create(void *options, const struct verb_words *w, struct err *err)
     }
     if (o->expires != NULL && (!str_parse_duration_ms(str_of(o->expires), TOKEN_LIVES_MAX * 1000, &ms) || ms < 1000 ||
                                ms % 1000 != 0)) {
-        err_set(err, ERR_USAGE, "cli.token.expires", "--expires %s is no whole number of seconds", o->expires);
+        err_set(err, ERR_USAGE, "cli.token.expires", "--expires %s is not a whole number of seconds", o->expires);
         return err_hint(err, "90s, 30m, 12h; at most ten years");
     }
     body = json_pack("{s:s, s:I}", "role", o->role, "expires", (json_int_t)(ms / 1000));
@@ -99,7 +99,7 @@ revoke(void *options, const struct verb_words *w, struct err *err)
         return -1;
     buf_puts(&path, "/v1/tokens/");
     if (api_escape(&path, w->v[0]) < 0)
-        return err_set(err, ERR_USAGE, "cli.token.id", "that is no token's id");
+        return err_set(err, ERR_USAGE, "cli.token.id", "that is not a token's id");
     if (api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err) == 0)
         return 0;
     return err_is(err, "token.request") ? err_hint(err, "`cloche token ls` shows their ids") : -1;

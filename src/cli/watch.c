@@ -19,7 +19,7 @@ watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID 
     }
     if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
         buf_nul(&path) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is no sandbox's id or name");
+        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
     if (api_ask(&o->v.api, "GET", (const char *)path.p, NULL, &box, err) < 0)
         return -1;
     found = json_string_value(json_object_get(box, "id"));

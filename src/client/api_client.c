@@ -31,7 +31,7 @@ put_socket(struct api *api, const char *path, struct err *err)
     if (strncmp(path, "unix:", 5) == 0)
         path += 5;
     if (strncmp(path, "tcp:", 4) == 0 || strstr(path, "://") != NULL) {
-        err_set(err, ERR_USAGE, "api.socket", "%s is no path of a unix socket", path);
+        err_set(err, ERR_USAGE, "api.socket", "%s is not a path of a unix socket", path);
         return err_hint(err, "these verbs ask over the daemon's unix socket, also where it listens on TCP");
     }
     if (path[0] != '\0' && snprintf(api->socket, sizeof(api->socket), "%s", path) < (int)sizeof(api->socket))
@@ -231,7 +231,7 @@ hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, s
             continue;
         }
         if (result != HTTP1_MORE)
-            return err_set(err, ERR_PROTOCOL, "api.answer", "what answers is no cloche serve: %s", http1_word(result));
+            return err_set(err, ERR_PROTOCOL, "api.answer", "not an answer of cloche serve: %s", http1_word(result));
         ssize_t r = more(fd, in, err);
         if (r < 0)
             return -1;

@@ -156,7 +156,7 @@ take(struct egress *e, const char *message, size_t n, struct err *err)
     case 'Y':
     case 'H':
     case 'N': return take_answer(e, message, n, err);
-    default: return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule");
+    default: return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is not a rule");
     }
 }
 

@@ -167,7 +167,7 @@ envelope_fault(json_t *o)
     if ((method != NULL) == answer)
         return "neither plainly a request nor plainly an answer";
     if (method != NULL && (!json_is_string(method) || !is_method(text_of(method))))
-        return "a method that is no plain word";
+        return "a method that is not a plain word";
     return params != NULL && (answer || !json_is_object(params)) ? "parameters that are no object" : NULL;
 }
 

@@ -47,7 +47,7 @@ rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX],
 static int
 no_rule(struct err *err, const char *why)
 {
-    return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is no rule: %s", why);
+    return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is not a rule: %s", why);
 }
 
 static struct str

@@ -36,7 +36,7 @@ command_of(struct request *r, const json_t *command, struct edge_op *op)
     for (size_t i = 0; i < json_array_size(command); i++) {
         op->argv[i] = text_of(json_array_get(command, i));
         if (op->argv[i] == NULL)
-            return reply_unfit(r, "exec.request", "command holds something that is no string, or a NUL");
+            return reply_unfit(r, "exec.request", "command holds something that is not a string, or a NUL");
     }
     op->n_argv = json_array_size(command);
     return op->argv[0][0] != '\0' || reply_unfit(r, "exec.request", "command begins with an empty word");

@@ -307,7 +307,7 @@ id_well(struct request *r)
 {
     if (edge_is_id(r->id))
         return true;
-    fail(r, MHD_HTTP_BAD_REQUEST, "That is no approval's id.", "It has 32 hexadecimal digits.");
+    fail(r, MHD_HTTP_BAD_REQUEST, "That is not an approval's id.", "It has 32 hexadecimal digits.");
     return false;
 }
 
@@ -401,7 +401,7 @@ decide(struct request *r)
     if (!well)
         fail(r, MHD_HTTP_BAD_REQUEST, "The form is not one of this page's.", "Open the page again.");
     else if (!edge_credential_well(EDGE_BEARER, token))
-        fail(r, MHD_HTTP_UNAUTHORIZED, "That is no token.", "cloche_approver_... or cloche_operator_...");
+        fail(r, MHD_HTTP_UNAUTHORIZED, "That is not a token.", "cloche_approver_... or cloche_operator_...");
     else
         ASK(r, EDGE_ASK_WHO, &who_answers, .kind = EDGE_BEARER, .text = token);
     explicit_bzero(text, sizeof(text));

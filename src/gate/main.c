@@ -180,7 +180,7 @@ misused(const struct options *o, struct err *err)
     else if (strcmp(o->verb, "why") == 0)
         err_set(err, ERR_USAGE, "cli.gate.verb", "why: about which tool? --tool NAME");
     else
-        err_set(err, ERR_USAGE, "cli.gate.verb", "\"%.64s\" is none of check, why", o->verb);
+        err_set(err, ERR_USAGE, "cli.gate.verb", "\"%.64s\" is not one of check, why", o->verb);
     return err_hint(err, "`cloche gate --help` shows how it is called");
 }
 

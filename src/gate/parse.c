@@ -186,7 +186,7 @@ put_levels(struct gate *g, const struct node *list, const char *name, struct err
             return parse_refuse(name, m->line, err, "auto-approve is a list of LOW, MEDIUM and HIGH");
         if (risk == GATE_CRITICAL) {
             parse_refuse(name, m->line, err, "CRITICAL is never approved by its level");
-            return err_hint(err, "a rule of its own with require_approval: false says what exactly is meant");
+            return err_hint(err, "write a rule with require_approval: false for exactly what you mean");
         }
         g->level[risk] = true;
     }

@@ -248,12 +248,12 @@ look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
     case GIT_STATE_DIR:
         below = S_ISDIR(st.st_mode) ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         return below >= 0 ? look_through(l, below, str_of(name))
-                          : guard_git_refuse(l->rule, git_state_name(state), " that is no plain directory");
+                          : guard_git_refuse(l->rule, git_state_name(state), " that is not a plain directory");
     default:
         break;
     }
     if (!S_ISREG(st.st_mode))
-        return guard_git_refuse(l->rule, git_state_name(state), " that is no plain file");
+        return guard_git_refuse(l->rule, git_state_name(state), " that is not a plain file");
     return state == GIT_STATE_SAMPLE || state == GIT_STATE_REDIRECT ? 0 : exchange(l, dir, name, state);
 }
 
@@ -337,13 +337,13 @@ may_be_made(struct git_spot spot, enum git_arrival what, char rule[GIT_RULE_MAX]
         return 0;
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
-        return what == GIT_ARRIVES_DIR ? 0 : guard_git_refuse(rule, said, " that is no plain directory");
+        return what == GIT_ARRIVES_DIR ? 0 : guard_git_refuse(rule, said, " that is not a plain directory");
     case GIT_STATE_FILE:
         return what == GIT_ARRIVES_DIR ? 0 : guard_git_refuse(rule, said, " made other than by rename");
     case GIT_STATE_SAMPLE:
     case GIT_STATE_REDIRECT:
         return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK
-                   ? 0 : guard_git_refuse(rule, said, " that is no plain file");
+                   ? 0 : guard_git_refuse(rule, said, " that is not a plain file");
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
         return guard_git_refuse(rule, said, "");
@@ -508,7 +508,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     case GIT_STATE_HOOKS:
     case GIT_STATE_DIR:
         rc = S_ISDIR(st->st_mode) ? may_bring(g, from, from_name, to_name, path, rule)
-                                  : guard_git_refuse(rule, said, " that is no plain directory");
+                                  : guard_git_refuse(rule, said, " that is not a plain directory");
         break;
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
@@ -518,7 +518,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
         rc = S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ? 0 : guard_git_refuse(rule, DOT_GIT_LINK, "");
         break;
     default:
-        rc = S_ISREG(st->st_mode) ? 0 : guard_git_refuse(rule, said, " that is no plain file");
+        rc = S_ISREG(st->st_mode) ? 0 : guard_git_refuse(rule, said, " that is not a plain file");
         break;
     }
     if (rc == 0 && spot.own && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))

@@ -63,7 +63,7 @@ registry_say_inner(const char *origin, const json_t *inner)
         const char *address = json_string_value(ip), *port = strrchr(host, ':');
         bool v6 = address != NULL && strchr(address, ':') != NULL;
         if (address != NULL)
-            cli_warn("%s: %s leads to %s, which is no public address: names never open such, so it will be refused "
+            cli_warn("%s: %s leads to %s, which is not a public address: names never open such, so it will be refused "
                      "(address-no-rule); if it is meant: --allow-domain '%s%s%s%s'",
                      origin, host, address, v6 ? "[" : "", address, v6 ? "]" : "", port != NULL ? port : "");
     }

@@ -48,7 +48,7 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
     if (own_folders(k, p, err) < 0)
         return -1;
     if (p->mode.v == MODE_OFF) {
-        err_set(err, ERR_POLICY, "serve.mode-off", "mode off is no sandbox");
+        err_set(err, ERR_POLICY, "serve.mode-off", "mode off makes no sandbox");
         return err_hint(err, "use light, standard or max");
     }
     if (p->audit.v == RECORD_REQUIRED && strcmp(k->daemon.audit, "off") == 0) {

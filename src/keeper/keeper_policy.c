@@ -190,7 +190,7 @@ fixed(const char *key, const char *why, struct err *err)
 {
     err_set(err, ERR_POLICY, "policy.fixed", "%s cannot change while the sandbox lives%s%s", key,
             why[0] != '\0' ? ": " : "", why);
-    return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
+    return err_hint(err, "stop it, change its policy, and recover it: it is made again, empty");
 }
 
 /* Registries and presets were asked once; what they said goes on. */

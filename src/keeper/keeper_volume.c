@@ -71,7 +71,7 @@ open_folder(int dir, const char *id, struct err *err)
         return -1;
     }
     if (!S_ISDIR(st.st_mode))
-        return err_set(err, ERR_SYSTEM, "volume.open", "the volume is no folder");
+        return err_set(err, ERR_SYSTEM, "volume.open", "the volume is not a folder");
     if ((st.st_mode & 07777) != 0700 && fchmodat(dir, id, 0700, 0) < 0)
         return err_sys(err, errno, "volume.open", "the volume's folder");
     fd = openat(dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -144,7 +144,7 @@ take_passed(struct launcher *l, int fd, struct err *err)
 
     if (option(fd, SO_TYPE) != SOCK_STREAM || option(fd, SO_ACCEPTCONN) != 1 ||
         (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) || getsockname(fd, &at.any, &n) < 0) {
-        err_set(err, ERR_USAGE, "serve.passed", "descriptor %d, which was passed in, is no listening stream socket",
+        err_set(err, ERR_USAGE, "serve.passed", "descriptor %d, which was passed in, is not a listening stream socket",
                 fd);
         return err_hint(err, "ListenStream= of the socket unit, with Accept=no");
     }
@@ -170,7 +170,7 @@ doors_take(struct launcher *l, struct err *err)
 
     if (pid != NULL && fds != NULL && str_parse_u64(str_of(pid), INT32_MAX, &who) && who == (uint64_t)getpid() &&
         !str_parse_u64(str_of(fds), SERVE_LISTEN_MAX, &n))
-        r = err_set(err, ERR_USAGE, "serve.passed", "LISTEN_FDS=%s is no number up to %d", fds, SERVE_LISTEN_MAX);
+        r = err_set(err, ERR_USAGE, "serve.passed", "LISTEN_FDS=%s is not a number up to %d", fds, SERVE_LISTEN_MAX);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");

@@ -258,7 +258,7 @@ same(const struct serve_key *key, const struct serve_plan *a, const struct serve
 static void
 keep(const char *name, const char *why)
 {
-    log_say(LEVEL_WARN, "%s: %s; until cloche serve is started anew the former value stays", name, why);
+    log_say(LEVEL_WARN, "%s: %s; until cloche serve is restarted the old value stays", name, why);
 }
 
 static void

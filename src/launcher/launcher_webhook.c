@@ -76,7 +76,7 @@ webhook_reap(struct launcher *l)
     }
     if (++l->webhook_deaths >= DEATHS_MAX) {
         log_say(LEVEL_ERROR, "cloche-webhook ended %u times within a minute; nobody is told of approvals until cloche "
-                "serve is started anew", l->webhook_deaths);
+                "serve is restarted", l->webhook_deaths);
         return;
     }
     log_say(LEVEL_WARN, "cloche-webhook ended; it is started again");

@@ -159,7 +159,7 @@ put_seconds(const struct serve_key *key, uint64_t *out, const char *where, const
     uint64_t ms;
 
     if (!str_parse_duration_ms(str_of(value), key->max * 1000, &ms) || ms % 1000 != 0 || ms / 1000 < key->min) {
-        err_set(err, ERR_USAGE, "serve.duration", "%s \"%s\" is no number of whole seconds from %llu to %llu", where,
+        err_set(err, ERR_USAGE, "serve.duration", "%s \"%s\" is not a number of whole seconds from %llu to %llu", where,
                 value, (unsigned long long)key->min, (unsigned long long)key->max);
         if (key->zero != NULL)
             return err_hint(err, "90s, 30m, 2h; 0: %s", key->zero);
@@ -179,7 +179,7 @@ put_number(const struct serve_key *key, uint64_t *out, const char *where, const 
         return 0;
     }
     err_set(err, ERR_USAGE, strcmp(key->name, "max-sandboxes") == 0 ? "serve.max-sandboxes" : "serve.number",
-            "%s \"%s\" is no number from %llu to %llu", where, value, (unsigned long long)key->min,
+            "%s \"%s\" is not a number from %llu to %llu", where, value, (unsigned long long)key->min,
             (unsigned long long)key->max);
     return err_hint(err, "%s", key->help);
 }
@@ -198,7 +198,7 @@ put_word(const struct serve_key *key, uint64_t *out, const char *where, const ch
     }
     for (size_t i = 0; key->words[i] != NULL; i++)
         buf_printf(&list, "%s%s", i > 0 ? ", " : "", key->words[i]);
-    err_set(err, ERR_USAGE, "serve.word", "%s \"%.64s\" is none of %.*s", where, value, (int)list.n,
+    err_set(err, ERR_USAGE, "serve.word", "%s \"%.64s\" is not one of %.*s", where, value, (int)list.n,
             (const char *)list.p);
     return err_hint(err, "%s", key->help);
 }
@@ -372,7 +372,7 @@ put_member(struct serve_plan *plan, const struct node *member, struct err *err)
     key = serve_key(name);
     if (key == NULL || strlen(name) != member->key.n) {
         nearest = serve_key_nearest(name);
-        err_set(err, ERR_USAGE, "serve.config.key", "%s is no key of this file", where);
+        err_set(err, ERR_USAGE, "serve.config.key", "%s is not a key of this file", where);
         if (nearest != NULL)
             return err_hint(err, "did you mean %s?", nearest);
         return err_hint(err, "`cloche config show` lists the keys; what a sandbox may do is in security.sandbox, or in "

@@ -139,7 +139,7 @@ read_pem(const char *what, const char *path, const char *wanted, bool secret, st
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, errno, "serve.tls.read", "%s %s", what, path);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, "serve.tls.read", "%s %s is no file", what, path);
+        return err_set(err, ERR_USAGE, "serve.tls.read", "%s %s is not a file", what, path);
     if (secret && (st.st_mode & 07) != 0) {
         err_set(err, ERR_DENIED, "serve.tls.mode", "%s %s can be read or changed by everybody", what, path);
         return err_hint(err, "chmod o= %s", path);
@@ -180,7 +180,7 @@ read_hook_secret(struct serve_plan *plan, struct err *err)
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(err, errno, "serve.webhook", "webhook-secret %s", path);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, "serve.webhook", "webhook-secret %s is no file", path);
+        return err_set(err, ERR_USAGE, "serve.webhook", "webhook-secret %s is not a file", path);
     if ((st.st_mode & 07) != 0) {
         err_set(err, ERR_DENIED, "serve.webhook.mode", "webhook-secret %s can be read or changed by everybody", path);
         return err_hint(err, "chmod o= %s", path);
@@ -250,7 +250,7 @@ check_policy(struct serve_plan *plan, struct err *err)
     if (cli_host(&host, err) < 0 || serve_policy(&p, plan->config, plan->security, plan->settings, &host, err) < 0)
         return -1;
     if (p.mode.v == MODE_OFF) {
-        err_set(err, ERR_POLICY, "serve.mode-off", "mode off (enabled: false) is no sandbox");
+        err_set(err, ERR_POLICY, "serve.mode-off", "mode off (enabled: false) makes no sandbox");
         return err_hint(err, "use light, standard or max");
     }
     cli_policy_hash(&p, plan->defaults);

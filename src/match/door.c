@@ -24,7 +24,7 @@ tcp(struct str text, struct door *out, const char **why)
         return false;
     host = (struct str){ text.p, (size_t)(colon - text.p) };
     port = (struct str){ colon + 1, text.n - host.n - 1 };
-    *why = "has a port that is no number up to 65535";
+    *why = "has a port that is not a number up to 65535";
     if (!str_parse_u64(port, 65535, &number) || port.n > 5)
         return false;
     *why = "names no address: a host's name may lead anywhere, so it takes 127.0.0.1, [::1] or another address";

@@ -22,7 +22,7 @@ fault_of(struct str url, struct hook_url *out)
         return "is too long";
     for (size_t i = 0; i < url.n; i++)
         if (url.p[i] <= ' ' || url.p[i] > '~' || url.p[i] == '#' || url.p[i] == '"' || url.p[i] == '\\')
-            return "holds a character that is no part of a URL here";
+            return "contains a character that is not allowed in a URL here";
     if (scheme == 0)
         return "does not begin with https:// (or http://, to this host)";
     for (end = scheme; end < url.n && url.p[end] != '/' && url.p[end] != '?'; end++)

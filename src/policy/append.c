@@ -168,7 +168,7 @@ edit(struct edit *e)
     allow = member(e, network, "allow");
     if (allow == NULL)
         return into_network(e, network);
-    return allow->type == YAML_SEQUENCE_NODE ? into_list(e, allow) : no_place(e, "its \"network.allow\" is no list");
+    return allow->type == YAML_SEQUENCE_NODE ? into_list(e, allow) : no_place(e, "its \"network.allow\" is not a list");
 }
 
 int

@@ -80,7 +80,7 @@ policy_apply_flag(struct policy *p, const char *name, const char *value, const s
 
     (void)host;     /* its facts were kept by policy_init */
     if (s == NULL || s->kind == SPEC_FLAG)
-        return err_set(err, ERR_USAGE, "policy.flag.unknown", "%s is no flag of the policy", name);
+        return err_set(err, ERR_USAGE, "policy.flag.unknown", "%s is not a flag of the policy", name);
     w.from.name = flag->name;
     if ((value != NULL) != (flag->value != NULL)) {
         return err_set(err, ERR_USAGE, value != NULL ? "policy.flag.no-value" : "policy.flag.value",

@@ -69,7 +69,7 @@ add_host(struct loader *l, const struct parts *parts, struct policy_list *list)
     mark = schema_enter_key(l, STR_LIT("port"));
     w = schema_where(l, parts->port);
     if (!str_parse_u64(parts->port->text, 65535, &port) || port == 0)
-        return schema_fail(l, parts->port, "policy.host.port", "%s is no port from 1 to 65535", parts->port->text.p);
+        return schema_fail(l, parts->port, "policy.host.port", "%s is not a port from 1 to 65535", parts->port->text.p);
     if (host_split_port(parts->host->text, &bare, &in_host) != HOST_OK || in_host != 0) {
         schema_fail(l, parts->port, "policy.host.port", "the host has a port already");
         return err_hint(l->err, "keep one of the two");
@@ -107,7 +107,7 @@ take_methods(struct loader *l, const struct node *v, struct policy_scope *scope)
         if (schema_expect(l, m, NODE_STRING) < 0)
             return -1;
         if (!is_method(m->text) || str_eq_c(m->text, "CONNECT")) {
-            schema_fail(l, m, "policy.rule.methods", "%s is no method of a request", show(m->text, shown));
+            schema_fail(l, m, "policy.rule.methods", "%s is not a method of a request", show(m->text, shown));
             return err_hint(l->err, "write it in capitals: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS ...");
         }
         scope->methods[scope->n_methods] = arena_copy(l->p->arena, m->text);
@@ -148,7 +148,7 @@ take_tools(struct loader *l, const struct node *v, struct policy_scope *scope)
         if (schema_expect(l, t, NODE_STRING) < 0)
             return -1;
         if (!tool_is_pattern(t->text)) {
-            schema_fail(l, t, "policy.rule.mcp", "%s is no tool's name", show(t->text, shown));
+            schema_fail(l, t, "policy.rule.mcp", "%s is not a tool's name", show(t->text, shown));
             return err_hint(l->err, "letters, digits, _ - . and /, at most %d of them; * for any number of them",
                             TOOL_NAME_MAX);
         }

@@ -157,7 +157,7 @@ unknown(const struct reader *r, const struct node *n)
     char shown[SHOW_MAX];
     const struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->path, .line = n->key_line } };
 
-    where_fail(&w, r->err, "runtime.key", "%s is no key of a runtime", show(n->key, shown));
+    where_fail(&w, r->err, "runtime.key", "%s is not a key of a runtime", show(n->key, shown));
     return err_hint(r->err, "command, extension, stdin, alias, registry, packages");
 }
 

@@ -189,7 +189,7 @@ unknown_key(struct loader *l, const struct node *member, const char *section, co
     }
     /* one that is nearly a known one may have been meant to close something */
     if (l->lenient && nearest == NULL)
-        return schema_note(l, member, "is no key that is known here: it has no effect");
+        return schema_note(l, member, "is not a key that is known here: it has no effect");
     schema_fail(l, member, "policy.unknown-key", "unknown key");
     if (nearest != NULL)
         return err_hint(l->err, "did you mean \"%s\"?", nearest);

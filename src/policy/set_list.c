@@ -215,7 +215,7 @@ policy_no_registry(struct str text, const struct where *w, struct err *err)
 {
     char shown[SHOW_MAX];
 
-    where_fail(w, err, "policy.registry.unknown", "%s is no registry that is known here", show(text, shown));
+    where_fail(w, err, "policy.registry.unknown", "%s is not a registry that is known here", show(text, shown));
     return err_hint(err, "one of npm, pypi, go, debian, cargo, maven; others by host: --allow-domain HOST");
 }
 

@@ -227,7 +227,7 @@ check_capability(struct loader *l, const struct node *v, const void *arg)
     for (size_t i = 0; i < ARRAY_LEN(caps); i++)
         if (str_eq_c(name, caps[i]))
             return 0;   /* every capability is always dropped */
-    return schema_fail(l, v, "policy.capability", "%s is no capability", show(v->text, shown));
+    return schema_fail(l, v, "policy.capability", "%s is not a capability", show(v->text, shown));
 }
 
 static int
@@ -245,7 +245,7 @@ check_name_server(struct loader *l, const struct node *v, const void *arg)
     (void)arg;
     if (schema_expect(l, v, NODE_STRING) < 0)
         return -1;
-    return ip_parse(v->text, &ip) ? 0 : schema_fail(l, v, "policy.dns", "%s is no address", show(v->text, shown));
+    return ip_parse(v->text, &ip) ? 0 : schema_fail(l, v, "policy.dns", "%s is not an address", show(v->text, shown));
 }
 
 static int

@@ -155,6 +155,6 @@ runtimes_find(const char *name, struct err *err)
     else if (name == NULL)
         err_set(err, ERR_USAGE, "cli.language", "which language? --language is one of %s", (const char *)list.p);
     else
-        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is none of %s", name, (const char *)list.p);
+        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is not one of %s", name, (const char *)list.p);
     return NULL;
 }

@@ -76,7 +76,7 @@ state_dir_check(const char *path, struct err *err)
     if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return 0;
     err_set(err, ERR_DENIED, "cli.state.unsafe", "the state folder %s %s", path,
-            S_ISLNK(st.st_mode) ? "is a link" : !S_ISDIR(st.st_mode) ? "is no folder"
+            S_ISLNK(st.st_mode) ? "is a link" : !S_ISDIR(st.st_mode) ? "is not a folder"
             : st.st_uid != geteuid() ? "belongs to another user" : "can be written by others");
     return err_hint(err, "remove it, or set XDG_STATE_HOME to another folder");
 }

@@ -101,7 +101,7 @@ cli_misused(const char *code, const char *verb, const char *word, const char *co
     else if (word[0] == '\0')
         err_set(err, ERR_USAGE, code, "`cloche %s` wants one of %s", verb, list);
     else
-        err_set(err, ERR_USAGE, code, "\"%.64s\" is none of %s", word, list);
+        err_set(err, ERR_USAGE, code, "\"%.64s\" is not one of %s", word, list);
     nearest = is || word[0] == '\0' ? NULL : cli_nearest(word, known, n);
     return nearest != NULL ? err_hint(err, "did you mean `cloche %s %s`?", verb, nearest)
                            : err_hint(err, "`cloche %s --help` shows how it is called", verb);

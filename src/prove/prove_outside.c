@@ -97,7 +97,7 @@ check_identity(struct proof *p, const struct guest *g)
     for (size_t i = 0; i < 5; i++)
         /* mode light as an ordinary user cannot empty the bounding set (prove_posture.c) */
         caps &= (i == 3 && !proof_boxed(p) && !root) || g->caps[i][strspn(g->caps[i], "0")] == '\0';
-    proof_add(p, "outside.identity", "privilege", "R26", "on the host it is a user of its own, or you, and never root",
+    proof_add(p, "outside.identity", "privilege", "R26", "on the host it is a separate user, or you, and never root",
               "outside", uid && gid ? CHECK_HELD : CHECK_SURPRISE, "uid %.60s, gid %.60s", g->uid, g->gid);
     /* an ordinary user cannot give groups up */
     proof_add(p, "outside.groups", "privilege", "R26", "on the host it is in none of your groups", "outside",
@@ -269,7 +269,7 @@ outside_check(struct proof *p, const struct box *box, const struct box *other)
 
     if (!guest_read(box_pid(box), &mine) || !guest_read(box_pid(other), &theirs)) {
         proof_add(p, "outside.identity", "privilege", "R26",
-                  "on the host it is a user of its own, or you, and never root", "outside", CHECK_SURPRISE,
+                  "on the host it is a separate user, or you, and never root", "outside", CHECK_SURPRISE,
                   "the guest cannot be looked at");
         return;
     }

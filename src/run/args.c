@@ -91,7 +91,7 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
     mode_name = forced != NULL ? forced : mode_name;
     end = i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
     if (mode_name != NULL && !policy_mode_parse(mode_name, &mode)) {
-        err_set(err, ERR_USAGE, "policy.mode", "--mode \"%s\" is none of off, light, standard, max", mode_name);
+        err_set(err, ERR_USAGE, "policy.mode", "--mode \"%s\" is not one of off, light, standard, max", mode_name);
         return err_hint(err, "standard is the default");
     }
     if (policy_init(p, mode, verb, host, err) < 0)

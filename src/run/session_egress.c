@@ -288,7 +288,7 @@ note_decision(struct net *n, const json_t *entry)
     session_note_denied(n->r, &d);
     if (json_object_get(entry, "level") == NULL || secret == NULL || n->warned)
         return;
-    session_warn(n->r, true, "the secret %s was on its way to %s, which is none of its places: refused (said once)",
+    session_warn(n->r, true, "the secret %s was on its way to %s, which is not one of its places: refused (said once)",
                  secret, target);
     n->warned = true;
 }

@@ -87,7 +87,7 @@ bad_text(const struct policy_secret_file *f, enum secret_text why, struct str na
         plain = name.p[i] > ' ' && name.p[i] < 0x7f;
     switch (why) {
     case SECRET_TEXT_UNKNOWN:
-        err_set(err, ERR_POLICY, "policy.secret-file.unknown", "%s: %s: ${%.*s} is no secret of this run", where,
+        err_set(err, ERR_POLICY, "policy.secret-file.unknown", "%s: %s: ${%.*s} is not a secret of this run", where,
                 f->path, plain ? (int)name.n : 3, plain ? name.p : "...");
         return err_hint(err, "--secret names them; of an AWS credential ${AWS_ACCESS_KEY_ID} and the like; \"$${\" is "
                         "\"${\"");

@@ -80,7 +80,7 @@ choose_binding(struct store_meta *meta, const char *builtin, struct err *err)
     if (meta->bound && known != NULL && strcmp(meta->builtin, builtin) != 0) {
         err_set(err, ERR_POLICY, "vault.binding.other", "%s is bound to %s, not to %s", meta->name,
                 meta->builtin[0] != '\0' ? meta->builtin : "hosts of its own", builtin);
-        return err_hint(err, "`cloche secret set %s --binding %s` binds it anew", meta->name, builtin);
+        return err_hint(err, "`cloche secret set %s --binding %s` binds it again", meta->name, builtin);
     }
     if (meta->bound)
         return 0;

@@ -277,7 +277,7 @@ import_line(const struct cmd_options *o, struct str line, size_t number, struct 
 
     if (!split_line(line, &name, &value, &quote)) {
         err_set(err, ERR_USAGE, "vault.import", "line %zu is not NAME=VALUE", number);
-        return err_hint(err, "mend it and import the file again; what stands before it is kept already");
+        return err_hint(err, "fix it and import the file again; the lines before it are already stored");
     }
     memcpy(name_text, name.p, name.n);
     name_text[name.n] = '\0';

@@ -58,7 +58,7 @@ check_owner(struct store *s, const char *name, const struct stat *st, mode_t clo
     if (st->st_uid != geteuid()) {
         err_set(err, ERR_POLICY, "vault.store.owner", "%s%s%s belongs to uid %u, not to you (%u)", s->path, slash, name,
                 (unsigned)st->st_uid, (unsigned)geteuid());
-        return err_hint(err, "secrets are kept by whoever runs cloche: unset XDG_DATA_HOME, or chown it");
+        return err_hint(err, "secrets belong to the user who runs cloche: unset XDG_DATA_HOME, or chown it");
     }
     if ((st->st_mode & closed) != 0) {
         err_set(err, ERR_POLICY, "vault.store.mode", "%s%s%s is open to others (mode %04o)", s->path, slash, name,

@@ -209,7 +209,7 @@ store_meta_parse(struct str text, struct store_meta *out, struct err *err)
         blank = memchr(line.p, ' ', line.n);
         if (blank == NULL || !meta_line(out, (struct str){ line.p, (size_t)(blank - line.p) },
                                         (struct str){ blank + 1, line.n - (size_t)(blank - line.p) - 1 }))
-            return corrupt(err, "a secret's description holds what is none");
+            return corrupt(err, "a secret's description is invalid");
     }
     return corrupt(err, "a secret without a name");
 }

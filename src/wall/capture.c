@@ -79,7 +79,7 @@ add_address(int netlink, int family, const char *text, struct err *err)
     };
 
     if (inet_pton(family, text, request.address) != 1)
-        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is none");
+        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is invalid");
     return ask(netlink, &request, request.h.nlmsg_len, "service address", err);
 }
 
@@ -141,7 +141,7 @@ listen_service(uint16_t port, struct err *err)
     struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
 
     if (inet_pton(AF_INET, CAPTURE_SERVICE_ADDRESS, &four.sin_addr) != 1)
-        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is none");
+        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is invalid");
     return listen_at(SOCK_STREAM, (const struct sockaddr *)&four, sizeof(four), err);
 }
 

@@ -112,7 +112,7 @@ not_held(const struct cgroup *cg, const char *what, struct err *err)
         err_set(err, ERR_UNSUPPORTED, "limits.no-cgroup",
                 "the %s limit cannot change while the sandbox lives: no cgroup holds it%s%s", what,
                 cg->why_not[0] != '\0' ? ": " : "", cg->why_not);
-    return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
+    return err_hint(err, "stop it, change its policy, and recover it: it is made again, empty");
 }
 
 static int

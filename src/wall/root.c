@@ -436,7 +436,7 @@ proc_mount(struct builder *b, struct err *err)
         err_wrap(err, "/proc");
         return err_hint(err, "where a container runtime covers parts of /proc the kernel gives no other one: start the "
                         "container with --security-opt systempaths=unconfined (Podman: unmask=ALL), or run as its "
-                        "root with --cap-add SYS_ADMIN; --mode light needs no /proc of its own");
+                        "root with --cap-add SYS_ADMIN; --mode light does not need its own /proc");
     }
     at = b->plan->host_view ? mnt_open_beneath(b->root, "proc", O_PATH, false) : mkdirs_ours(b, "proc");
     if (at < 0)

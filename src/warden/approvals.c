@@ -570,7 +570,7 @@ approvals_load(struct warden *w, struct err *err)
     for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
         next = a->next;
         if (a->r.state == APPROVAL_PENDING)
-            approval_refuse(w, a, APPROVAL_DENIED, "", "", "the daemon was started anew: nobody waits any more");
+            approval_refuse(w, a, APPROVAL_DENIED, "", "", "the daemon was restarted: nobody waits any more");
     }
     return 0;
 }

@@ -108,7 +108,7 @@ deed_make(const char *tool, const char *box, json_t *params, const void *more, s
     out->text = params != NULL ? json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     if (out->text == NULL) {
         deed_free(out);
-        err_set(err, ERR_DENIED, "gate.text", "it holds text that is no UTF-8, which nobody can be asked about");
+        err_set(err, ERR_DENIED, "gate.text", "it holds text that is not UTF-8, which nobody can be asked about");
         return err_hint(err, "words, variables and paths of agents are UTF-8 without NUL");
     }
     sha256_init(&h);

@@ -343,7 +343,7 @@ asked_preview(struct warden *w, const struct ask_preview *m)
     struct err err = ERR_INIT;
 
     if (p == NULL) {
-        who_refused(w, "the address of a preview that is none");
+        who_refused(w, "an invalid address of a preview");
         err_set(&err, ERR_NOT_FOUND, "preview.none", "there is nothing at this address (any more)");
     }
     if (p == NULL || connection(w, p, &err) < 0)

@@ -60,7 +60,7 @@ record_on_missed(struct warden *w, const struct scribe_missed *m)
         log_say(LEVEL_WARN, "the audit record has newer files only than that of entry %llu, which was written last: "
                 "whether all of it was there is not known [audit.uncompared]", (unsigned long long)m->seq);
     else
-        log_say(LEVEL_ERROR, "the audit record was cut or written anew: entry %llu, which was written last, is not in "
+        log_say(LEVEL_ERROR, "the audit record was cut or rewritten: entry %llu, which was written last, is not in "
                 "it, and it ended with entry %llu%s; `cloche audit verify` says so too [audit.cut]",
                 (unsigned long long)m->seq, (unsigned long long)m->left,
                 rebooted ? " (the machine was started anew since: a loss of power does that too)" : "");

@@ -156,7 +156,7 @@ state_name(struct cow_state *out, const char *id, const char *project, struct er
     cleanup_buf struct buf path = BUF_INIT(PATH_MAX);
 
     if (!store_id_valid(id))
-        return err_set(err, ERR_USAGE, "workspace.state.id", "\"%s\" is no id of a copy-on-write state", id);
+        return err_set(err, ERR_USAGE, "workspace.state.id", "\"%s\" is not an id of a copy-on-write state", id);
     memcpy(out->id, id, strlen(id) + 1);
     if (store_path(&path, err) < 0)
         return -1;
@@ -177,7 +177,7 @@ cow_create(const char *project, const char *id, struct cow_state *out, struct er
     cleanup_close int store = -1;
 
     if (project[0] != '/')
-        return err_set(err, ERR_USAGE, "workspace.project.open", "the project %s is no absolute path", project);
+        return err_set(err, ERR_USAGE, "workspace.project.open", "the project %s is not an absolute path", project);
     if (state_name(&state, id, project, err) < 0)
         return -1;
     store = store_open(true, err);

@@ -55,8 +55,8 @@ def test_another_users_daemon(daemon, cloche):
 
 def test_what_is_no_socket(cloche):
     for path in ("tcp:127.0.0.1:7700", "http://127.0.0.1:7700"):
-        said(cloche("ps", "--socket", path), "api.socket", f"{path} is no path of a unix socket")
-        said(cloche("ps", env={"CLOCHE_SOCKET": path}), "api.socket", f"{path} is no path of a unix socket")
+        said(cloche("ps", "--socket", path), "api.socket", f"{path} is not a path of a unix socket")
+        said(cloche("ps", env={"CLOCHE_SOCKET": path}), "api.socket", f"{path} is not a path of a unix socket")
 
 
 @pytest.mark.parametrize("words, code, parts", [
@@ -66,7 +66,7 @@ def test_what_is_no_socket(cloche):
     (["ports"], "cli.sandbox", ["which sandbox?", "`cloche ps` lists them"]),
     (["ports", "one", "lst"], "cli.ports.verb", ["did you mean `cloche ports SANDBOX ls`?"]),
     (["volume"], "cli.volume", ["wants one of ls, rm"]),
-    (["volume", "list"], "cli.volume", ['"list" is none of ls, rm']),
+    (["volume", "list"], "cli.volume", ['"list" is not one of ls, rm']),
     (["approvals", "aprove", "0123"], "cli.approvals.verb", ["did you mean `cloche approvals approve`?"]),
     (["approvals", "--wach"], "cli.unknown-flag", ["did you mean --watch?"]),
     (["approvals", "approve", "0123", "--once", "--always"], "cli.approvals.scope", ["--once and --always"]),
@@ -74,7 +74,7 @@ def test_what_is_no_socket(cloche):
     (["audit"], "cli.audit.verb", ["wants one of tail, query, verify, export"]),
     (["audit", "tial"], "cli.audit.verb", ["did you mean `cloche audit tail`?"]),
     (["audit", "tail", "--limt", "3"], "cli.unknown-flag", ["did you mean --limit?"]),
-    (["audit", "tail", "--limit=x"], "cli.audit.limit", ['"x" is no number']),
+    (["audit", "tail", "--limit=x"], "cli.audit.limit", ['"x" is not a number']),
     (["audit", "tail", "-q"], "cli.unknown-flag", ["`cloche audit --help`"]),
     (["config", "chek"], "cli.usage", ["did you mean `cloche config check`?"]),
     (["net"], "cli.net.verb", ["wants one of log, ls, allow, deny", "`cloche net --help`"]),
@@ -84,7 +84,7 @@ def test_what_is_no_socket(cloche):
     (["why", "a/path"], "cli.usage", ['not "a/path"', "--path PATH"]),
     (["approvals", "approve", "xyz"], "cli.approvals.id", ['"xyz" is no question\'s id', "`cloche approvals` lists what waits"]),
     (["gate"], "cli.gate.verb", ["wants one of check, why"]),
-    (["gate", "chek", "x"], "cli.gate.verb", ['"chek" is none of check, why']),
+    (["gate", "chek", "x"], "cli.gate.verb", ['"chek" is not one of check, why']),
     (["gate", "check"], "cli.gate.verb", ["which file?"]),
     (["gate", "check", "a", "b"], "cli.operand", ["one operand too many: b"]),
     (["gate", "why"], "cli.gate.verb", ["which tool?"]),

@@ -69,7 +69,7 @@ def noticed(cloche, last, left=None):
     assert cut["severity"] == "critical" and cut["metadata"]["capability"] == "audit_cut", cut
     assert cut["metadata"]["written"] == last["seq"] and cut["metadata"]["hash"] == last["hash"], (cut, last)
     assert left is None or cut["metadata"]["left"] == left, cut
-    assert "the audit record was cut or written anew" in daemon.log and "[audit.cut]" in daemon.log, daemon.log
+    assert "the audit record was cut or rewritten" in daemon.log and "[audit.cut]" in daemon.log, daemon.log
     verdict = cloche("audit", "verify")
     assert verdict.code == 1 and "ENTRIES ARE MISSING" in verdict.out, verdict
     again = Daemon(cloche)

@@ -144,7 +144,7 @@ native_limits(struct sandbox *base, const struct policy *from, const struct poli
         err_set(err, ERR_UNSUPPORTED, "limits.rlimit", "limits.pids cannot %s %llu while the sandbox lives: each of "
                 "its processes was given RLIMIT_NPROC, which nobody changes",
                 sb->cgroup.pids ? "be more than" : "differ from", (unsigned long long)sb->nproc - 1);
-        return err_hint(err, "stop it, change its policy, and recover it: it is made anew, empty");
+        return err_hint(err, "stop it, change its policy, and recover it: it is made again, empty");
     }
     /* the cgroup's limit has the disk's on top and would be taken; native_over_memory() would end the sandbox next */
     if (sb->sockmem >= 0)

@@ -361,8 +361,8 @@ warn_of_homeless(struct native_plan *plan, const struct policy *p)
     if (p->view.v != VIEW_HOST && !plan->light)
         return;
     if (p->home == NULL)
-        plan_warn(plan, "no home is known (HOME is no absolute path, uid %u has no account): places for credentials "
-                  "are not closed; set HOME, or deny them", (unsigned)geteuid());
+        plan_warn(plan, "no home is known (HOME is not an absolute path, uid %u has no account): places for "
+                  "credentials are not closed; set HOME, or deny them", (unsigned)geteuid());
     else if (plan->ids.outside_uid != geteuid() && folder != NULL && p->home_of_owner != NULL &&
              owner_has_no_home(plan, p, folder))
         plan_warn(plan, "uid %u, as whom the command runs, has no account: places for credentials in its home are not "

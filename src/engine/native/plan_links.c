@@ -108,7 +108,7 @@ plan_links_note(struct native_plan *plan, const struct plan_named *named, struct
 
     if (named->rule != NULL && named->from->kind == ORIGIN_BUILTIN &&
         (link = link_of_default(plan, named)) != NULL)
-        return not_followed(plan, named, link, "and it is no rule of yours", err);
+        return not_followed(plan, named, link, "and it is not a rule of yours", err);
     if (check_fit(named, err) < 0)
         return -1;
     if (named->write && (r = check_target(plan, named, err)) <= 0)

@@ -256,7 +256,7 @@ close_list(struct native_plan *plan, const struct policy *p, struct policy *real
         if (refuse) {
             err_set(err, ERR_UNSUPPORTED, "wall.light.kernel", "light mode cannot close %s: its guard needs it",
                     g.rule->value);
-            return err_hint(err, "use --mode standard, which has a /proc and /dev of its own");
+            return err_hint(err, "use --mode standard, which has its own /proc and /dev");
         }
         if (host && strcmp(g.rule->value, "/") == 0)
             r = all_of_root(&g, err);

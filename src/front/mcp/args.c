@@ -40,7 +40,7 @@ value_fits(const char *name, const json_t *schema, const json_t *v, char *why, s
     if (type != NULL && !type_fits(type, v))
         snprintf(why, size, "%.64s is of type %s", name, type);
     else if (list != NULL && !is_one_of(list, v))
-        snprintf(why, size, "%.64s is none of the values that it can have", name);
+        snprintf(why, size, "%.64s is not one of the values that it can have", name);
     else if (json_is_integer(v) && ((low != NULL && json_integer_value(v) < json_integer_value(low)) ||
                                     (high != NULL && json_integer_value(v) > json_integer_value(high))))
         snprintf(why, size, "%.64s is outside of its range", name);

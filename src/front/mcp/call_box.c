@@ -20,7 +20,7 @@ network_of(struct request *r, const char *language, json_t *policy)
         json_t *one = json_array_get(domains, i);
         if (!mcp_domain_well(json_string_value(one))) {
             mcp_fail(r, "InvalidArguments",
-                     "allowed_domains[%zu] is no name of a host (addresses are never opened here)", i);
+                     "allowed_domains[%zu] is not a name of a host (addresses are never opened here)", i);
             json_decref(list);
             return false;
         }

@@ -234,9 +234,9 @@ call_install(struct request *r)
     if (!call_names_box(r))
         return;
     if (strcmp(registry, "pypi") != 0 && strcmp(registry, "npm") != 0)
-        mcp_fail(r, "UnsupportedLanguage", "registry is none of pypi, npm");
+        mcp_fail(r, "UnsupportedLanguage", "registry is not one of pypi, npm");
     else if (!mcp_package_well(registry, mcp_text(r, "package")))
-        mcp_fail(r, "InvalidArguments", "package is no name of %s with at most a version: no URL, path or option",
+        mcp_fail(r, "InvalidArguments", "package is not a name of %s with at most a version: no URL, path or option",
                  registry);
     else
         ASK(r, EDGE_ASK_GET, &install_box, .id = r->mcp->box);

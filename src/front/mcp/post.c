@@ -208,7 +208,7 @@ session_of(struct request *r)
         mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL,
                   "the header Mcp-Session-Id is missing: begin with initialize, or with server/discover");
     else if (s == NULL)
-        mcp_turn_away(r, MHD_HTTP_NOT_FOUND, MCP_INVALID_REQUEST, NULL, "there is no such session: begin anew");
+        mcp_turn_away(r, MHD_HTTP_NOT_FOUND, MCP_INVALID_REQUEST, NULL, "there is no such session: initialize again");
     if (s == NULL)
         return NULL;
     r->mcp->session = s;
