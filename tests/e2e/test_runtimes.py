@@ -35,7 +35,7 @@ def test_a_language_without_code(cloche, runtimes):
     named = cloche("code", "--language", "perl", "-", stdin="print $0;")
     assert named.out == "/workspace/script.pl", named
     other = cloche("code", "--language", "ruby", "-", stdin=CODE)
-    assert other.code == 125 and "none of python, javascript, shell, perl" in other.err, other
+    assert other.code == 125 and "not one of python, javascript, shell, perl" in other.err, other
 
 
 def test_it_is_in_doctors_report_and_not_run_on_the_host(cloche, runtimes):

@@ -123,7 +123,7 @@ def test_what_is_hinted_at_is_taken(cloche):
         for example in examples.split(", "):
             path.write_text(f"{key}: {example}\n")
             assert cloche("config", "check", path).ok, (key, example)
-    for words, said in ((("--log-level", "all"), "none of error, warn, notice, info"), (("--public-url", "x"), "  https://HOST[:PORT]  ["),
+    for words, said in ((("--log-level", "all"), "not one of error, warn, notice, info"), (("--public-url", "x"), "  https://HOST[:PORT]  ["),
                         (("--webhook-url", "x"), "  https://HOST[:PORT]/PATH  ["), (("--max-sandboxs", "2"), "did you mean --max-sandboxes?"),
                         (("word",), "one operand too many: word")):
         refused = cloche("serve", *words)
