@@ -1,4 +1,4 @@
-/* audit/audit.h: the record of what was done and decided, for whoever writes it
+/* audit/audit.h: writing the record of what was done and decided
  *
  * Entries are lines of JSON in a folder, each with the SHA-256 of itself and of the one before (docs/audit.md has the
  * format to the byte). Several processes may append at a time: each takes a lock for as long as it writes one batch, so
@@ -11,8 +11,8 @@
  *     audit_commit(a, &err);                  then once, for all who wait; only now anything may proceed
  *     audit_close(a);
  *
- * A failure means that what was appended since the last audit_commit() that succeeded may not be in the record: whoever
- * waits for it must be refused. The entries stay queued and the next audit_commit() tries again.
+ * After a failure, entries appended since the last successful audit_commit() may not be in the record: refuse every
+ * request that waits for them. The entries stay queued and the next audit_commit() tries again.
  */
 #ifndef CLOCHE_AUDIT_AUDIT_H
 #define CLOCHE_AUDIT_AUDIT_H

@@ -1,6 +1,6 @@
-/* audit/feed.h: the newest entries in memory, and whoever wants the next ones
+/* audit/feed.h: the newest entries in memory, and subscribers to new ones
  *
- * At most AUDIT_FEED_MAX entries; with one more it is cut to the newest half. Subscribers are called before
+ * Holds at most AUDIT_FEED_MAX entries; with one more it is cut to the newest half. Subscribers are called before
  * audit_feed_push() returns. For one thread.
  */
 #ifndef CLOCHE_AUDIT_FEED_H

@@ -4,10 +4,11 @@
  *   audit-NNNNNNNNNNNNNNNNNNNN.jsonl     full ones, by the number of their first entry; 0400
  *   audit-damaged-N-K.bin                what was set aside behind entry N
  *
- * Who appends holds an exclusive lock (flock) on the file in use. A full file is renamed and then made read-only, both
- * under its lock: whoever waited for that lock sees it and opens the next one. Who begins a file takes the lock of the
- * one before and makes it read-only once more, which ends a change of files that somebody died in. A lock of an older
- * file is only taken while holding the newer one's, never the other way round.
+ * A writer holds an exclusive lock (flock) on the file in use. It renames a full file and then makes it read-only,
+ * both under its lock: a process that waited for that lock notices this and opens the next file. A process that begins
+ * a file takes the lock of the previous one and makes it read-only again; this completes a change of files during
+ * which another process died. A lock of an older file is only taken while holding the newer file's lock, never the
+ * other way round.
  */
 #ifndef CLOCHE_AUDIT_STORE_PRIV_H
 #define CLOCHE_AUDIT_STORE_PRIV_H

@@ -1,13 +1,12 @@
 /* base/err.h: the one error type
  *
  * Filled where the failure is known (err_set, err_sys), wrapped where context is known (err_wrap), printed
- * once by whoever talks to a person (cli/). Every function that can fail returns a negative value exactly
- * when it filled @err; on success @err is untouched. No allocation: an error can be reported when memory
- * cannot be had.
+ * once, by cli/. Every function that can fail returns a negative value exactly when it filled @err; on success
+ * @err is unchanged. No allocation: an error can be reported when there is no memory.
  *
  * @code is a stable, dotted identifier ("policy.unknown-key") that programs may match on; @msg names the
- * value and the rule; @hint, when not empty, names the way out. All of it is in the struct, so an error can be copied,
- * kept, and come from another process (wire/packet.h has the one form in which it does).
+ * value and the rule; @hint, when not empty, says how to fix it. All of it is in the struct, so an error can be copied,
+ * kept, and received from another process (wire/packet.h has the one encoding).
  */
 #ifndef CLOCHE_BASE_ERR_H
 #define CLOCHE_BASE_ERR_H

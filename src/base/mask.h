@@ -1,11 +1,10 @@
-/* base/mask.h: finding values in a text, by whoever must not know them
+/* base/mask.h: finding secret values in a text, in a process that must not know them
  *
- * A value is known by its print: its length, a hash that can be moved along a text byte by byte, and its SHA-256 under
- * a key of the set's own, which decides. Letters are compared in any case (ASCII), because hosts' names are lower case,
- * and "-" and "_" as "+" and "/", which they are in the base64 of URLs. The forms in which a value turns up have prints
- * of their own.
- * A print does not give its value back; somebody who has it, and its key, can try values, so it is for no stranger, and
- * a value that can be guessed is known to whoever has it.
+ * A value is recognized by its print: its length, a rolling hash, and its SHA-256 under the set's own key, which
+ * decides. Letters are compared without case (ASCII), because host names are lower case, and "-" and "_" as "+" and
+ * "/", which they are in the base64 of URLs. Each form in which a value may appear has its own print.
+ * A print does not reveal its value. But with a print and its key one can test guesses, so give it to no untrusted
+ * process: a value that can be guessed is known to everyone who has the print.
  */
 #ifndef CLOCHE_BASE_MASK_H
 #define CLOCHE_BASE_MASK_H

@@ -5,9 +5,9 @@
  * frames (CVE-2019-9511 to 9518), and frames that make us reset (CVE-2025-8671). Libraries have limits against some of
  * them, by version. This counts the frames itself, on the bytes before the library sees them, in either direction.
  *
- * Resets and all other frames without content are each paid from a bucket that fills again with time; the second one
- * also with every DATA frame that the peer was sent, for whoever takes a lot of data says WINDOW_UPDATE a lot. Pure:
- * the clock is the caller's.
+ * There is a token bucket for resets and one for all other frames without content. Both refill with time; the second
+ * also with every DATA frame sent to the peer, because a peer that receives much data sends many WINDOW_UPDATE frames.
+ * Pure: the caller passes the clock.
  */
 #ifndef CLOCHE_EGRESS_H2_GUARD_H
 #define CLOCHE_EGRESS_H2_GUARD_H

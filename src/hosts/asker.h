@@ -1,8 +1,8 @@
 /* hosts/asker.h: the process that asks registries' clients
  *
- * Clients take seconds, and minutes where something is wrong; what they say comes from strangers. So they are asked by
- * a child, which says its answer in one message: it ends when that is said, when its time is up (ASKER_MS), and when we
- * do, and every client with it. It is bounded in memory, as the clients are, and in what it may say.
+ * Clients take seconds, or minutes if something is wrong, and their output is untrusted. So a child process asks them
+ * and sends its answer in one message. It ends after that, at its time limit (ASKER_MS), or when we end; every client
+ * ends with it. Its memory is limited, like the clients', and so is its answer.
  */
 #ifndef CLOCHE_HOSTS_ASKER_H
 #define CLOCHE_HOSTS_ASKER_H

@@ -1,7 +1,7 @@
 /* launcher/keeper_settings.h: what a keeper is told of the daemon's settings when it is started
  *
- * Every local user can read the arguments of a process, and its environment whoever is the same user. The settings may
- * hold the password of a parent proxy, so they go in a sealed memory file (base/memfile.h) that nobody else has.
+ * Every local user can read the arguments of a process; the same user can read its environment. The settings may
+ * contain the password of a parent proxy, so they are passed in a sealed memory file (base/memfile.h).
  */
 #ifndef CLOCHE_LAUNCHER_KEEPER_SETTINGS_H
 #define CLOCHE_LAUNCHER_KEEPER_SETTINGS_H

@@ -1,16 +1,15 @@
 /* launcher/maker.h: cloche-maker, which starts the daemon's processes for a launcher that cannot
  *
- * A sandbox cannot be made with fewer rights than its user has, so whoever starts keepers goes without a system call
- * filter: it would be theirs too, and that of all that runs in the sandboxes. That is this process, and it does nothing
- * else. It reads from one socket, whose other end only the launcher has: which of cloche's own programs is wanted, with
- * which words and descriptors; their paths were fixed before. So the launcher, which lets clients in and reads the
- * configuration, can have a filter that starts nothing (launcher_confine.c).
+ * A sandbox cannot be made with fewer rights than its user has. So the process that starts keepers has no system call
+ * filter: keepers, and everything in the sandboxes, would inherit it. This process does nothing else. It reads from one
+ * socket, whose other end only the launcher has: which of cloche's own programs to start, with which words and
+ * descriptors; their paths were fixed before. So the launcher, which accepts clients and reads the configuration, can
+ * have a filter that starts nothing (launcher_confine.c).
  *
- * What is started is the launcher's own child (CLONE_PARENT, clone(2)), which waits for it and signals it. When the
- * launcher is gone, nobody does any more: then the maker sees to it that none of them outlives it by more than
- * MAKER_LEFT_MS. Each ends by itself when it sees its launcher's end; one that was stopped is woken by the kernel
- * (PR_SET_PDEATHSIG is SIGCONT), and one that hangs otherwise is killed, by a descriptor that can mean no other
- * process.
+ * A started process is a child of the launcher (CLONE_PARENT, clone(2)), which waits for it and signals it. When the
+ * launcher is gone, the maker ensures that none of them outlives it by more than MAKER_LEFT_MS. Each ends by itself
+ * when it sees the launcher's end. The kernel wakes one that was stopped (PR_SET_PDEATHSIG is SIGCONT). The maker
+ * kills one that hangs, by a pidfd, which cannot refer to another process.
  */
 #ifndef CLOCHE_LAUNCHER_MAKER_H
 #define CLOCHE_LAUNCHER_MAKER_H

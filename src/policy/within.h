@@ -1,9 +1,8 @@
 /* policy/within.h: whether one policy allows no more than another
  *
- * For policies that somebody asks for who may not have everything that whoever runs cloche may have: what the asked one
- * says is held against a ceiling, member by member. Whoever may give a sandbox a folder of the host's may read that
- * folder, and whoever may choose where a secret goes may have it; so this is a boundary, and what it does not know it
- * refuses.
+ * For a policy from a caller with fewer rights than the user who runs cloche. The policy is compared with a ceiling,
+ * member by member. A caller who may give a sandbox a folder of the host can read that folder, and one who may choose
+ * where a secret goes can have it. So this is a security boundary: it refuses what it does not know.
  */
 #ifndef CLOCHE_POLICY_WITHIN_H
 #define CLOCHE_POLICY_WITHIN_H

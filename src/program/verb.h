@@ -1,8 +1,7 @@
 /* program/verb.h: the command line of a verb, from one table
  *
- * A verb's flags, forms and help are rows. Reading the words, refusing what is wrong with them, `--help` and the hint
- * at the flag that was meant walk the rows; the completions are written from the help. A new flag is a row and its
- * entry in the manual.
+ * A verb's flags, forms and help are rows. Parsing, refusing wrong words, `--help` and the hint for a misspelt flag use
+ * the rows; the completions are generated from the help. A new flag is a row and its entry in the manual.
  */
 #ifndef CLOCHE_PROGRAM_VERB_H
 #define CLOCHE_PROGRAM_VERB_H

@@ -1,6 +1,6 @@
-/* proto/field.h: a message is a list of its fields, and the list is all there is to write of it
+/* proto/field.h: a message is a list of its fields, and the list is all that has to be written
  *
- * The list gives the struct, what is written and read, and the shortest and longest payload:
+ * The list gives the struct, the reader and writer, and the shortest and longest payload:
  *
  *     #define EDGE_PORT(F)                                     in a header
  *         F(COPY, id, EDGE_ID, edge_is_id)
@@ -10,12 +10,12 @@
  *
  *     PROTO_SHAPE(edge_port, EDGE_PORT, NULL)                  in one .c; or a function that judges the whole
  *
- * Each side of an edge lists what it says, with the message of each number (PROTO_EDGE), and whoever listens says which
- * function takes which (PROTO_RULES), for its table (wire/table.h).
+ * Each side of an edge lists the messages that it sends, with their numbers (PROTO_EDGE). The receiver lists which
+ * function handles which (PROTO_RULES), for its table (wire/table.h).
  *
- * Reading is strict: every value in its range, every text within its limit and well-formed, nothing left over; whatever
- * the list does not say is refused. It allocates nothing, and what it hands out points into what was read. Writing
- * refuses only what has no form: a text or a list that is too long.
+ * Reading is strict: every value in its range, every text within its limit and well-formed, nothing left over; anything
+ * that the list does not contain is refused. It allocates nothing, and its results point into the bytes that were read.
+ * Writing refuses only what cannot be encoded: a text or a list that is too long.
  */
 #ifndef CLOCHE_PROTO_FIELD_H
 #define CLOCHE_PROTO_FIELD_H

@@ -1,10 +1,10 @@
 /* run/net.h: what the supervisor does for a network by name
  *
- * It starts cloche-egress, tells it the rules, hears what it decided, and starts it again when it dies: in the loop of
+ * It starts cloche-egress, sends it the rules, receives its decisions, and restarts it when it dies: in the loop of
  * whoever made the sandbox.
  *
- * While no cloche-egress lives, connections wait in the queues of the listeners, which the supervisor keeps and never
- * accepts on; with the supervisor they go, and whoever connects is refused.
+ * While no cloche-egress lives, connections wait in the queues of the listeners. The supervisor keeps the listeners and
+ * never accepts on them; when it ends they are closed, and connections are refused.
  */
 #ifndef CLOCHE_RUN_NET_H
 #define CLOCHE_RUN_NET_H

@@ -1,10 +1,10 @@
 /* workspace/marks.h: files of the project that carry the marks of an overlay
  *
- * overlayfs keeps its books in attributes, and where no privilege mounts it in `user.overlay.*`, which whoever owns a
- * file may set. A file of the project that has them is not shown in a copy-on-write workspace as it is: an empty one
- * with `user.overlay.whiteout` is not there at all, one with `user.overlay.metacopy` cannot be opened. That is no
- * change that the run made, so the list of changes cannot tell it. A run cannot set them (guest/guard_modify.c); what
- * is there already, from an archive or from another program, is found here and named.
+ * overlayfs stores its state in attributes; if it is mounted without privilege, in `user.overlay.*`, which a file's
+ * owner may set. A file of the project with such attributes looks different in a copy-on-write workspace: an empty one
+ * with `user.overlay.whiteout` is missing, one with `user.overlay.metacopy` cannot be opened. The run did not make
+ * this change, so the list of changes does not show it. A run cannot set these attributes (guest/guard_modify.c); this
+ * code finds and names files that have them already, from an archive or from another program.
  */
 #ifndef CLOCHE_WORKSPACE_MARKS_H
 #define CLOCHE_WORKSPACE_MARKS_H
