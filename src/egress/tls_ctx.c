@@ -135,7 +135,7 @@ tls_trust_system(struct tls_ctx *x, struct err *err)
         err_set(err, ERR_UNSUPPORTED, "egress.trust", "this host has no bundle of trusted certificates");
     else if (tls_trust_file(x, bundle, err) == 0)
         return 0;
-    return err_hint(err, "it comes with the package ca-certificates; update-ca-certificates makes it again");
+    return err_hint(err, "it comes with the package ca-certificates; update-ca-certificates writes it");
 }
 
 /* --- certificates for the sandbox -------------------------------------------------------------------------------- */

@@ -131,7 +131,7 @@ def test_modes_for_code(cloche):
 
 @pytest.mark.parametrize("words, code, parts", [
     (["-"], "cli.language", ["which language?", "python, javascript, shell"]),
-    (["--language", "pyton", "-"], "cli.language", ['--language "pyton" is none of']),
+    (["--language", "pyton", "-"], "cli.language", ['--language "pyton" is not one of']),
     (["--language", "python", "no-such.py"], "cli.code.read", ["no-such.py: No such file", "a path on the host"]),
 ])
 def test_what_is_wrong_is_said_with_the_way_out(cloche, words, code, parts):

@@ -136,7 +136,7 @@ def test_import_rotate_and_rm(vault):
     assert vault("secret", "rm", "GITHUB_TOKEN").code == 125
     path.write_text("BEFORE=value-of-another-2\nno equals sign\n")
     result = vault("secret", "import", path)
-    assert result.code == 125 and "line 2" in result.err and "what stands before it is kept already" in result.err, result
+    assert result.code == 125 and "line 2" in result.err and "the lines before it are already stored" in result.err, result
     assert "BEFORE" in names(vault)
 
 
