@@ -48,7 +48,7 @@ session_signals(struct signals *s, sigset_t *old, struct err *err)
     sigaddset(&set, SIGWINCH);
     if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0 ||
         signals_open(s, &set, old) < 0)
-        return err_sys(err, errno, "cli.signals", "block signals");
+        return err_sys(err, errno, "cli.signals", "block signals (signalfd)");
     return 0;
 }
 
