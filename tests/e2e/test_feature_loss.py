@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 from helpers.bait import OPEN_IN_LIGHT, assert_wall
 from helpers.runner import limit_of
 
@@ -169,9 +169,10 @@ def test_no_other_user_is_left_to_become(cloche, mode, ids):
             "    except OSError: pass\nprint(set(os.getresuid()) == {os.getuid()}, set(os.getresgid()) == {os.getgid()})\n"
             "print(open('/etc/shadow').read(4))\n")
     os.chmod(cloche.home, 0o755)
-    # of a process with two users the leak sanitizer cannot look at the threads
-    result = cloche.behind("env", "ASAN_OPTIONS=detect_leaks=0", "setpriv", *ids, "--clear-groups")(
-        "run", "--mode", mode, "--", "/usr/bin/python3", "-c", code, cwd="/")
+    if places.is_sanitized(cloche.binary):
+        pytest.skip("the leak sanitizer cannot look at a process of two users")
+    result = cloche.behind("setpriv", *ids, "--clear-groups")("run", "--mode", mode, "--", "/usr/bin/python3", "-c", code,
+                                                              cwd="/")
     if mode == "standard" and result.code == 125:       # whose files in /proc are root's: no maps can be written
         assert result.out == "" and "wall.userns.map" in result.err, result
     else:
