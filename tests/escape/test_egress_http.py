@@ -9,6 +9,7 @@ import pytest
 
 from helpers import leaks, requirement
 from helpers.internet import PRELUDE
+from helpers.runner import wait_for
 from helpers.scripted import CLIENT, OK, Scripted, answers, plain, read_exactly, read_head
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
@@ -111,6 +112,7 @@ def test_a_server_does_not_switch_by_itself(online, talk, more):
 s = dial(*P); s.sendall(absolute('{server.url()}', {more!r})); r = answer(s); assert r[0] == 502, r
 s.sendall({HIDDEN.encode()!r}); print(end(s))
 """, allow=server.allow)
+    wait_for(lambda: sum(len(kept) for kept in server.seen) == 2)       # it hears of the end after the client does
     assert [b"hidden" in piece for kept in server.seen for piece in kept] == [False, False], server.seen
     saw_only(online)
 
