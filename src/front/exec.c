@@ -146,24 +146,19 @@ exec_request(struct request *r, struct edge_op *op)
                                                                                          : whole_members;
     const json_t *cwd = json_object_get(r->json, "cwd"), *ms = json_object_get(r->json, "timeout_ms");
     const json_t *encoding = json_object_get(r->json, "encoding");
-    const char *name, *form = encoding != NULL ? json_string_value(encoding) : "text";
-    json_t *value;
+    const char *name = json_unknown(r->json, known);
+    const char *form = encoding != NULL ? json_string_value(encoding) : "text";
 
     *op = (struct edge_op){ .kind = OP_EXEC, .path = "",
                             .flags = known == behind_members ? OP_BACKGROUND : 0 };
     if (!json_is_object(r->json))
         return reply_unfit(r, "exec.request", "the body is an object with a command");
-    json_object_foreach(r->json, name, value) {
-        size_t i;
-        for (i = 0; known[i] != NULL && strcmp(known[i], name) != 0; i++)
-            ;
-        if (known[i] == NULL)
-            return reply_member(r, "exec.request", name, known == live_members
-                              ? "known members: command, cwd, env, timeout_ms, pty"
-                              : known == behind_members
-                              ? "known members: command, cwd, env, timeout_ms, background, stdin, pty"
-                              : "known members: command, cwd, env, stdin, timeout_ms, encoding, background");
-    }
+    if (name != NULL)
+        return reply_member(r, "exec.request", name, known == live_members
+                          ? "known members: command, cwd, env, timeout_ms, pty"
+                          : known == behind_members
+                          ? "known members: command, cwd, env, timeout_ms, background, stdin, pty"
+                          : "known members: command, cwd, env, stdin, timeout_ms, encoding, background");
     if (background != NULL && !json_is_boolean(background))
         return reply_unfit(r, "exec.request", "background is true or false");
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)

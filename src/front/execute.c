@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "front/front.h"
 #include "match/language.h"
@@ -22,19 +21,11 @@ static bool
 is_known(struct request *r)
 {
     static const char *const known[] = { "language", "code", "stdin", "policy", "limits", "env", "timeout_ms",
-                                         "encoding" };
-    const char *name;
-    json_t *value;
+                                         "encoding", NULL };
+    const char *name = json_unknown(r->json, known);
 
-    json_object_foreach(r->json, name, value) {
-        size_t i = 0;
-        while (i < ARRAY_LEN(known) && strcmp(known[i], name) != 0)
-            i++;
-        if (i == ARRAY_LEN(known))
-            return reply_member(r, CODE, name, "known members: language, code, stdin, policy, limits, env, timeout_ms, "
-                                "encoding");
-    }
-    return true;
+    return name == NULL || reply_member(r, CODE, name, "known members: language, code, stdin, policy, limits, env, "
+                                        "timeout_ms, encoding");
 }
 
 /* The command as POST .../exec takes it; NULL: said. */
@@ -99,14 +90,13 @@ static void
 on_made(struct request *r, const struct edge_box *box)
 {
     static struct edge_op op;
-    const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
     /* what it borrowed from is as it was, but another request's may have been here since */
     buf_reset(&r->in);
     json_decref(r->list);
     r->list = NULL;
     if (exec_request(r, &op))
-        exec_run(r, box->id, &op, accept != NULL && strstr(accept, "text/event-stream") != NULL);
+        exec_run(r, box->id, &op, wants_events(r));
 }
 
 static const struct answers made = { .box = on_made };

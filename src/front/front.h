@@ -345,6 +345,9 @@ void op_send(struct request *r);                /* what is in r->in, as far as i
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
 /* 400 @code: what is wrong with the request, whose form is in docs/daemon.md. Returns false. */
 bool reply_unfit(struct request *r, const char *code, const char *what);
+/* The first member of @object whose name is not among @known (NULL behind the last); NULL: all are, or it is no object.
+ */
+const char *json_unknown(const json_t *object, const char *const known[]);
 /* 400 @code: it has no member @name; @known says which there are. Returns false. */
 bool reply_member(struct request *r, const char *code, const char *name, const char *known);
 /* As it is, of that type; copied. */
@@ -361,6 +364,7 @@ const struct err *ended_of(const struct request *r, const struct err *err);
 unsigned status_of(const struct err *err);
 void reply_empty(struct request *r, unsigned status);
 void reply_stream(struct request *r, const char *type);
+bool wants_events(const struct request *r);     /* it accepts text/event-stream */
 void reply_stream_of(struct request *r, unsigned status, const char *type, uint64_t size);   /* of so many bytes */
 void reply_stream_bare(struct request *r, unsigned status, uint64_t size);  /* without a type or other headers */
 void stream_add(struct request *r, const void *p, size_t n);

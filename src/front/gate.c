@@ -153,15 +153,10 @@ get(struct request *r)
 static bool
 members_well(const json_t *body, bool approve)
 {
-    const char *name;
-    json_t *value;
+    static const char *const known[] = { "scope", "expires", "reason", NULL };
 
-    if (body == NULL)
-        return true;
-    json_object_foreach((json_t *)(uintptr_t)body, name, value)
-        if (strcmp(name, "reason") != 0 && !(approve && (strcmp(name, "scope") == 0 || strcmp(name, "expires") == 0)))
-            return false;
-    return json_is_object(body);
+    /* a denial has a reason alone, which is the last one */
+    return body == NULL || (json_is_object(body) && json_unknown(body, approve ? known : known + 2) == NULL);
 }
 
 static void

@@ -111,13 +111,9 @@ static const struct answers ended_answers = { .port = on_ended };
 static bool
 members_known(const json_t *body)
 {
-    const char *name;
-    json_t *value;
+    static const char *const known[] = { "port", "name", "ttl", NULL };
 
-    json_object_foreach((json_t *)(uintptr_t)body, name, value)
-        if (strcmp(name, "port") != 0 && strcmp(name, "name") != 0 && strcmp(name, "ttl") != 0)
-            return false;
-    return json_is_object(body);
+    return json_is_object(body) && json_unknown(body, known) == NULL;
 }
 
 static void

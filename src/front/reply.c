@@ -158,6 +158,30 @@ reply_unfit(struct request *r, const char *code, const char *what)
     return false;
 }
 
+const char *
+json_unknown(const json_t *object, const char *const known[])
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value) {
+        size_t i = 0;
+        while (known[i] != NULL && strcmp(known[i], name) != 0)
+            i++;
+        if (known[i] == NULL)
+            return name;
+    }
+    return NULL;
+}
+
+bool
+wants_events(const struct request *r)
+{
+    const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+    return accept != NULL && strstr(accept, "text/event-stream") != NULL;
+}
+
 bool
 reply_member(struct request *r, const char *code, const char *name, const char *known)
 {

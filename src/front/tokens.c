@@ -50,13 +50,9 @@ static const struct answers revoked_answers = { .token = on_revoked };
 static bool
 members_known(const json_t *body)
 {
-    const char *name;
-    json_t *value;
+    static const char *const known[] = { "role", "name", "expires", NULL };
 
-    json_object_foreach((json_t *)(uintptr_t)body, name, value)
-        if (strcmp(name, "role") != 0 && strcmp(name, "name") != 0 && strcmp(name, "expires") != 0)
-            return false;
-    return json_is_object(body);
+    return json_is_object(body) && json_unknown(body, known) == NULL;
 }
 
 static void

@@ -112,19 +112,11 @@ static bool
 members_known(struct request *r)
 {
     static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
-                                         "workspace_key", "reattach", "volume", "recovery" };
-    const char *name;
-    json_t *value;
+                                         "workspace_key", "reattach", "volume", "recovery", NULL };
+    const char *name = json_unknown(r->json, known);
 
-    json_object_foreach(r->json, name, value) {
-        size_t i;
-        for (i = 0; i < ARRAY_LEN(known) && strcmp(known[i], name) != 0; i++)
-            ;
-        if (i == ARRAY_LEN(known))
-            return reply_member(r, "sandbox.request", name, "known members: name, labels, policy, idle_timeout, "
-                                "max_lifetime, workspace_key, reattach, volume, recovery");
-    }
-    return true;
+    return name == NULL || reply_member(r, "sandbox.request", name, "known members: name, labels, policy, "
+                                        "idle_timeout, max_lifetime, workspace_key, reattach, volume, recovery");
 }
 
 /* draft-ietf-httpapi-idempotency-key-header; neither the key nor the body is kept, only what tells them from others. */
@@ -175,17 +167,17 @@ workspace_of(struct request *r, struct edge_create *c)
 static bool
 volume_of(struct request *r, struct edge_create *c)
 {
-    json_t *volume = json_object_get(r->json, "volume"), *value;
+    static const char *const known[] = { "name", "retention", NULL };
+    const json_t *volume = json_object_get(r->json, "volume");
     const json_t *name = json_object_get(volume, "name"), *keep = json_object_get(volume, "retention");
-    const char *member;
+    const char *member = json_unknown(volume, known);
 
     c->volume = "";
     c->keep_s = EDGE_KEEP_SAME;
     if (volume == NULL)
         return true;
-    json_object_foreach(volume, member, value)
-        if (strcmp(member, "name") != 0 && strcmp(member, "retention") != 0)
-            return reply_member(r, "sandbox.request", member, "a volume's known members: name, retention");
+    if (member != NULL)
+        return reply_member(r, "sandbox.request", member, "a volume's known members: name, retention");
     c->volume = name != NULL ? json_string_value(name) : c->workspace;
     if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume) ||
         (name != NULL && strlen(c->volume) != json_string_length(name)))
@@ -216,8 +208,9 @@ number_of(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
 static bool
 recovery_of(struct request *r, struct edge_create *c)
 {
-    json_t *recovery = json_object_get(r->json, "recovery"), *value;
-    const char *member;
+    static const char *const known[] = { "after", "tries", "window", NULL };
+    const json_t *recovery = json_object_get(r->json, "recovery");
+    const char *member = json_unknown(recovery, known);
 
     if (recovery == NULL)
         return true;
@@ -225,9 +218,8 @@ recovery_of(struct request *r, struct edge_create *c)
         c->recovery.after_s = EDGE_RECOVER_NEVER;
         return true;
     }
-    json_object_foreach(recovery, member, value)
-        if (strcmp(member, "after") != 0 && strcmp(member, "tries") != 0 && strcmp(member, "window") != 0)
-            return reply_member(r, "sandbox.request", member, "known members of recovery: after, tries, window");
+    if (member != NULL)
+        return reply_member(r, "sandbox.request", member, "known members of recovery: after, tries, window");
     if (!number_of(json_object_get(recovery, "after"), 1, EDGE_RECOVER_AFTER, &c->recovery.after_s) ||
         !number_of(json_object_get(recovery, "tries"), 1, EDGE_RECOVER_TRIES, &c->recovery.tries) ||
         !number_of(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
@@ -388,14 +380,13 @@ static void
 exec(struct request *r)
 {
     static struct edge_op op;
-    const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
     if (!exec_request(r, &op))
         return;
     if ((op.flags & OP_BACKGROUND) != 0)
         run_begin(r, &op);
     else
-        exec_run(r, r->id, &op, accept != NULL && strstr(accept, "text/event-stream") != NULL);
+        exec_run(r, r->id, &op, wants_events(r));
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
