@@ -20,7 +20,6 @@
 
 #define COPY_MAX  GIT_INDEX_MAX /* the largest that a judge takes */
 #define NAME_TRIES 8
-#define OID_BYTES  20           /* of an object's name, where nothing says otherwise */
 
 _Static_assert(GIT_CONFIG_MAX <= COPY_MAX && GIT_TODO_MAX <= COPY_MAX && GIT_HEAD_MAX <= COPY_MAX, "room for them");
 
@@ -127,7 +126,7 @@ oid_of_place(int dir, const struct str *common)
 {
     cleanup_free char *text = NULL;
     struct str said, target;
-    size_t n = 0, oid = OID_BYTES;
+    size_t n = 0, oid = GIT_OID_BYTES;
     char path[GIT_HEAD_MAX + 1];
 
     if (common == NULL) {
@@ -135,7 +134,7 @@ oid_of_place(int dir, const struct str *common)
         if (file >= 0 && read_whole(file, &text, &n) == 0)
             said = (struct str){ text, n };
         else
-            return oid_of_config(dir, &oid) ? oid : OID_BYTES;
+            return oid_of_config(dir, &oid) ? oid : GIT_OID_BYTES;
     } else {
         said = *common;
     }
@@ -143,7 +142,7 @@ oid_of_place(int dir, const struct str *common)
         return oid;
     snprintf(path, sizeof(path), "%.*s", (int)target.n, target.p);
     cleanup_close int above = openat(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return above >= 0 && oid_of_config(above, &oid) ? oid : OID_BYTES;
+    return above >= 0 && oid_of_config(above, &oid) ? oid : GIT_OID_BYTES;
 }
 
 /* Whether what comes to @name would have an index that is there, which was judged, read otherwise. */

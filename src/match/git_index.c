@@ -236,13 +236,13 @@ git_oid_bytes(struct str text)
 {
     cleanup_free struct git_config_reader *r = malloc(sizeof(*r));
     struct git_config_entry e;
-    size_t oid = 20;
+    size_t oid = GIT_OID_BYTES;
 
     if (r == NULL)
         return oid;
     git_config_open(r, text);
     while (git_config_next(r, &e) > 0)
         if (str_eq_c(e.key, "extensions.objectformat"))
-            oid = str_eq_c(e.value, "sha256") ? 32 : 20;
+            oid = str_eq_c(e.value, "sha256") ? 32 : GIT_OID_BYTES;
     return oid;
 }

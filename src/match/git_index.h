@@ -13,6 +13,7 @@
 #include "base/str.h"
 
 #define GIT_INDEX_MAX  (256u << 20)     /* bytes of a file that is read at all: some two million paths */
+#define GIT_OID_BYTES  20               /* of an object's name, where nothing says otherwise */
 #define GIT_INDEX_PATH 4096             /* bytes of a path; more is refused */
 
 /* Whether the index @text (versions 2 to 4; also the shared part of a split one) is well-formed for object names of

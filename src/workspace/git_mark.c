@@ -139,7 +139,7 @@ oid_of(const struct mark *m, size_t place)
     cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
 
     if (change_path(m->c, place, &path) < 0)
-        return GIT_PLACE_OID;
+        return GIT_OID_BYTES;
     for (int i = 0; i < 3; i++) {
         cleanup_close int upper = tree_open(m->upper, (const char *)path.p, O_RDONLY | O_DIRECTORY);
         cleanup_close int lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
@@ -148,10 +148,10 @@ oid_of(const struct mark *m, size_t place)
             oid = git_place_oid(lower);
         char *slash = strrchr((char *)path.p, '/');
         if (oid > 0 || slash == NULL)
-            return oid > 0 ? oid : GIT_PLACE_OID;
+            return oid > 0 ? oid : GIT_OID_BYTES;
         *slash = '\0';
     }
-    return GIT_PLACE_OID;
+    return GIT_OID_BYTES;
 }
 
 /* Whether what the run made of change @i, which is @state in a repository @depth deep, is harmless. */

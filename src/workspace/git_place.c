@@ -73,7 +73,7 @@ oid_around(int place)
 
     if (above >= 0)
         oid = git_place_oid(above);
-    return oid > 0 ? oid : GIT_PLACE_OID;
+    return oid > 0 ? oid : GIT_OID_BYTES;
 }
 
 /* Whether the file @name in @dir, which is @state, is harmless. */

@@ -21,7 +21,6 @@ unsigned git_place_parts(int dir);
 
 /* How long names of objects are, as the configuration in the directory @dir says (git_oid_bytes). 0: it has none. */
 size_t git_place_oid(int dir);
-#define GIT_PLACE_OID 20    /* where nothing says otherwise */
 
 /* What in a repository runs programs, or leads what git writes elsewhere. */
 struct git_offence {
