@@ -132,6 +132,10 @@ int plan_warn(struct native_plan *plan, const char *fmt, ...) __attribute__((for
 /* A descriptor of the user namespace that shows files of @uid and @gid as the sandbox's own; kept by the plan. */
 int plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err);
 
+/* plan_protect.c: what is at @relative in @tree, whatever it is: 1 with an O_PATH *@out, 0 when nothing is there, or
+ * -1: that cannot be told, so it cannot be protected. */
+int plan_look_at(const struct plan_tree *tree, const char *relative, int *out, struct err *err);
+
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);

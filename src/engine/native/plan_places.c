@@ -101,12 +101,13 @@ plan_shown_by(const struct native_plan *plan, const char *inside)
 static int
 is_place(const struct plan_tree *tree, const char *relative, struct err *err)
 {
-    cleanup_close int fd = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
+    cleanup_close int fd = -1;
     struct stat st;
+    int there = plan_look_at(tree, relative, &fd, err);
 
-    if (fd < 0 && mnt_is_absent(errno))
-        return 0;
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (there <= 0)
+        return there;
+    if (fstat(fd, &st) < 0)
         return err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, relative);
     return !S_ISLNK(st.st_mode);
 }

@@ -32,10 +32,8 @@ struct closing {
     struct led *led;            /* NULL: where it leads is known */
 };
 
-/* What is at @relative in @tree, whatever it is: 1 with an O_PATH *@out, 0 when nothing is there, or -1: that cannot be
- * told, so it cannot be protected. */
-static int
-look_at(const struct plan_tree *tree, const char *relative, int *out, struct err *err)
+int
+plan_look_at(const struct plan_tree *tree, const char *relative, int *out, struct err *err)
 {
     *out = mnt_open_beneath(tree->fd, relative, O_PATH | O_NOFOLLOW, false);
     if (*out >= 0)
@@ -128,7 +126,7 @@ close_writes(struct native_plan *plan, const struct plan_tree *tree, const struc
             continue;
         if (plan_guard_name(plan, tree->inside, relative, err) < 0)
             return -1;
-        if (!plan->light && (look_at(tree, relative, &hit, err) < 0 || (hit >= 0 && pin(plan, inside, err) < 0)))
+        if (!plan->light && (plan_look_at(tree, relative, &hit, err) < 0 || (hit >= 0 && pin(plan, inside, err) < 0)))
             return -1;
     }
     return 0;
@@ -145,7 +143,7 @@ close_absent(struct native_plan *plan, const struct plan_tree *tree, const struc
 
         if (relative == NULL || *relative == '\0')
             continue;
-        if (!list->v[i].absent && look_at(tree, relative, &hit, err) < 0)
+        if (!list->v[i].absent && plan_look_at(tree, relative, &hit, err) < 0)
             return -1;
         if (hit >= 0)
             continue;
@@ -202,7 +200,7 @@ plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     if (is_covered(plan, tree, relative, inside))
         return 0;       /* what is seen there is another file */
-    if (look_at(tree, relative, &hit, err) < 0)
+    if (plan_look_at(tree, relative, &hit, err) < 0)
         return -1;
     return hit >= 0 ? found_protected(&c, relative, err) : plan_guard_name(plan, tree->inside, relative, err);
 }
@@ -244,7 +242,7 @@ protect_file_above(struct closing *c, const char *name, struct err *err)
     if (slash == NULL)
         return 0;
     snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
-    if (look_at(c->tree, above, &hit, err) < 0)
+    if (plan_look_at(c->tree, above, &hit, err) < 0)
         return -1;
     if (hit < 0 || (fstat(hit, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
@@ -295,7 +293,7 @@ protect_name(struct closing *c, const char *name, struct err *err)
     cleanup_close int hit = -1;
     struct stat st;
 
-    if (look_at(c->tree, name, &hit, err) < 0)
+    if (plan_look_at(c->tree, name, &hit, err) < 0)
         return -1;
     if (hit >= 0 && fstat(hit, &st) == 0 && !S_ISLNK(st.st_mode))
         return found_at_top(c, name, err);
