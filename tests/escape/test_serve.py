@@ -44,6 +44,11 @@ def asks(runner, path):
     return result.out.strip()
 
 
+def keepers_of(daemon, box):
+    """Those of @box alone: of another test's sandbox the keeper may still be ending."""
+    return [k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes()]
+
+
 @pytest.mark.root
 def test_another_user_is_refused(cloche, world):
     """Also where the socket's own mode would let them in."""
@@ -225,7 +230,7 @@ def test_a_taken_keeper_answers_what_nobody_asked(daemon, answer):
     """Once more than it was asked, it is given up: it cannot make its sandbox look healthy, idle or paused, nor write
     results of operations that were not."""
     box, other = daemon.create(name="taken"), daemon.create(name="other")
-    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    keeper, = keepers_of(daemon, box)
     stream = box.stream("echo here; exec sleep 600")        # one operation may end
     assert next(stream)[0] == "stdout"
     with edge_of(keeper) as edge:
@@ -246,7 +251,7 @@ ENTRY = 132
 def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
     """By a listing without end."""
     box, other = daemon.create(name="taken"), daemon.create(name="other")
-    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    keeper, = keepers_of(daemon, box)
     front, = daemon.processes("cloche-front")
     before = set(os.listdir(f"/proc/{keeper}/fd"))
     client, (guest,) = daemon.connection(), (g for g in daemon.processes("cloche-guest") if int(status_of(g)["PPid"]) == keeper)
@@ -280,7 +285,7 @@ def lost(daemon):
 def test_a_taken_keeper_pushes_nothing_out_of_the_record(cloche, daemon):
     """By more entries about its own sandbox than may wait."""
     box, other = daemon.create(name="taken"), daemon.create(name="other")
-    keeper, = (k for k in daemon.processes("cloche-keeper") if box.id.encode() in Path(f"/proc/{k}/cmdline").read_bytes())
+    keeper, = keepers_of(daemon, box)
     scribe, = daemon.processes("cloche-scribe")
     entry = struct.pack(">BB", POLICY_DECISION, 0) + text(b"s" * 1000) + b"\6" + b"".join(text(b"m%d" % i) + b"\0" + text(b"t" * 1000) for i in range(6))
     os.kill(scribe, signal.SIGSTOP)
@@ -306,7 +311,7 @@ def test_a_taken_keeper_pushes_nothing_out_of_the_record(cloche, daemon):
 def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
     """By an operation that is longer than a keeper takes."""
     box = daemon.create(name="kept")
-    keeper, = daemon.processes("cloche-keeper")
+    keeper, = keepers_of(daemon, box)
     front, = daemon.processes("cloche-front")
     op = struct.pack(">BBIQQQ", 1, 0, 0, 0, 0, 0) + text(b"") + struct.pack(">I", 2) + text(b"a" * 100_000)
     op += text(b"b" * (135_000 - len(op) - 9)) + struct.pack(">I", 0)
@@ -314,5 +319,5 @@ def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
         edge.send(frame(ASK_OP, struct.pack(">16xII", 7, 0) + text(box.id.encode()) + op))
         assert wait_for(lambda: front not in daemon.processes("cloche-front"), 30)     # the warden gave it up
     assert answers(daemon) and box.wait_for("ready")
-    assert daemon.processes("cloche-keeper") == [keeper] and box.exec("echo on")["stdout"] == "on\n"
+    assert keepers_of(daemon, box) == [keeper] and box.exec("echo on")["stdout"] == "on\n"
     assert box.delete().json["state"] == "stopped" and not daemon.processes("cloche-guest")
