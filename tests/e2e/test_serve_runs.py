@@ -1,6 +1,7 @@
 """Commands that go on without their client: begun, listed, followed and taken up again, written to, signalled, ended."""
 import base64
 import json
+import time
 
 import pytest
 
@@ -306,8 +307,10 @@ def test_pause(box):
     for method, path, body in (("POST", f"{at}/signal", {"signal": 9}), ("POST", f"{at}/stdin", b"x"), ("DELETE", at, None)):
         answer = box.daemon(method, path, body)
         assert answer.status == 409 and answer.json["code"] == "sandbox.paused", answer
-    still = show(box, exec_id)["stdout_bytes"]      # to be looked at all the same
-    assert show(box, exec_id)["stdout_bytes"] == still and show(box, exec_id)["state"] == "running"
+    # to be looked at all the same; what it had written before may still be on its way
+    assert wait_for(lambda: (show(box, exec_id)["stdout_bytes"], time.sleep(0.3))[0] == show(box, exec_id)["stdout_bytes"], 60)
+    still = show(box, exec_id)["stdout_bytes"]
+    assert show(box, exec_id)["state"] == "running"
     assert box.daemon.post(f"{box.at}/resume").ok
     assert wait_for(lambda: show(box, exec_id)["stdout_bytes"] > still, 60)
 
