@@ -1,5 +1,6 @@
 """`make test T=...`: what the words of a person mean, and only what it needs is built."""
 import os
+import re
 
 from check import suites
 from check.builds import build, introspect, programs
@@ -27,6 +28,13 @@ def run_unit(name):
     return unit_program('release', test)
 
 
+def has(place, test):
+    """The file at @place has that function or class."""
+    name = re.split(r'::|\[', test)[0]
+    with open(os.path.join(REPO, place), encoding='utf-8') as f:
+        return re.search(rf'^(def|class) {re.escape(name)}\b', f.read(), re.M) is not None
+
+
 def suite_words(what):
     """How the suites are run for it: one test is sooner done than several workers are there, a file than ten."""
     path, _, test = what.partition('::')
@@ -36,6 +44,8 @@ def suite_words(what):
     found = [place for place in places if os.path.exists(os.path.join(REPO, place))]
     if not found:
         raise SystemExit(f'make test: there is no "{path}"\n{HELP}')
+    if test:        # files of two suites may have the same name
+        found = [place for place in found if has(place, test)] or found
     return {'suites': [f'{place}::{test}' if test else place for place in found],
             'workers': None if test else 2 * CORES}
 
