@@ -21,31 +21,36 @@ def make(place, target):
     began = time.monotonic()
     done = subprocess.run(['make', target], cwd=place, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f'bench: make {target} failed:\n{done.stdout[-3000:]}{done.stderr[-1000:]}')
+        failed = re.findall(r'^FAILED: .*', done.stdout, re.M)
+        raise SystemExit('\n'.join([f'bench: make {target} failed; its tree and logs are kept: {place}', *failed,
+                                    done.stdout[-3000:], done.stderr[-1000:]]))
     return time.monotonic() - began, done.stdout
+
+
+def measured(tree, rounds, say):
+    wall, out = make(tree, 'check')
+    say(f'  make check: {wall:.0f} s')
+    table = out.split('the phases:\n')[1].split('\n')
+    phases = [m.groups() for line in table if (m := re.match(r' *([\d.]+) +([\d.]+) +(.*)', line))]
+    facts = {'check': wall, 'phases': phases, 'counted': out.rstrip().split('\n')[-1], 'quick': {}, 'rounds': rounds}
+    for name in CHANGED:
+        facts['quick'][name] = []
+        for number in range(rounds):
+            with open(os.path.join(tree, name), 'a', encoding='utf-8') as f:
+                f.write(f'\n/* {number} */\n')
+            facts['quick'][name].append(make(tree, 'quick')[0])
+        say(f'  make quick after {name}: {statistics.median(facts["quick"][name]):.0f} s')
+    return facts
 
 
 def measure(here, rounds, say):
     place = tempfile.mkdtemp(prefix='ct-bench-', dir='/var/tmp')
     tree = os.path.join(place, 'cloche')
-    try:
-        os.chmod(place, 0o755)
-        subprocess.run(['git', 'clone', '--quiet', os.path.join(here, '..'), tree], check=True)
-        wall, out = make(tree, 'check')
-        say(f'  make check: {wall:.0f} s')
-        table = out.split('the phases:\n')[1].split('\n')
-        phases = [m.groups() for line in table if (m := re.match(r' *([\d.]+) +([\d.]+) +(.*)', line))]
-        facts = {'check': wall, 'phases': phases, 'counted': out.rstrip().split('\n')[-1], 'quick': {}, 'rounds': rounds}
-        for name in CHANGED:
-            facts['quick'][name] = []
-            for number in range(rounds):
-                with open(os.path.join(tree, name), 'a', encoding='utf-8') as f:
-                    f.write(f'\n/* {number} */\n')
-                facts['quick'][name].append(make(tree, 'quick')[0])
-            say(f'  make quick after {name}: {statistics.median(facts["quick"][name]):.0f} s')
-        return facts
-    finally:
-        shutil.rmtree(place)
+    os.chmod(place, 0o755)
+    subprocess.run(['git', 'clone', '--quiet', os.path.join(here, '..'), tree], check=True)
+    facts = measured(tree, rounds, say)
+    shutil.rmtree(place)        # a failure leaves it, to be looked at
+    return facts
 
 
 def section(facts):
