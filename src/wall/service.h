@@ -62,7 +62,8 @@ extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES]
  * then the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
  * service.filter ...). One thread. */
 int service_confine(const struct service_plan *plan, struct err *err);
-/* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. */
+/* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. A filter
+ * that was accepted and is not there is an error, here and below. */
 int service_filter(const struct service_plan *plan, struct err *err);
 /* The opposite: all but @calls stays, and no_new_privs. They are EPERM, here and in what this process starts, which may
  * be a program of others' that goes on without; so is what is not this architecture's. */

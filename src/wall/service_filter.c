@@ -29,6 +29,12 @@
 #define N(a) ARRAY_LEN(a)
 #define VALUES_MAX 16
 
+/* A call that no program of ours makes. A filter answers it with an error that the kernel never gives, so we see that
+ * the filter is there. Each kind has its own error: a process that denies starts one that has a list. */
+#define SEEN_CALL        SYS_get_robust_list
+#define SEEN_BY_LIST     EOWNERDEAD
+#define SEEN_BY_DENIALS  ENOTRECOVERABLE
+
 /* Calls on a list that are more than they seem: what an argument has to be, under a mask. */
 static const struct argument {
     unsigned call, which;
@@ -53,12 +59,20 @@ static const struct argument {
     { SYS_mprotect, 2, PROT_EXEC, 1, { 0 } },
 };
 
-struct program { size_t n; struct sock_filter at[24 + 2 * SERVICE_CALLS_MAX + N(arguments) * (4 + 2 * VALUES_MAX)]; };
+struct program { size_t n; struct sock_filter at[26 + 2 * SERVICE_CALLS_MAX + N(arguments) * (4 + 2 * VALUES_MAX)]; };
 
 static void
 service_filter_put(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
 {
     p->at[p->n++] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes, (uint8_t)no);
+}
+
+/* @call is answered with @answer. */
+static void
+put_answer(struct program *p, unsigned call, uint32_t answer)
+{
+    service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    service_filter_put(p, BPF_RET | BPF_K, answer, 0, 0);
 }
 
 /* @call passes with one of @values in that argument, of which the kernel looks at the lower half; otherwise never. */
@@ -87,18 +101,18 @@ put_call(struct program *p, unsigned call)
             return;
         }
     }
-    service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
-    service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    put_answer(p, call, SECCOMP_RET_ALLOW);
 }
 
 /* The call's number, where it is one of this architecture's; @otherwise. */
 static void
-put_number(struct program *p, uint32_t otherwise)
+put_number(struct program *p, uint32_t otherwise, uint32_t seen)
 {
     service_filter_put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
     service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
     service_filter_put(p, BPF_RET | BPF_K, otherwise, 0, 0);
     service_filter_put(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+    put_answer(p, SEEN_CALL, SECCOMP_RET_ERRNO | seen);
 }
 
 /* The list, then socket(2) by its family, then nothing. */
@@ -113,7 +127,7 @@ write_program(struct program *p, const struct service_plan *plan)
     }
     if (plan->unix_sockets)
         family.values[family.n++] = AF_UNIX;
-    put_number(p, SECCOMP_RET_KILL_PROCESS);
+    put_number(p, SECCOMP_RET_KILL_PROCESS, SEEN_BY_LIST);
     for (size_t i = 0; i < plan->n_calls; i++)
         put_call(p, plan->calls[i]);
     if (family.n > 0)
@@ -122,12 +136,15 @@ write_program(struct program *p, const struct service_plan *plan)
 }
 
 static int
-install(const struct program *p, struct err *err)
+install(const struct program *p, int seen, struct err *err)
 {
     const struct sock_fprog f = { .filter = (struct sock_filter *)(uintptr_t)p->at, .len = (unsigned short)p->n };
 
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0
-               ? err_sys(err, errno, "service.filter", "system call filter") : 0;
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &f) < 0)
+        return err_sys(err, errno, "service.filter", "system call filter");
+    if (syscall(SEEN_CALL, 0, NULL, NULL) < 0 && errno == seen)
+        return 0;
+    return err_not_done(err, "service.filter", "the system call filter was accepted, and is not there");
 }
 
 /* 1: go on; 0: there is nothing more to do, -1 with @err. */
@@ -151,7 +168,7 @@ service_filter(const struct service_plan *plan, struct err *err)
     if (r <= 0)
         return r;
     write_program(&program, plan);
-    return install(&program, err);
+    return install(&program, SEEN_BY_LIST, err);
 }
 
 int
@@ -163,16 +180,14 @@ service_deny(const unsigned *calls, size_t n, struct err *err)
 
     if (r <= 0)
         return r;
-    put_number(&p, refused);
+    put_number(&p, refused, SEEN_BY_DENIALS);
 #if defined(__x86_64__)
     /* x32 has the same calls under other numbers */
     service_filter_put(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
     service_filter_put(&p, BPF_RET | BPF_K, refused, 0, 0);
 #endif
-    for (size_t i = 0; i < n; i++) {
-        service_filter_put(&p, BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
-        service_filter_put(&p, BPF_RET | BPF_K, refused, 0, 0);
-    }
+    for (size_t i = 0; i < n; i++)
+        put_answer(&p, calls[i], refused);
     service_filter_put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-    return install(&p, err);
+    return install(&p, SEEN_BY_DENIALS, err);
 }
