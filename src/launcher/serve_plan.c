@@ -130,22 +130,30 @@ read_flags(struct serve_plan *plan, int argc, char **argv, struct err *err)
 
 /* --- whether it is whole ------------------------------------------------------------------------------------------ */
 
+/* A file that is configured under the name @what. Who reads a secret one can say what is ours to say. */
 static int
-read_pem(const char *what, const char *path, const char *wanted, bool secret, struct buf *out, struct err *err)
+read_file(const char *what, const char *path, const char *code, const char *mode_code, bool secret, struct buf *out,
+          struct err *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, errno, "serve.tls.read", "%s %s", what, path);
+        return err_sys(err, errno, code, "%s %s", what, path);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, "serve.tls.read", "%s %s is not a file", what, path);
+        return err_set(err, ERR_USAGE, code, "%s %s is not a file", what, path);
     if (secret && (st.st_mode & 07) != 0) {
-        err_set(err, ERR_DENIED, "serve.tls.mode", "%s %s can be read or changed by everybody", what, path);
+        err_set(err, ERR_DENIED, mode_code, "%s %s can be read or changed by everybody", what, path);
         return err_hint(err, "chmod o= %s", path);
     }
-    if (io_read_all(fd, out) < 0)
-        return err_sys(err, errno, "serve.tls.read", "%s %s", what, path);
+    return io_read_all(fd, out) < 0 ? err_sys(err, errno, code, "%s %s (at most %zu bytes)", what, path, out->max) : 0;
+}
+
+static int
+read_pem(const char *what, const char *path, const char *wanted, bool secret, struct buf *out, struct err *err)
+{
+    if (read_file(what, path, "serve.tls.read", "serve.tls.mode", secret, out, err) < 0)
+        return -1;
     if (memmem(out->p, out->n, wanted, strlen(wanted)) != NULL)
         return 0;
     err_set(err, ERR_USAGE, "serve.tls.pem", "%s %s holds no \"%s\"", what, path, wanted);
@@ -168,25 +176,14 @@ check_tls(struct serve_plan *plan, struct err *err)
            read_pem("tls-key", plan->tls_key, "PRIVATE KEY-----", true, &plan->key, err) < 0 ? -1 : 0;
 }
 
-/* Who reads the secret can tell the server what it likes. */
 static int
 read_hook_secret(struct serve_plan *plan, struct err *err)
 {
     const char *path = plan->webhook_secret;
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct buf *b = &plan->hook_secret;
-    struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, errno, "serve.webhook", "webhook-secret %s", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, "serve.webhook", "webhook-secret %s is not a file", path);
-    if ((st.st_mode & 07) != 0) {
-        err_set(err, ERR_DENIED, "serve.webhook.mode", "webhook-secret %s can be read or changed by everybody", path);
-        return err_hint(err, "chmod o= %s", path);
-    }
-    if (io_read_all(fd, b) < 0)
-        return err_sys(err, errno, "serve.webhook", "webhook-secret %s (at most %d bytes)", path, SERVE_SECRET_MAX);
+    if (read_file("webhook-secret", path, "serve.webhook", "serve.webhook.mode", true, b, err) < 0)
+        return -1;
     while (b->n > 0 && (b->p[b->n - 1] == '\n' || b->p[b->n - 1] == '\r'))
         b->n--;
     if (b->n >= SECRET_MIN)
