@@ -329,7 +329,7 @@ on_page(struct request *r, bool is_err, const uint8_t *p, size_t n)
     (void)buf_append(&r->out, p, n);
 }
 
-/* @event: those entries alone, without saying so in each; NULL all. */
+/* @event: those entries alone, without saying so in each; NULL all. A line without an event says whose it is. */
 static json_t *
 entries_of(const struct request *r, const char *event)
 {
@@ -340,7 +340,7 @@ entries_of(const struct request *r, const char *event)
         size_t n = end != NULL ? (size_t)(end - r->out.p) - at : r->out.n - at;
         json_t *one = json_of_line(r->out.p + at, n);
         const char *is = json_string_value(json_object_get(one, "event"));
-        if (one != NULL && (event == NULL || (is != NULL && strcmp(is, event) == 0))) {
+        if (is != NULL && (event == NULL || strcmp(is, event) == 0)) {
             if (event != NULL)
                 (void)json_object_del(one, "event");
             json_array_append(entries, one);

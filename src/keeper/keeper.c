@@ -105,7 +105,7 @@ on_make(struct keeper_live *k, const struct keep_make *m)
 {
     cleanup_buf struct buf facts = BUF_INIT(EDGE_FACTS_MAX);
     struct err err = ERR_INIT;
-    int r = keeper_make(k, m->id, m->bounds, m->policy, m->volume, &err);
+    int r = keeper_make(k, m, &err);
 
     if (r < 0 && k->hosts.asker.pid > 0) {
         keeper_policy_forget(k);

@@ -314,8 +314,7 @@ int keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, st
 void keeper_policy_forget(struct keeper_live *k);       /* it was read for nothing */
 /* The policy from its text, no wider than @bounds (EDGE_BOUNDED ...) lets it be, and from that the sandbox, @id to the
  * engine, @volume its workspace ("" none). 0 or -1 with @err. */
-int keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
-                struct err *err);
+int keeper_make(struct keeper_live *k, const struct keep_make *m, struct err *err);
 /* What clients are told about it: "\nengine=native\n..." */
 int keeper_facts(const struct keeper_live *k, struct buf *out);
 /* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */

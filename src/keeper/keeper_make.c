@@ -185,22 +185,22 @@ wait_for_guest(struct live *l, struct err *err)
 }
 
 static int
-make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume, struct err *err)
+make(struct keeper_live *k, const struct keep_make *m, struct err *err)
 {
     struct live *l = &k->l;
     struct err why = ERR_INIT;
 
-    if (policy_of(k, bounds, policy, err) < 0 || keeper_volume_open(k, volume, err) < 0)
+    if (policy_of(k, m->bounds, m->policy, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
-    k->bounds = bounds;
-    sha256_of(policy, strlen(policy), k->digest);
+    k->bounds = m->bounds;
+    sha256_of(m->policy, strlen(m->policy), k->digest);
     l->s = &k->s;
     l->r = &k->r;
     leavings_keep(k->daemon.leavings);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
-    if (vault_start(l, err) < 0 || session_make(l, id, err) < 0 || wait_for_guest(l, err) < 0) {
+    if (vault_start(l, err) < 0 || session_make(l, m->id, err) < 0 || wait_for_guest(l, err) < 0) {
         if (l->sb != NULL)
             sandbox_abandon(l->sb);
         return -1;
@@ -213,7 +213,7 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
         return -1;
     }
     keeper_ask_begin(k);
-    if (transcript_open(&k->transcript, k->daemon.transcript, k->daemon.transcripts, k->id, &k->masks, &why) < 0)
+    if (transcript_open(&k->transcript, &k->daemon, k->id, m->owner, &k->masks, &why) < 0)
         session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
     return 0;
 }
@@ -221,8 +221,7 @@ make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, 
 /* Nobody listens to the launcher meanwhile, and a guest may be slow. So the end of the launcher ends us on the spot;
  * what is made by then is the janitor's. */
 int
-keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *policy, const char *volume,
-            struct err *err)
+keeper_make(struct keeper_live *k, const struct keep_make *m, struct err *err)
 {
     struct pollfd launcher = { .fd = k->control.fd };
     int r;
@@ -231,7 +230,7 @@ keeper_make(struct keeper_live *k, const char *id, uint8_t bounds, const char *p
         return err_sys(err, errno, "serve.start", "prctl");
     if (poll(&launcher, 1, 0) > 0)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve has ended");
-    r = make(k, id, bounds, policy, volume, err);
+    r = make(k, m, err);
     (void)prctl(PR_SET_PDEATHSIG, SIGCONT);     /* as before: stopped, we would not hear of it */
     return r;
 }

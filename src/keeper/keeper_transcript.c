@@ -71,6 +71,17 @@ append(struct transcript *t, const void *p, size_t n)
     return 0;
 }
 
+/* What is written before all else: whose it is. 0 or -1. */
+static int
+say_owner(struct transcript *t)
+{
+    char line[sizeof(TRANSCRIPT_OWNER) + EDGE_ID + 4];
+
+    if (t->size > 0 || t->owner[0] == '\0')
+        return 0;
+    return append(t, line, (size_t)snprintf(line, sizeof(line), TRANSCRIPT_OWNER "%s\"}\n", t->owner));
+}
+
 /* Whole, or not at all. */
 static void
 end_line(struct transcript *t, struct buf *line)
@@ -79,7 +90,7 @@ end_line(struct transcript *t, struct buf *line)
     int n;
 
     buf_puts(line, "}\n");
-    if (t->full || !buf_ok(line)) {
+    if (t->full || !buf_ok(line) || say_owner(t) < 0) {
         t->lost++;
         return;
     }
@@ -103,18 +114,19 @@ end_line(struct transcript *t, struct buf *line)
 /* --- the file ----------------------------------------------------------------------------------------------------- */
 
 int
-transcript_open(struct transcript *t, const char *mode, const char *folder, const char *id, struct masks *masks,
-                struct err *err)
+transcript_open(struct transcript *t, const struct keeper_settings *daemon, const char *id, const char *owner,
+                struct masks *masks, struct err *err)
 {
     char path[4096];
     struct stat st;
     char last = '\n';
 
-    *t = (struct transcript){ .fd = -1, .output = strcmp(mode, "full") == 0, .masks = masks };
-    if (strcmp(mode, "off") == 0)
+    *t = (struct transcript){ .fd = -1, .output = strcmp(daemon->transcript, "full") == 0, .masks = masks };
+    snprintf(t->owner, sizeof(t->owner), "%s", owner);
+    if (strcmp(daemon->transcript, "off") == 0)
         return 0;
-    if (snprintf(path, sizeof(path), "%s/%s.jsonl", folder, id) >= (int)sizeof(path))
-        return err_set(err, ERR_LIMIT, "transcript.open", "%s: the path is too long", folder);
+    if (snprintf(path, sizeof(path), "%s/%s.jsonl", daemon->transcripts, id) >= (int)sizeof(path))
+        return err_set(err, ERR_LIMIT, "transcript.open", "%s: the path is too long", daemon->transcripts);
     t->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
     if (t->fd < 0 || fstat(t->fd, &st) < 0 || flock(t->fd, LOCK_SH | LOCK_NB) < 0) {
         err_sys(err, errno, "transcript.open", "keep the transcript %s", path);
@@ -125,6 +137,7 @@ transcript_open(struct transcript *t, const char *mode, const char *folder, cons
     /* one that was killed in the middle of a line */
     if (st.st_size > 0 && pread(t->fd, &last, 1, st.st_size - 1) == 1 && last != '\n')
         (void)append(t, "\n", 1);
+    (void)say_owner(t);
     return 0;
 }
 

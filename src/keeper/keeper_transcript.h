@@ -1,7 +1,8 @@
 /* keeper/keeper_transcript.h: the transcript of one sandbox of the daemon; for keeper*.c only
  *
  * A file ID.jsonl in the daemon's folder of transcripts, which outlives the sandbox: one line of JSON for each
- * operation when it begins, for pieces of its output, and for its result (docs/daemon.md). It is only appended to, in
+ * operation when it begins, for pieces of its output, and for its result (docs/daemon.md), and before all of them
+ * whose it is (proto/edge.h: TRANSCRIPT_OWNER), by which the scribe keeps a share for each. It is only appended to, in
  * whole lines, and locked (shared) as long as the sandbox lives, so that it is not removed. Values that no record may
  * have are replaced by their names. The sandbox does not see it; nobody waits for the disk.
  *
@@ -13,6 +14,7 @@
 #include "base/err.h"
 #include "base/mask.h"
 #include "base/sha256.h"
+#include "launcher/keeper_settings.h"
 #include "proto/edge.h"
 
 #define TRANSCRIPT_BYTES  (64UL * 1024 * 1024)  /* of one; then no more is written but that it is full */
@@ -27,11 +29,12 @@ struct transcript {
     bool full;
     uint64_t size, lost;        /* bytes; lines that could not be written */
     struct masks *masks;        /* borrowed */
+    char owner[EDGE_ID + 1];    /* whose the sandbox is; "" the daemon's owner's: no line says so */
 };
 
-/* Mode "off", "commands" or "full". 0, or -1 with @err: it cannot be kept (transcript.open). */
-int transcript_open(struct transcript *t, const char *mode, const char *folder, const char *id, struct masks *masks,
-                    struct err *err);
+/* Mode "off", "commands" or "full". 0, or -1 with @err: it cannot be kept (transcript.open). @masks is borrowed. */
+int transcript_open(struct transcript *t, const struct keeper_settings *daemon, const char *id, const char *owner,
+                    struct masks *masks, struct err *err);
 void transcript_close(struct transcript *t);
 
 /* An operation begins, which @by asked for; bytes of its output (0: stdout), or of the file that it writes; it is over,

@@ -29,6 +29,7 @@
 #include "proto/field.h"
 
 #define EDGE_ID          32                 /* hexadecimal digits: 128 random bits */
+#define TRANSCRIPT_OWNER "{\"owner\":\""     /* and the token's id: how a transcript begins that is not the owner's */
 #define EDGE_NAME_MAX    63                 /* of a sandbox */
 #define EDGE_LABELS_MAX  4096               /* bytes of all labels of one */
 #define EDGE_POLICY_MAX  (64 * 1024)        /* JSON of the policy that was asked for */

@@ -13,7 +13,8 @@
     F(TEXT_IF, id, EDGE_ID, edge_is_id)     /* the engine's */ \
     F(FLAGS, bounds, EDGE_BOUNDED | EDGE_JUDGED) \
     F(TEXT, policy, EDGE_POLICY_MAX) \
-    F(MAYBE_ID, volume)
+    F(MAYBE_ID, volume) \
+    F(MAYBE_ID, owner)                      /* edge_box's: the transcript is its */
 PROTO_STRUCT(keep_make, KEEP_MAKE);
 
 /* A caller is by whose credential it is: a token's id, of a key its sandbox's, "" by none that could end. */

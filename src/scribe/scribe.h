@@ -26,7 +26,8 @@ struct page {
 /* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is not watched and is closed when
  * nobody is there. */
 void page_begin(struct page *p, const char *dir, const char *id, uint64_t offset);
-/* The newest @keep stay, as far as they changed within @keep_s seconds (0: any time). */
+/* @keep stay, as far as they changed within @keep_s seconds (0: any time): of each owner the newest, as many as its
+ * equal share of @keep, and of what others leave of theirs. */
 void transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s);
 
 /* past.c: the newest entries of the record in @dir that the daemon wrote, oldest first. */

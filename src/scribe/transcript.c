@@ -1,7 +1,8 @@
 /* scribe/transcript.c: pages of transcripts, to whoever the warden gave a socket for one; and how long they are kept
  *
  * A transcript is a file ID.jsonl that its sandbox's keeper appends to (keeper/keeper_transcript.c), locked as long
- * as the keeper lives. Only whole lines are handed out.
+ * as the keeper lives. Only whole lines are handed out. Whose it is says its first line; where there is none it is the
+ * daemon's owner's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -40,6 +41,12 @@ whole_lines(const uint8_t *p, size_t n)
 }
 
 static int
+open_transcript(int folder, const char *name)
+{
+    return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int
 read_page(const char *dir, const char *id, uint64_t offset, uint8_t *room, size_t *n, struct err *err)
 {
     cleanup_close int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
@@ -47,7 +54,7 @@ read_page(const char *dir, const char *id, uint64_t offset, uint8_t *room, size_
     ssize_t got;
 
     snprintf(name, sizeof(name), "%s.jsonl", id);
-    fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    fd = folder < 0 ? -1 : open_transcript(folder, name);
     if (fd < 0 && errno == ENOENT) {
         err_set(err, ERR_NOT_FOUND, "transcript.none", "there is no transcript of this sandbox");
         return err_hint(err, "transcript: off keeps none; old ones are removed (docs/daemon.md)");
@@ -84,14 +91,51 @@ page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
 
 /* --- how long they are kept --------------------------------------------------------------------------------------- */
 
-struct kept { char name[NAME_MAX_]; int64_t changed; };
+struct kept {
+    char name[NAME_MAX_], owner[EDGE_ID + 1];
+    int64_t changed;
+    size_t rank;        /* among its owner's, the newest first */
+};
 
 static int
-newest_first(const void *a, const void *b)
+by_owner(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    int order = strcmp(x->owner, y->owner);
+
+    return order != 0 ? order : x->changed > y->changed ? -1 : x->changed < y->changed;
+}
+
+static int
+by_rank(const void *a, const void *b)
 {
     const struct kept *x = a, *y = b;
 
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
     return x->changed > y->changed ? -1 : x->changed < y->changed;
+}
+
+/* The newest of each owner, then the second newest of each, and so on: whoever has fewer than its share loses none. */
+static void
+fair_order(struct kept *all, size_t n)
+{
+    qsort(all, n, sizeof(*all), by_owner);
+    for (size_t i = 1; i < n; i++)
+        all[i].rank = strcmp(all[i].owner, all[i - 1].owner) == 0 ? all[i - 1].rank + 1 : 0;
+    qsort(all, n, sizeof(*all), by_rank);
+}
+
+static void
+read_owner(int folder, struct kept *one)
+{
+    cleanup_close int fd = open_transcript(folder, one->name);
+    char line[sizeof(TRANSCRIPT_OWNER) - 1 + EDGE_ID];
+
+    if (fd < 0 || pread(fd, line, sizeof(line), 0) != (ssize_t)sizeof(line) ||
+        memcmp(line, TRANSCRIPT_OWNER, sizeof(TRANSCRIPT_OWNER) - 1) != 0)
+        return;
+    memcpy(one->owner, line + sizeof(TRANSCRIPT_OWNER) - 1, EDGE_ID);
 }
 
 static bool
@@ -122,6 +166,7 @@ transcript_list(int folder, struct kept *out)
         if (!is_transcript(entry->d_name) || fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         snprintf(out[n].name, sizeof(out[n].name), "%.38s", entry->d_name);
+        read_owner(folder, &out[n]);
         out[n++].changed = st.st_mtim.tv_sec;
     }
     return n;
@@ -131,7 +176,7 @@ transcript_list(int folder, struct kept *out)
 static void
 forget(int folder, const char *name)
 {
-    cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    cleanup_close int fd = open_transcript(folder, name);
 
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         (void)unlinkat(folder, name, 0);
@@ -148,7 +193,7 @@ transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s)
     if (folder < 0 || all == NULL)
         return;
     n = transcript_list(folder, all);
-    qsort(all, n, sizeof(*all), newest_first);
+    fair_order(all, n);
     for (size_t i = 0; i < n; i++)
         if (i >= keep || (keep_s > 0 && now - all[i].changed > (int64_t)keep_s))
             forget(folder, all[i].name);

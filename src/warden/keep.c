@@ -155,6 +155,7 @@ keep_make(struct box *b)
         return box_stop(b, "no random numbers");
     m.id = id;
     memcpy(m.volume, b->r.volume, sizeof(m.volume));
+    memcpy(m.owner, b->r.owner, sizeof(m.owner));
     b->asked.make = true;
     box_say(b, EDGE_MAKE, EDGE_MAKE_SHAPE(), &m);
 }

@@ -11,9 +11,10 @@ import struct
 import pytest
 
 from helpers import requirement
-from helpers.daemon import HANG_GUARD, Caller, Daemon, Sandbox, caller, token
+from helpers.daemon import HANG_GUARD, Caller, Daemon, Sandbox, caller, kill_one, token
 from helpers.mcp import STATELESS, Client
 from helpers.routes import documented, request_of
+from helpers.runner import wait_for
 from helpers.websocket import Command, WebSocket
 
 pytestmark = requirement("R12", "R23")
@@ -618,3 +619,29 @@ def test_a_taken_front_of_strangers_is_not_the_owner(tcp_town):
     with edge_of(fronts[False]) as edge:
         edge.send(question(ASK_TOKEN, 0, make))
     assert "taken" in {t["name"] for t in daemon.get("/v1/tokens").json["tokens"]}
+
+
+def test_one_tenant_pushes_nobody_elses_transcripts_out(cloche):
+    """Transcripts are kept by count: who has most of them loses its own."""
+    daemon = Daemon(cloche, "--transcript-keep", "5")
+    victim, crowd = caller(daemon, "agent"), caller(daemon, "agent")
+
+    def ended(who):
+        box = who.create()
+        assert box.exec("echo mine")["exit_code"] == 0 and box.delete().ok
+        return box
+
+    made = {name: [ended(who) for _ in range(n)] for name, who, n in (("victim", victim, 2), ("owner", daemon, 1), ("crowd", crowd, 8))}
+    # nothing was ever run in these
+    for _ in range(3):
+        assert crowd.create().delete().ok
+    folder = cloche.state / "cloche" / "serve" / "transcripts"
+    kill_one(daemon, "cloche-scribe")       # the next one looks at once
+    assert wait_for(lambda: len(os.listdir(folder)) <= 5)
+    left = {name: [b for b in boxes if (folder / f"{b.id}.jsonl").exists()] for name, boxes in made.items()}
+    assert left["victim"] == made["victim"] and left["owner"] == made["owner"] and len(os.listdir(folder)) == 5, left
+    # whose it is is no entry, and who may read it has not changed
+    found = daemon.get(f"/v1/sandboxes/{made['victim'][0].id}/transcript").json["entries"]
+    assert [e["event"] for e in found] == ["exec", "output", "result"]
+    assert crowd.get(f"/v1/sandboxes/{made['victim'][0].id}/transcript").status == 404
+    assert daemon.stop() == 0
