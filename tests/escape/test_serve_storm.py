@@ -1,7 +1,7 @@
 """Any process of cloche serve killed or stopped, a full disk, a lock that somebody holds, at moments that a seed draws, under load: the daemon answers
 or ends within seconds, nothing is left behind, and nothing of the audit record is lost.
 
-CLOCHE_STORM is how many moments there are (1000 is what the project holds itself to), CLOCHE_TEST_SEED which ones.
+CLOCHE_TEST_STORM is how many moments there are (1000 is what the project holds itself to), CLOCHE_TEST_SEED which ones.
 """
 import json
 import os
@@ -18,9 +18,9 @@ pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
 
 @pytest.mark.root       # mounts, and guests that have another user
 def test_any_trouble_at_any_moment(cloche, world):
-    moments = int(os.environ.get("CLOCHE_STORM", "0")) or places.loops(25)
+    moments = int(os.environ.get("CLOCHE_TEST_STORM", "0")) or places.loops(25)
     seed = int(os.environ.get("CLOCHE_TEST_SEED", "0")) or time.time_ns()
-    first = int(os.environ.get("CLOCHE_STORM_FIRST", "0"))
+    first = int(os.environ.get("CLOCHE_TEST_STORM_FIRST", "0"))
     print("seed", seed)
     hook = Hook()
     secret = cloche.home / "hook.secret"
