@@ -23,7 +23,7 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
     calls[0]++;
     FUZZ_ASSERT((lease == NULL) == (why != NULL));
     for (size_t i = 0; lease != NULL && i < VAULT_SECRETS_MAX; i++) {
-        FUZZ_ASSERT((lease->value[i] != NULL) == ((lease->mask >> i & 1) != 0));
+        FUZZ_ASSERT((lease->value[i] != NULL) == ((lease->search >> i & 1) != 0));
         FUZZ_ASSERT(lease->value[i] == NULL || (i < n_secrets && lease->value[i] >= lease->memory &&
                                                 lease->value[i] + secrets[i].n <= lease->memory + lease->size));
     }

@@ -24,7 +24,6 @@
 #include "run/session_files.h"
 #include "run/session_priv.h"
 #include "vault/wire.h"
-#include "wire/packet.h"
 
 #define PATIENCE_MS   30000     /* another cloche may be writing the store */
 #define REVOKED_MAX   (1024 * 1024)
@@ -65,11 +64,19 @@ start_program(struct vault_link *v, struct err *err)
     return v->pid < 0 ? -1 : 0;
 }
 
-/* The next message, which has to be of @type; its own refusal is passed on. */
 static int
-expect(struct vault_link *v, uint8_t type, struct wire_in *in, struct err *err)
+malformed(struct err *err)
+{
+    return err_set(err, ERR_PROTOCOL, "vault.protocol", "a malformed message from cloche-vault");
+}
+
+/* The next message, which has to be of @type; its own refusal is passed on. @m points into @v. */
+static int
+expect(struct vault_link *v, uint8_t type, const struct shape *shape, void *m, struct err *err)
 {
     struct pollfd p = { .fd = v->fd, .events = POLLIN };
+    struct vault_no no;
+    struct wire_in in;
     struct frame f;
     int r;
 
@@ -78,44 +85,40 @@ expect(struct vault_link *v, uint8_t type, struct wire_in *in, struct err *err)
     while (r < 0 && errno == EINTR);
     if (r == 0)
         return err_set(err, ERR_SYSTEM, "vault.slow", "cloche-vault did not answer within %d s", PATIENCE_MS / 1000);
-    if (vault_receive(v->fd, v->in, &f, NULL, 0) <= 0)
+    if (packet_receive(v->fd, v->in, sizeof(v->in), &f, NULL, 0) <= 0)
         return helper_complete("vault", "cloche-vault", err) < 0
                    ? -1 : err_set(err, ERR_SYSTEM, "vault.ended", "cloche-vault ended before it answered");
-    *in = wire_in_of(f.payload, f.length);
+    in = wire_in_of(f.payload, f.length);
     if (f.type == type)
-        return 0;
-    if (f.type == VAULT_NO && packet_get_err(in, err))
-        return -1;
-    return err_set(err, ERR_PROTOCOL, "vault.protocol", "cloche-vault answered something else than was asked");
+        return proto_get(&in, shape, m) ? 0 : malformed(err);
+    if (f.type != VAULT_NO || !vault_no_get(&in, &no))
+        return err_set(err, ERR_PROTOCOL, "vault.protocol", "cloche-vault answered something else than was asked");
+    if (err != NULL)
+        *err = no.why;
+    return -1;
 }
 
 static int
-malformed(struct err *err)
+say(struct vault_link *v, uint8_t type, const struct shape *shape, const void *m)
 {
-    return err_set(err, ERR_PROTOCOL, "vault.protocol", "a malformed message from cloche-vault");
+    return proto_send(v->fd, type, shape, m, -1);
 }
 
 static int
-send_frame(struct vault_link *v, struct buf *b, size_t at, int fd, struct err *err)
+not_said(struct err *err)
 {
-    return frame_end(b, at) == 0 && vault_send(v->fd, b, fd) == 0
-               ? 0 : err_sys(err, errno, "vault.control", "tell cloche-vault");
+    return err_sys(err, errno, "vault.control", "tell cloche-vault");
 }
 
 static int
 read_ca(struct vault_link *v, struct err *err)
 {
-    struct wire_in in;
-    const char *pem, *folder;
+    struct vault_ca ca;
 
-    if (expect(v, VAULT_CA, &in, err) < 0)
+    if (expect(v, VAULT_CA, VAULT_CA_SHAPE(), &ca, err) < 0)
         return -1;
-    pem = wire_cstr(&in, VAULT_CA_PEM_MAX, NULL);
-    folder = wire_cstr(&in, PATH_MAX - 1, NULL);
-    if (!wire_done(&in))
-        return malformed(err);
-    snprintf(v->folder, sizeof(v->folder), "%s", folder);
-    v->ca_pem = strdup(pem);
+    snprintf(v->folder, sizeof(v->folder), "%s", ca.folder);
+    v->ca_pem = strdup(ca.pem);
     return v->ca_pem != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
@@ -157,15 +160,13 @@ any_host_allowed(const struct policy *p, const struct binding *binding)
 }
 
 static int
-check_hosts(const struct policy *p, const struct policy_secret *s, struct wire_in *in, struct err *err)
+check_hosts(const struct policy *p, const struct policy_secret *s, struct str text, struct err *err)
 {
     struct binding *binding = malloc(sizeof(*binding));
     char origin[POLICY_ORIGIN_TEXT_MAX];
-    struct str text;
     int r = 0;
 
-    text.p = (const char *)vault_get_bytes(in, BINDING_TEXT_MAX, &text.n);
-    if (binding == NULL || !wire_done(in) || binding_parse(text, binding, NULL) < 0) {
+    if (binding == NULL || binding_parse(text, binding, NULL) < 0) {
         r = malformed(err);
     } else if (!any_host_allowed(p, binding)) {
         err_set(err, ERR_POLICY, "policy.secret.hosts", "%s: this policy allows no host that the secret %s is for",
@@ -198,35 +199,25 @@ add_env(struct vault_link *v, const struct origin *from, const char *name, const
 static int
 bind_one(struct vault_link *v, const struct policy *p, const struct policy_secret *s, struct err *err)
 {
-    cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
-    size_t at = frame_begin(&b, VAULT_BIND, 0, 0);
-    struct wire_in in;
-    const char *id;
-    uint8_t parts;
+    struct vault_bound bound;
 
-    wire_put_cstr(&b, s->name, VAULT_NAME_MAX);
-    wire_put_cstr(&b, s->binding != NULL ? s->binding : "", BINDING_WORD_MAX);
-    wire_put_cstr(&b, s->add != NULL ? s->add : "", VAULT_ADD_MAX);
-    wire_put_cstr(&b, s->env != NULL ? s->env : "", BINDING_WORD_MAX);
-    if (send_frame(v, &b, at, -1, err) < 0 || expect(v, VAULT_BOUND, &in, err) < 0)
+    if (PROTO_SAY(say, v, VAULT_BIND, .name = s->name, .binding = s->binding, .add = s->add, .env = s->env) < 0)
+        return not_said(err);
+    if (expect(v, VAULT_BOUND, VAULT_BOUND_SHAPE(), &bound, err) < 0)
         return -1;
-    id = wire_cstr(&in, VAULT_ID_TEXT, NULL);
-    parts = wire_u8(&in);
-    if (in.bad || v->n_secrets == VAULT_SECRETS_MAX)
+    if (v->n_secrets == VAULT_SECRETS_MAX)
         return malformed(err);
-    snprintf(v->secrets[v->n_secrets++].id, VAULT_ID_TEXT + 1, "%s", id);
-    for (uint8_t i = 0; i < parts; i++) {
-        uint8_t role = wire_u8(&in);
-        const char *name = wire_cstr(&in, BINDING_WORD_MAX, NULL);
-        size_t n;
-        const uint8_t *placeholder = vault_get_bytes(&in, VAULT_VALUE_MAX, &n);
-        if (in.bad || role > VAULT_ROLE_AWS_TOKEN || memchr(placeholder, '\0', n) != NULL)
+    snprintf(v->secrets[v->n_secrets++].id, VAULT_ID_TEXT + 1, "%s", bound.id);
+    for (size_t i = 0; i < bound.n_part; i++) {
+        const struct vault_part *part = &bound.part[i];
+        if (memchr(part->placeholder, '\0', part->n_placeholder) != NULL)
             return malformed(err);
-        if ((name[0] != '\0' && add_env(v, &s->from, name, placeholder, n, err) < 0) ||
-            files_know(&v->known, s->name, name, placeholder, n, err) < 0)
+        if ((part->env[0] != '\0' &&
+             add_env(v, &s->from, part->env, part->placeholder, part->n_placeholder, err) < 0) ||
+            files_know(&v->known, s->name, part->env, part->placeholder, part->n_placeholder, err) < 0)
             return -1;
     }
-    return check_hosts(p, s, &in, err);
+    return check_hosts(p, s, bound.binding, err);
 }
 
 /* The user's policy, with room for more variables. */
@@ -257,7 +248,6 @@ int
 vault_new_edge(struct live *l, struct err *err)
 {
     struct vault_link *v = l->vault;
-    cleanup_buf struct buf b = BUF_INIT(64);
     cleanup_close int theirs = -1;
     int pair[2];
 
@@ -270,8 +260,10 @@ vault_new_edge(struct live *l, struct err *err)
     theirs = pair[1];
     if (v->fd < 0)
         err_set(err, ERR_SYSTEM, "vault.ended", "cloche-vault has ended, so nothing that needs it is opened any more");
-    else if (send_frame(v, &b, frame_begin(&b, VAULT_EGRESS, 0, 0), theirs, err) == 0)
+    else if (proto_send(v->fd, VAULT_EGRESS, VAULT_EGRESS_SHAPE(), NULL, theirs) == 0)
         return 0;
+    else
+        not_said(err);
     close_fd(&l->vault_for_egress);
     return -1;
 }
@@ -280,9 +272,8 @@ static int
 start_all(struct live *l, struct err *err)
 {
     struct vault_link *v = l->vault;
-    cleanup_buf struct buf b = BUF_INIT(64);
     const struct policy *p = l->s->policy;
-    struct wire_in in;
+    struct nothing started;
 
     if (copy_policy(v, l->s, err) < 0 || start_program(v, err) < 0 || read_ca(v, err) < 0)
         return -1;
@@ -291,8 +282,9 @@ start_all(struct live *l, struct err *err)
             return -1;
     if (p->n_secret_files > 0 && (v->policy.run_files = v->files = files_make(p, &v->known, err)) == NULL)
         return -1;
-    if (send_frame(v, &b, frame_begin(&b, VAULT_START, 0, 0), -1, err) < 0 || expect(v, VAULT_STARTED, &in, err) < 0 ||
-        vault_new_edge(l, err) < 0)
+    if (PROTO_SAY(say, v, VAULT_START, 0) < 0)
+        return not_said(err);
+    if (expect(v, VAULT_STARTED, VAULT_STARTED_SHAPE(), &started, err) < 0 || vault_new_edge(l, err) < 0)
         return -1;
     v->policy.run_ca = v->ca_pem;
     l->s = &v->session;
@@ -341,30 +333,22 @@ void
 vault_masks(struct live *l, struct masks *set)
 {
     struct vault_link *v = l->vault;
-    cleanup_buf struct buf b = BUF_INIT(128);
-    size_t at = frame_begin(&b, VAULT_PRINT, 0, 0);
-    struct wire_in in;
-    uint8_t n;
+    struct vault_printed said;
 
     if (v == NULL || v->n_secrets == 0)
         return;
-    buf_append(&b, set->key, sizeof(set->key));
-    if (v->fd < 0 || send_frame(v, &b, at, -1, NULL) < 0 || expect(v, VAULT_PRINTED, &in, NULL) < 0) {
+    if (v->fd < 0 || PROTO_SAY(say, v, VAULT_PRINT, .key = set->key) < 0 ||
+        expect(v, VAULT_PRINTED, VAULT_PRINTED_SHAPE(), &said, NULL) < 0) {
         set->all = true;
         return;
     }
-    n = wire_u8(&in);
-    for (uint8_t i = 0; i < n; i++) {
-        const char *name = wire_cstr(&in, VAULT_NAME_MAX, NULL);
-        struct mask print = { .n = wire_be32(&in), .roll = wire_be64(&in) };
-        const uint8_t *sum = wire_bytes(&in, sizeof(print.sum));
-        if (in.bad)
-            break;
-        memcpy(print.sum, sum, sizeof(print.sum));
-        snprintf(print.name, sizeof(print.name), "[secret %.48s]", name);
+    for (size_t i = 0; i < said.n_form; i++) {
+        const struct vault_form *f = &said.form[i];
+        struct mask print = { .n = f->n, .roll = f->roll };
+        memcpy(print.sum, f->sum, sizeof(print.sum));
+        snprintf(print.name, sizeof(print.name), "[secret %.48s]", f->name);
         masks_add_print(set, &print);
     }
-    set->all = set->all || !wire_done(&in);
 }
 
 /* --- while it runs ------------------------------------------------------------------------------------------------ */
@@ -378,12 +362,9 @@ vault_fd(const struct live *l)
 static void
 pass_revocation(struct vault_link *v, size_t i)
 {
-    cleanup_buf struct buf b = BUF_INIT(128);
-    size_t at = frame_begin(&b, VAULT_REVOKE, 0, 0);
-
     v->secrets[i].revoked = true;
-    wire_put_cstr(&b, v->secrets[i].id, VAULT_ID_TEXT);
-    (void)send_frame(v, &b, at, -1, NULL);  /* it has ended: then nothing is handed out either */
+    /* it has ended: then nothing is handed out either */
+    (void)PROTO_SAY(say, v, VAULT_REVOKE, .id = v->secrets[i].id);
 }
 
 /* The list of revoked ids, when it has changed since it was last read. */

@@ -12,8 +12,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "vault/wire.h"
-#include "wire/packet.h"
-#include "wire/table.h"
 
 #define PATIENCE_MS 10000
 
@@ -85,14 +83,23 @@ new_question(struct vault_client *c, uint8_t answer, void *ctx, struct err *err)
     return &c->questions[i];
 }
 
-static uint32_t
-ask(struct vault_client *c, struct question *q, struct buf *frame, size_t at, struct err *err)
+/* The vault ends an edge that says more than it may, and what is asked for is a stranger's to choose: what does not fit
+ * is not sent. */
+static struct question *
+too_long(struct err *err)
 {
-    if (frame_end(frame, at) == 0 && vault_send(c->fd, frame, -1) == 0)
+    err_set(err, ERR_LIMIT, "vault.not-bound", "the request is too long for the vault");
+    return NULL;
+}
+
+static uint32_t
+ask(struct vault_client *c, struct question *q, uint8_t type, const struct shape *shape, const void *m, struct err *err)
+{
+    if (proto_send(c->fd, type, shape, m, -1) == 0)
         return q->ticket;
     q->ticket = 0;
-    if (!buf_ok(frame))
-        err_set(err, ERR_LIMIT, "vault.not-bound", "the request is too long for the vault");
+    if (errno == EMSGSIZE)
+        too_long(err);
     else if (errno == EAGAIN)
         err_set(err, ERR_LIMIT, "vault.busy", "the vault does not keep up");
     else
@@ -129,73 +136,52 @@ end_all(struct vault_client *c)
             client_refuse(&c->questions[i], ended(&why));
 }
 
-/* The vault ends an edge that says more than it may, and what is asked for is a stranger's to choose. */
-static bool
-fits(const struct binding_request *r, const struct vault_to_sign *what, struct err *err)
+static struct vault_request
+said(const struct binding_request *r)
 {
-    if (r->method.n > 0 && r->method.n <= BINDING_WORD_MAX && r->path.n <= VAULT_PATH_MAX &&
-        (what == NULL || (what->date.n <= VAULT_DATE_MAX && what->region.n <= BINDING_WORD_MAX &&
-                          what->service.n <= BINDING_WORD_MAX && what->signed_headers.n <= VAULT_AUTHORIZATION_MAX)))
-        return true;
-    err_set(err, ERR_LIMIT, "vault.not-bound", "the request is too long for the vault");
-    return false;
+    return (struct vault_request){ .tls = r->tls, .host = { r->host.name, r->host.n }, .port = r->port,
+                                   .method = r->method, .path = r->path };
 }
 
 uint32_t
 vault_ask_lease(struct vault_client *c, const struct binding_request *request, uint32_t want, vault_lease_fn *fn,
                 void *ctx, struct err *err)
 {
-    struct question *q = fits(request, NULL, err) ? new_question(c, VAULT_LEASED, ctx, err) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
-    size_t at;
+    struct question *q = request->method.n > 0 ? new_question(c, VAULT_LEASED, ctx, err) : too_long(err);
 
     if (q == NULL)
         return 0;
     q->fn.lease = fn;
-    at = frame_begin(&b, VAULT_ASK_LEASE, 0, 0);
-    buf_put_be32(&b, q->ticket);
-    buf_put_be32(&b, want);
-    vault_put_request(&b, request);
-    return ask(c, q, &b, at, err);
+    return ask(c, q, VAULT_ASK_LEASE, VAULT_ASK_LEASE_SHAPE(),
+               &(struct vault_ask_lease){ .ticket = q->ticket, .want = want, .request = said(request) }, err);
 }
 
 uint32_t
 vault_ask_leaf(struct vault_client *c, const struct host *host, vault_leaf_fn *fn, void *ctx, struct err *err)
 {
     struct question *q = new_question(c, VAULT_CERTIFIED, ctx, err);
-    cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
-    size_t at;
 
     if (q == NULL)
         return 0;
     q->fn.leaf = fn;
-    at = frame_begin(&b, VAULT_ASK_LEAF, 0, 0);
-    buf_put_be32(&b, q->ticket);
-    vault_put_bytes(&b, host->name, host->n);
-    return ask(c, q, &b, at, err);
+    return ask(c, q, VAULT_ASK_LEAF, VAULT_ASK_LEAF_SHAPE(),
+               &(struct vault_ask_leaf){ .ticket = q->ticket, .host = { host->name, host->n } }, err);
 }
 
 uint32_t
 vault_ask_signature(struct vault_client *c, const struct binding_request *request, uint32_t id,
                     const struct vault_to_sign *what, vault_signature_fn *fn, void *ctx, struct err *err)
 {
-    struct question *q = fits(request, what, err) ? new_question(c, VAULT_SIGNED, ctx, err) : NULL;
-    cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
-    size_t at;
+    struct question *q = request->method.n > 0 ? new_question(c, VAULT_SIGNED, ctx, err) : too_long(err);
 
     if (q == NULL)
         return 0;
     q->fn.signature = fn;
-    at = frame_begin(&b, VAULT_ASK_SIGNATURE, 0, 0);
-    buf_put_be32(&b, q->ticket);
-    buf_put_u8(&b, (uint8_t)id);
-    vault_put_request(&b, request);
-    vault_put_bytes(&b, what->date.p, what->date.n);
-    vault_put_bytes(&b, what->region.p, what->region.n);
-    vault_put_bytes(&b, what->service.p, what->service.n);
-    vault_put_bytes(&b, what->signed_headers.p, what->signed_headers.n);
-    buf_append(&b, what->canonical, 32);
-    return ask(c, q, &b, at, err);
+    return ask(c, q, VAULT_ASK_SIGNATURE, VAULT_ASK_SIGNATURE_SHAPE(),
+               &(struct vault_ask_signature){ .ticket = q->ticket, .id = (uint8_t)id, .request = said(request),
+                                              .date = what->date, .region = what->region, .service = what->service,
+                                              .signed_headers = what->signed_headers, .canonical = what->canonical },
+               err);
 }
 
 void
@@ -219,101 +205,88 @@ vault_lease_free(struct vault_lease *lease)
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static int
-on_announce(void *ctx, const struct frame *f)
+on_announce(struct vault_client *c, const struct vault_announce *m)
 {
-    struct vault_client *c = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct vault_secret *s = &c->secrets[c->n_secrets < VAULT_SECRETS_MAX ? c->n_secrets : 0];
-    uint8_t id = wire_u8(&in), role = wire_u8(&in), state = wire_u8(&in);
-    const uint8_t *name, *placeholder, *text;
-    size_t name_n, n, text_n;
+    struct vault_secret *s = &c->secrets[m->id];
 
-    name = vault_get_bytes(&in, VAULT_NAME_MAX, &name_n);
-    placeholder = vault_get_bytes(&in, VAULT_VALUE_MAX, &n);
-    text = vault_get_bytes(&in, BINDING_TEXT_MAX, &text_n);
-    if (!wire_done(&in) || c->n_secrets == VAULT_SECRETS_MAX || id != c->n_secrets || role > VAULT_ROLE_AWS_TOKEN ||
-        state > VAULT_STATE_EXPIRED || n < VAULT_VALUE_MIN || memchr(name, '\0', name_n) != NULL ||
-        binding_parse((struct str){ (const char *)text, text_n }, &s->binding, NULL) < 0)
+    if (m->id != c->n_secrets || m->n_placeholder < VAULT_VALUE_MIN ||
+        memchr(m->name.p, '\0', m->name.n) != NULL || binding_parse(m->binding, &s->binding, NULL) < 0)
         return -1;
-    s->id = id;
-    s->role = (enum vault_role)role;
-    s->revoked = state != VAULT_STATE_USABLE;
-    s->expired = state == VAULT_STATE_EXPIRED;
-    memcpy(s->name, name, name_n);
-    s->name[name_n] = '\0';
-    memcpy(s->placeholder, placeholder, n);
-    s->n = n;
+    s->id = m->id;
+    s->role = m->role;
+    s->revoked = m->state != VAULT_STATE_USABLE;
+    s->expired = m->state == VAULT_STATE_EXPIRED;
+    memcpy(s->name, m->name.p, m->name.n);
+    s->name[m->name.n] = '\0';
+    memcpy(s->placeholder, m->placeholder, m->n_placeholder);
+    s->n = m->n_placeholder;
     c->n_secrets++;
     return 0;
 }
 
 static int
-on_announced(void *ctx, const struct frame *f)
+on_announced(struct vault_client *c, const struct nothing *m)
 {
-    struct vault_client *c = ctx;
-
-    (void)f;
+    (void)m;
     c->gate.state = ST_OPEN;
     return 0;
 }
 
 /* The values into one piece of memory, checked against what was announced. NULL: malformed, or no memory. */
 static struct vault_lease *
-read_lease(const struct vault_client *c, struct wire_in *in, uint32_t ms)
+read_lease(const struct vault_client *c, const struct vault_leased *m)
 {
-    uint8_t count = wire_u8(in);
-    struct vault_lease *lease = calloc(1, sizeof(*lease) + in->n);
-    size_t used = 0;
+    struct vault_lease *lease;
+    size_t size = 0, used = 0;
 
+    for (size_t i = 0; i < m->n_value; i++)
+        size += m->value[i].n_value;
+    lease = calloc(1, sizeof(*lease) + size);
     if (lease == NULL)
         return NULL;
-    lease->size = in->n;
-    lease->expires_ms = clock_ms() + ms;
-    for (uint8_t i = 0; i < count; i++) {
-        uint8_t said = wire_u8(in), id = said & (uint8_t)~VAULT_SEARCH_ONLY;
-        size_t n;
-        const uint8_t *value = vault_get_bytes(in, VAULT_VALUE_MAX, &n);
-        if (value == NULL || id >= c->n_secrets || n != c->secrets[id].n || lease->value[id] != NULL) {
-            in->bad = true;
+    lease->size = size;
+    lease->expires_ms = clock_ms() + m->ms;
+    for (size_t i = 0; i < m->n_value; i++) {
+        const struct vault_value *v = &m->value[i];
+        uint8_t id = v->id & (uint8_t)~VAULT_SEARCH_ONLY;
+        if (id >= c->n_secrets || v->n_value != c->secrets[id].n || lease->value[id] != NULL) {
+            lease->search = 0;
             break;
         }
-        memcpy(lease->memory + used, value, n);
+        memcpy(lease->memory + used, v->value, v->n_value);
         lease->value[id] = lease->memory + used;
         lease->search |= UINT32_C(1) << id;
-        if (said == id)
+        if (v->id == id)
             lease->mask |= UINT32_C(1) << id;
-        used += n;
+        used += v->n_value;
     }
-    if (wire_done(in) && lease->search != 0)
+    if (lease->search != 0)
         return lease;
     vault_lease_free(lease);
     return NULL;
 }
 
-static struct question *
-answered(struct vault_client *c, const struct frame *f, struct wire_in *in, uint32_t *ms)
+/* Whose answer of type @answer that is, who waits no more. False: nobody's. */
+static bool
+answered(struct vault_client *c, uint32_t ticket, uint8_t answer, struct question *out)
 {
-    struct question *q = find(c, wire_be32(in));
+    struct question *q = find(c, ticket);
 
-    *ms = f->type != VAULT_SIGNED ? wire_be32(in) : 0;
-    return q != NULL && q->answer == f->type && !in->bad ? q : NULL;
+    if (q == NULL || q->answer != answer)
+        return false;
+    *out = *q;
+    q->ticket = 0;
+    return true;
 }
 
 static int
-on_leased(void *ctx, const struct frame *f)
+on_leased(struct vault_client *c, const struct vault_leased *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ms;
-    struct question *q = answered(ctx, f, &in, &ms), was;
-    struct vault_lease *lease;
+    struct question *q = find(c, m->ticket), was;
+    struct vault_lease *lease = q != NULL && q->answer == VAULT_LEASED ? read_lease(c, m) : NULL;
 
-    if (q == NULL)
+    if (lease == NULL || !answered(c, m->ticket, VAULT_LEASED, &was))
         return -1;
-    lease = read_lease(ctx, &in, ms);
-    if (lease == NULL)
-        return -1;
-    was = *q;
-    q->ticket = 0;
     if (was.fn.lease != NULL)
         was.fn.lease(was.ctx, lease, NULL);
     else
@@ -322,87 +295,79 @@ on_leased(void *ctx, const struct frame *f)
 }
 
 static int
-on_certified(void *ctx, const struct frame *f)
+on_certified(struct vault_client *c, const struct vault_certified *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct vault_leaf leaf;
-    uint32_t ms;
-    struct question *q = answered(ctx, f, &in, &ms), was;
+    const struct vault_leaf leaf = { .certificate = m->certificate, .certificate_n = m->n_certificate,
+                                     .key = m->key, .key_n = m->n_key, .renew_ms = clock_ms() + m->ms };
+    struct question was;
 
-    leaf.certificate = vault_get_bytes(&in, VAULT_LEAF_MAX, &leaf.certificate_n);
-    leaf.key = vault_get_bytes(&in, VAULT_LEAF_MAX, &leaf.key_n);
-    if (q == NULL || !wire_done(&in))
+    if (!answered(c, m->ticket, VAULT_CERTIFIED, &was))
         return -1;
-    leaf.renew_ms = clock_ms() + ms;
-    was = *q;
-    q->ticket = 0;
     if (was.fn.leaf != NULL)
         was.fn.leaf(was.ctx, &leaf, NULL);
     return 0;
 }
 
 static int
-on_signed(void *ctx, const struct frame *f)
+on_signed(struct vault_client *c, const struct vault_signed *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ms, n;
-    struct question *q = answered(ctx, f, &in, &ms), was;
-    const char *text = wire_cstr(&in, VAULT_AUTHORIZATION_MAX, &n);
+    struct question was;
 
-    if (q == NULL || !wire_done(&in))
+    if (!answered(c, m->ticket, VAULT_SIGNED, &was))
         return -1;
-    was = *q;
-    q->ticket = 0;
     if (was.fn.signature != NULL)
-        was.fn.signature(was.ctx, text, NULL);
+        was.fn.signature(was.ctx, m->authorization, NULL);
     return 0;
 }
 
 static int
-on_refused(void *ctx, const struct frame *f)
+on_refused(struct vault_client *c, const struct vault_refused *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    struct question *q = find(ctx, wire_be32(&in));
-    struct err why = ERR_INIT;
+    struct question *q = find(c, m->ticket);
 
-    if (q == NULL || !packet_get_err(&in, &why))
+    if (q == NULL)
         return -1;
-    client_refuse(q, &why);
+    client_refuse(q, &m->why);
     return 0;
 }
 
 static int
-on_revoked(void *ctx, const struct frame *f)
+over(struct vault_client *c, uint32_t mask, bool expired)
 {
-    struct vault_client *c = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t mask = wire_be32(&in);
-
-    if (!wire_done(&in) || (c->n_secrets < 32 && mask >> c->n_secrets != 0))
+    if (c->n_secrets < 32 && mask >> c->n_secrets != 0)
         return -1;
     for (size_t i = 0; i < c->n_secrets; i++)
         if (mask >> i & 1) {
             c->secrets[i].revoked = true;
-            c->secrets[i].expired = f->type == VAULT_EXPIRED;
+            c->secrets[i].expired = expired;
         }
     if (c->events.revoked != NULL)
         c->events.revoked(c->events.ctx, mask);
     return 0;
 }
 
-#define ANNOUNCE_MAX (VAULT_NAME_MAX + VAULT_VALUE_MAX + BINDING_TEXT_MAX + 16)
+static int
+on_revoked(struct vault_client *c, const struct vault_over *m)
+{
+    return over(c, m->mask, false);
+}
 
-static const struct msg_rule rules[] = {
-    /* type            once   flags states                  min  max length                      handler */
-    { VAULT_ANNOUNCE,  false, 0, ST_INTRODUCED,             15,  ANNOUNCE_MAX,                   on_announce },
-    { VAULT_ANNOUNCED, true,  0, ST_INTRODUCED,             0,   0,                              on_announced },
-    { VAULT_LEASED,    false, 0, ST_OPEN,                   9,   VAULT_MESSAGE_MAX,              on_leased },
-    { VAULT_CERTIFIED, false, 0, ST_OPEN,                   16,  2 * VAULT_LEAF_MAX + 16,        on_certified },
-    { VAULT_SIGNED,    false, 0, ST_OPEN,                   9,   VAULT_AUTHORIZATION_MAX + 16,   on_signed },
-    { VAULT_REFUSED,   false, 0, ST_OPEN,                   24,  4 + PACKET_ERR_MAX,             on_refused },
-    { VAULT_REVOKED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
-    { VAULT_EXPIRED,   false, 0, ST_OPEN,                   4,   4,                              on_revoked },
-};
+static int
+on_expired(struct vault_client *c, const struct vault_over *m)
+{
+    return over(c, m->mask, true);
+}
+
+#define HEARD(R) \
+    R(VAULT_ANNOUNCE,  on_announce,  false, ST_INTRODUCED) \
+    R(VAULT_ANNOUNCED, on_announced, true,  ST_INTRODUCED) \
+    R(VAULT_LEASED,    on_leased,    false, ST_OPEN) \
+    R(VAULT_CERTIFIED, on_certified, false, ST_OPEN) \
+    R(VAULT_SIGNED,    on_signed,    false, ST_OPEN) \
+    R(VAULT_REFUSED,   on_refused,   false, ST_OPEN) \
+    R(VAULT_REVOKED,   on_revoked,   false, ST_OPEN) \
+    R(VAULT_EXPIRED,   on_expired,   false, ST_OPEN)
+PROTO_RULES(rules, HEARD)
 
 /* One message. 1, 0 when none is there, -1 with @err. */
 static int
@@ -410,7 +375,7 @@ take(struct vault_client *c, int flags, struct err *err)
 {
     struct frame f;
     enum msg_verdict v;
-    int r = vault_receive(c->fd, c->in, &f, NULL, flags);
+    int r = packet_receive(c->fd, c->in, sizeof(c->in), &f, NULL, flags);
 
     if (r < 0 && errno == EAGAIN)
         return 0;

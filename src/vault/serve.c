@@ -18,8 +18,6 @@
 #include "vault/bound.h"
 #include "vault/ca.h"
 #include "vault/wire.h"
-#include "wire/packet.h"
-#include "wire/table.h"
 
 #define EXPIRY_LOOK_S 60
 
@@ -33,7 +31,7 @@ struct vault {
     struct ca *ca;
     struct bound_set set;
     int passed;                         /* the descriptor that came with the message at hand; -1 */
-    struct buf out;                     /* one frame, in out_room */
+    struct buf out;                     /* one frame to egress, in out_room */
     bool waits;                         /* @out is for egress, which does not read: nothing more is read from it */
     uint32_t revoked, expired;          /* to be said to egress, masks */
     uint8_t in[VAULT_RECEIVE_ROOM];
@@ -48,14 +46,6 @@ now_s(void)
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-static struct buf *
-serve_begin(struct vault *v, uint8_t type, size_t *at)
-{
-    v->out = (struct buf)BUF_INIT_IN(v->out_room, sizeof(v->out_room));
-    *at = frame_begin(&v->out, type, 0, 0);
-    return &v->out;
-}
-
 /* Values and keys pass through here. */
 static void
 wipe(struct vault *v)
@@ -64,13 +54,11 @@ wipe(struct vault *v)
     v->out.n = 0;
 }
 
+/* No value does here. */
 static int
-to_supervisor(struct vault *v, size_t at)
+to_supervisor(struct vault *v, uint8_t type, const struct shape *shape, const void *m)
 {
-    int r = frame_end(&v->out, at) < 0 ? -1 : vault_send(v->supervisor, &v->out, -1);
-
-    wipe(v);
-    return r;
+    return proto_send(v->supervisor, type, shape, m, -1);
 }
 
 static void
@@ -86,7 +74,7 @@ end_egress(struct vault *v)
 static int
 push(struct vault *v)
 {
-    int r = vault_send(v->egress, &v->out, -1);
+    int r = packet_send(v->egress, &v->out, -1);
 
     v->waits = r < 0 && errno == EAGAIN;
     if (!v->waits)
@@ -95,27 +83,30 @@ push(struct vault *v)
 }
 
 static int
-to_egress(struct vault *v, size_t at)
+to_egress(struct vault *v, uint8_t type, const struct shape *shape, const void *m)
 {
-    return frame_end(&v->out, at) < 0 ? -1 : push(v);
+    v->out = (struct buf)BUF_INIT_IN(v->out_room, sizeof(v->out_room));
+    if (proto_frame(&v->out, type, shape, m) == 0)
+        return push(v);
+    wipe(v);
+    return -1;
 }
 
 static int
-say_mask(struct vault *v, uint8_t type, uint32_t *mask)
+say_over(struct vault *v, uint8_t type, uint32_t *mask)
 {
-    size_t at;
+    const struct vault_over over = { .mask = *mask };
 
     if (*mask == 0 || v->waits || v->egress < 0)
         return 0;
-    buf_put_be32(serve_begin(v, type, &at), *mask);
     *mask = 0;
-    return to_egress(v, at);
+    return to_egress(v, type, &vault_over_shape, &over);
 }
 
 static int
 say_revoked(struct vault *v)
 {
-    return say_mask(v, VAULT_REVOKED, &v->revoked) < 0 || say_mask(v, VAULT_EXPIRED, &v->expired) < 0 ? -1 : 0;
+    return say_over(v, VAULT_REVOKED, &v->revoked) < 0 || say_over(v, VAULT_EXPIRED, &v->expired) < 0 ? -1 : 0;
 }
 
 /* --- the egress edge ---------------------------------------------------------------------------------------------- */
@@ -123,194 +114,134 @@ say_revoked(struct vault *v)
 static int
 serve_refuse(struct vault *v, uint32_t ticket, const struct err *err)
 {
-    size_t at;
-    struct buf *b = serve_begin(v, VAULT_REFUSED, &at);
+    return PROTO_SAY(to_egress, v, VAULT_REFUSED, .ticket = ticket, .why = *err);
+}
 
-    buf_put_be32(b, ticket);
-    packet_put_err(b, err);
-    return to_egress(v, at);
+/* Borrowed from @m, but for the host. False: it names none. */
+static bool
+request_of(const struct vault_request *m, struct binding_request *out)
+{
+    *out = (struct binding_request){ .tls = m->tls, .port = m->port, .method = m->method, .path = m->path };
+    return host_canonical(m->host, &out->host) == HOST_OK;
 }
 
 static int
-on_ask_lease(void *ctx, const struct frame *f)
+on_ask_lease(struct vault *v, const struct vault_ask_lease *m)
 {
-    struct vault *v = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t ticket = wire_be32(&in), want = wire_be32(&in), mask, use;
+    struct vault_leased lease = { .ticket = m->ticket };
     struct binding_request request;
     struct err err = ERR_INIT;
-    struct buf *b;
-    size_t at;
+    uint32_t mask, use;
 
-    if (!vault_get_request(&in, &request) || !wire_done(&in))
+    if (!request_of(&m->request, &request))
         return -1;
-    use = bound_permitted(&v->set, &request, want, now_s(), &err);
-    mask = use | bound_searched(&v->set, &request, want);
+    use = bound_permitted(&v->set, &request, m->want, now_s(), &err);
+    mask = use | bound_searched(&v->set, &request, m->want);
     if (mask == 0)
-        return serve_refuse(v, ticket, &err);
-    b = serve_begin(v, VAULT_LEASED, &at);
-    buf_put_be32(b, ticket);
-    buf_put_be32(b, bound_lease_ms(&v->set, use, now_s()));
-    buf_put_u8(b, (uint8_t)__builtin_popcount(mask));
-    for (size_t i = 0; i < v->set.n; i++) {
-        if ((mask >> i & 1) == 0)
-            continue;
-        buf_put_u8(b, (uint8_t)(i | ((use >> i & 1) != 0 ? 0 : VAULT_SEARCH_ONLY)));
-        vault_put_bytes(b, v->set.v[i].value.p, v->set.v[i].value.n);
-    }
-    return to_egress(v, at);
+        return serve_refuse(v, m->ticket, &err);
+    lease.ms = bound_lease_ms(&v->set, use, now_s());
+    for (size_t i = 0; i < v->set.n; i++)
+        if ((mask >> i & 1) != 0)
+            lease.value[lease.n_value++] =
+                (struct vault_value){ .id = (uint8_t)(i | ((use >> i & 1) != 0 ? 0 : VAULT_SEARCH_ONLY)),
+                                      .value = v->set.v[i].value.p, .n_value = v->set.v[i].value.n };
+    return to_egress(v, VAULT_LEASED, VAULT_LEASED_SHAPE(), &lease);
 }
 
 static int
-on_ask_leaf(void *ctx, const struct frame *f)
+on_ask_leaf(struct vault *v, const struct vault_ask_leaf *m)
 {
-    struct vault *v = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
     cleanup_buf struct buf certificate = BUF_INIT(VAULT_LEAF_MAX);
     cleanup_secret struct secret key = { NULL, 0 };
-    uint32_t ticket = wire_be32(&in);
     struct err err = ERR_INIT;
     struct host host;
-    struct str name;
-    struct buf *b;
-    size_t at;
 
-    name.p = (const char *)vault_get_bytes(&in, HOST_NAME_MAX_LEN, &name.n);
-    if (!wire_done(&in) || host_canonical(name, &host) != HOST_OK)
+    if (host_canonical(m->host, &host) != HOST_OK)
         return -1;
     if (ca_issue(v->ca, &host, &certificate, &key, &err) < 0)
-        return serve_refuse(v, ticket, &err);
-    b = serve_begin(v, VAULT_CERTIFIED, &at);
-    buf_put_be32(b, ticket);
-    buf_put_be32(b, CA_RENEW_S * 1000);
-    vault_put_bytes(b, certificate.p, certificate.n);
-    vault_put_bytes(b, key.p, key.n);
-    return to_egress(v, at);
+        return serve_refuse(v, m->ticket, &err);
+    return PROTO_SAY(to_egress, v, VAULT_CERTIFIED, .ticket = m->ticket, .ms = CA_RENEW_S * 1000,
+                     .certificate = certificate.p, .n_certificate = certificate.n, .key = key.p, .n_key = key.n);
 }
 
 static int
-on_ask_signature(void *ctx, const struct frame *f)
+on_ask_signature(struct vault *v, const struct vault_ask_signature *m)
 {
-    struct vault *v = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
+    const struct vault_to_sign what = { .date = m->date, .region = m->region, .service = m->service,
+                                        .signed_headers = m->signed_headers, .canonical = m->canonical };
     cleanup_buf struct buf authorization = BUF_INIT(VAULT_AUTHORIZATION_MAX);
-    uint32_t ticket = wire_be32(&in);
-    uint8_t id = wire_u8(&in);
     struct binding_request request;
-    struct vault_to_sign what;
     struct err err = ERR_INIT;
-    bool well = vault_get_request(&in, &request);
-    size_t at;
     int r;
 
-    what.date.p = (const char *)vault_get_bytes(&in, VAULT_DATE_MAX, &what.date.n);
-    what.region.p = (const char *)vault_get_bytes(&in, BINDING_WORD_MAX, &what.region.n);
-    what.service.p = (const char *)vault_get_bytes(&in, BINDING_WORD_MAX, &what.service.n);
-    what.signed_headers.p = (const char *)vault_get_bytes(&in, VAULT_AUTHORIZATION_MAX, &what.signed_headers.n);
-    what.canonical = wire_bytes(&in, 32);
-    if (!well || !wire_done(&in))
+    if (!request_of(&m->request, &request))
         return -1;
-    if (bound_sign(&v->set, &request, id, &what, now_s(), &authorization, &err) < 0)
-        return serve_refuse(v, ticket, &err);
-    buf_put_be32(serve_begin(v, VAULT_SIGNED, &at), ticket);
-    wire_put_cstr(&v->out, (const char *)authorization.p, VAULT_AUTHORIZATION_MAX);
-    r = to_egress(v, at);
+    if (bound_sign(&v->set, &request, m->id, &what, now_s(), &authorization, &err) < 0)
+        return serve_refuse(v, m->ticket, &err);
+    r = PROTO_SAY(to_egress, v, VAULT_SIGNED, .ticket = m->ticket, .authorization = (const char *)authorization.p);
     explicit_bzero(authorization.p, authorization.n);
     return r;
 }
 
-static const struct msg_rule egress_rules[] = {
-    /* type                 once   flags states   min  max length                                     handler */
-    { VAULT_ASK_LEASE,      false, 0, ST_OPEN,    23,  VAULT_PATH_MAX + 512,                          on_ask_lease },
-    { VAULT_ASK_LEAF,       false, 0, ST_OPEN,    9,   HOST_NAME_MAX_LEN + 8,                         on_ask_leaf },
-    { VAULT_ASK_SIGNATURE,  false, 0, ST_OPEN,    68,  VAULT_PATH_MAX + 2048,                        on_ask_signature },
-};
+#define HEARD_OF_EGRESS(R) \
+    R(VAULT_ASK_LEASE,     on_ask_lease,     false, ST_OPEN) \
+    R(VAULT_ASK_LEAF,      on_ask_leaf,      false, ST_OPEN) \
+    R(VAULT_ASK_SIGNATURE, on_ask_signature, false, ST_OPEN)
+PROTO_RULES(egress_rules, HEARD_OF_EGRESS)
 
 /* Say what there is, without a value. The socket is empty yet and takes it all, or the edge is not opened. */
 static int
 announce(struct vault *v)
 {
-    size_t at;
-
     for (size_t i = 0; i < v->set.n; i++) {
         const struct bound *s = &v->set.v[i];
         cleanup_buf struct buf text = BUF_INIT(BINDING_TEXT_MAX);
-        struct buf *b = serve_begin(v, VAULT_ANNOUNCE, &at);
-        if (binding_text(&s->binding, &text) < 0)
-            return -1;
-        buf_put_u8(b, (uint8_t)i);
-        buf_put_u8(b, (uint8_t)s->role);
-        buf_put_u8(b, s->revoked ? VAULT_STATE_REVOKED : s->over ? VAULT_STATE_EXPIRED : VAULT_STATE_USABLE);
-        vault_put_bytes(b, s->name, strlen(s->name));
-        vault_put_bytes(b, s->placeholder, s->placeholder_n);
-        vault_put_bytes(b, text.p, text.n);
-        if (to_egress(v, at) < 0 || v->waits)
+        if (binding_text(&s->binding, &text) < 0 ||
+            PROTO_SAY(to_egress, v, VAULT_ANNOUNCE, .id = (uint8_t)i, .role = s->role,
+                      .state = s->revoked ? VAULT_STATE_REVOKED : s->over ? VAULT_STATE_EXPIRED : VAULT_STATE_USABLE,
+                      .name = str_of(s->name), .placeholder = s->placeholder, .n_placeholder = s->placeholder_n,
+                      .binding = { (const char *)text.p, text.n }) < 0 || v->waits)
             return -1;
     }
-    serve_begin(v, VAULT_ANNOUNCED, &at);
-    return to_egress(v, at) < 0 || v->waits ? -1 : 0;
+    return PROTO_SAY(to_egress, v, VAULT_ANNOUNCED, 0) < 0 || v->waits ? -1 : 0;
 }
 
 /* --- the supervisor's edge ---------------------------------------------------------------------------------------- */
 
 static int
-say_no(struct vault *v, const struct err *err)
+on_bind(struct vault *v, const struct vault_bind *m)
 {
-    size_t at;
-
-    packet_put_err(serve_begin(v, VAULT_NO, &at), err);
-    return to_supervisor(v, at);
-}
-
-static int
-on_bind(void *ctx, const struct frame *f)
-{
-    struct vault *v = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    const char *name = wire_cstr(&in, VAULT_NAME_MAX, NULL), *builtin = wire_cstr(&in, BINDING_WORD_MAX, NULL);
-    const char *add = wire_cstr(&in, VAULT_ADD_MAX, NULL), *env = wire_cstr(&in, BINDING_WORD_MAX, NULL);
     cleanup_buf struct buf text = BUF_INIT(BINDING_TEXT_MAX);
-    struct err err = ERR_INIT;
-    size_t at, first, count;
-    struct buf *b;
+    struct vault_no no = { .why = ERR_INIT };
+    struct vault_bound bound = { .n_part = 0 };
+    size_t first;
 
-    if (!wire_done(&in))
-        return -1;
-    if (bound_add(&v->set, &v->store, name, builtin, add, env, &first, &count, &err) < 0)
-        return say_no(v, &err);
-    b = serve_begin(v, VAULT_BOUND, &at);
-    wire_put_cstr(b, v->set.v[first].id, VAULT_ID_TEXT);
-    buf_put_u8(b, (uint8_t)count);
-    for (size_t i = first; i < first + count; i++) {
-        buf_put_u8(b, (uint8_t)v->set.v[i].role);
-        wire_put_cstr(b, v->set.v[i].env, BINDING_WORD_MAX);
-        vault_put_bytes(b, v->set.v[i].placeholder, v->set.v[i].placeholder_n);
+    if (bound_add(&v->set, &v->store, m->name, m->binding, m->add, m->env, &first, &bound.n_part, &no.why) < 0)
+        return to_supervisor(v, VAULT_NO, VAULT_NO_SHAPE(), &no);
+    for (size_t i = 0; i < bound.n_part; i++) {
+        const struct bound *s = &v->set.v[first + i];
+        bound.part[i] = (struct vault_part){ .role = s->role, .env = s->env, .placeholder = s->placeholder,
+                                             .n_placeholder = s->placeholder_n };
     }
     if (binding_text(&v->set.v[first].binding, &text) < 0)
         return -1;
-    vault_put_bytes(b, text.p, text.n);
-    return to_supervisor(v, at);
+    bound.id = v->set.v[first].id;
+    bound.binding = (struct str){ (const char *)text.p, text.n };
+    return to_supervisor(v, VAULT_BOUND, VAULT_BOUND_SHAPE(), &bound);
 }
 
 static int
-on_start(void *ctx, const struct frame *f)
+on_start(struct vault *v, const struct nothing *m)
 {
-    struct vault *v = ctx;
-    size_t at;
-
-    (void)f;
     store_forget_key(&v->store);
     v->to_supervisor.state = ST_RUNNING;
-    serve_begin(v, VAULT_STARTED, &at);
-    return to_supervisor(v, at);
+    return to_supervisor(v, VAULT_STARTED, VAULT_STARTED_SHAPE(), m);
 }
 
 static int
-on_egress(void *ctx, const struct frame *f)
+on_egress(struct vault *v, const struct nothing *m)
 {
-    struct vault *v = ctx;
-
-    (void)f;
+    (void)m;
     if (v->passed < 0)
         return -1;
     end_egress(v);
@@ -324,69 +255,50 @@ on_egress(void *ctx, const struct frame *f)
 }
 
 static int
-on_revoke(void *ctx, const struct frame *f)
+on_revoke(struct vault *v, const struct vault_revoke *m)
 {
-    struct vault *v = ctx;
-    struct wire_in in = wire_in_of(f->payload, f->length);
-    uint32_t n = 0;
-    const char *id = wire_cstr(&in, VAULT_ID_TEXT, &n);
-
-    if (!wire_done(&in))
-        return -1;
-    v->revoked |= bound_revoke(&v->set, (struct str){ id, n });
+    v->revoked |= bound_revoke(&v->set, str_of(m->id));
     return 0;
 }
 
-struct printing { struct buf *b; const uint8_t *key; const char *name; uint8_t n; };
+struct printing { struct vault_printed said; const uint8_t *key; const char *name; };
 
 static void
 put_print(void *ctx, const void *form, size_t n)
 {
     struct printing *p = ctx;
+    struct vault_form *f = &p->said.form[p->said.n_form];
     struct mask print;
 
     if (!mask_print(p->key, form, n, &print))
         return;
-    wire_put_cstr(p->b, p->name, VAULT_NAME_MAX);
-    buf_put_be32(p->b, print.n);
-    buf_put_be64(p->b, print.roll);
-    buf_append(p->b, print.sum, sizeof(print.sum));
-    p->n++;
+    *f = (struct vault_form){ .name = p->name, .n = print.n, .roll = print.roll };
+    memcpy(f->sum, print.sum, sizeof(f->sum));
+    p->said.n_form++;
 }
 
 /* So that a record can leave out what its writer does not know. */
 static int
-on_print(void *ctx, const struct frame *f)
+on_print(struct vault *v, const struct vault_print *m)
 {
-    struct vault *v = ctx;
-    struct printing p = { .key = f->payload };
-    size_t at, count;
+    struct printing p = { .key = m->key };
 
-    p.b = serve_begin(v, VAULT_PRINTED, &at);
-    count = p.b->n;
-    buf_put_u8(p.b, 0);
     for (size_t i = 0; i < v->set.n; i++) {
         const struct bound *s = &v->set.v[i];
         p.name = s->name;
         if (s->value.p != NULL)
             mask_forms(s->value.p, s->value.n, put_print, &p);
     }
-    p.b->p[count] = p.n;
-    return to_supervisor(v, at);
+    return to_supervisor(v, VAULT_PRINTED, VAULT_PRINTED_SHAPE(), &p.said);
 }
 
-_Static_assert(VAULT_SECRETS_MAX * MASK_FORMS < 256, "their number is a byte");
-
-#define BIND_MAX (VAULT_NAME_MAX + 2 * BINDING_WORD_MAX + VAULT_ADD_MAX + 20)
-
-static const struct msg_rule supervisor_rules[] = {
-    /* type          once   flags states                 min max length                        handler */
-    { VAULT_BIND,    false, 0, ST_FRESH,                 20, BIND_MAX,                         on_bind },
-    { VAULT_START,   true,  0, ST_FRESH,                 0,  0,                                on_start },
-    { VAULT_PRINT,   false, 0, ST_RUNNING,               MASK_KEY, MASK_KEY,                   on_print },
-    { VAULT_EGRESS,  false, 0, ST_RUNNING,               0,  0,                                on_egress },
-    { VAULT_REVOKE,  false, 0, ST_RUNNING,               5,  VAULT_ID_TEXT + 5,                on_revoke },
-};
+#define HEARD_OF_SUPERVISOR(R) \
+    R(VAULT_BIND,   on_bind,   false, ST_FRESH) \
+    R(VAULT_START,  on_start,  true,  ST_FRESH) \
+    R(VAULT_PRINT,  on_print,  false, ST_RUNNING) \
+    R(VAULT_EGRESS, on_egress, false, ST_RUNNING) \
+    R(VAULT_REVOKE, on_revoke, false, ST_RUNNING)
+PROTO_RULES(supervisor_rules, HEARD_OF_SUPERVISOR)
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
@@ -396,7 +308,7 @@ hear(struct vault *v, int *peer, struct msg_gate *gate)
 {
     struct frame f;
     enum msg_verdict verdict;
-    int r = vault_receive(*peer, v->in, &f, peer == &v->supervisor ? &v->passed : NULL, MSG_DONTWAIT);
+    int r = packet_receive(*peer, v->in, sizeof(v->in), &f, peer == &v->supervisor ? &v->passed : NULL, MSG_DONTWAIT);
 
     if (r < 0 && errno == EAGAIN)
         return 1;
@@ -456,7 +368,6 @@ prepare(struct vault *v, struct err *err)
     cleanup_secret struct secret packed = { NULL, 0 };
     cleanup_buf struct buf pem = BUF_INIT(VAULT_CA_PEM_MAX);
     int r = store_open(&v->store, false, err) < 0 ? -1 : store_ca(&v->store, &packed, err);
-    size_t at;
 
     if (r == 0) {
         /* the first run with secrets: now the store has to be written */
@@ -476,9 +387,8 @@ prepare(struct vault *v, struct err *err)
     /* said only when nothing can be reached any more */
     if (vault_confine(err) < 0)
         return -1;
-    wire_put_cstr(serve_begin(v, VAULT_CA, &at), (const char *)pem.p, VAULT_CA_PEM_MAX);
-    wire_put_cstr(&v->out, v->store.path, sizeof(v->store.path));
-    return to_supervisor(v, at) < 0 ? err_sys(err, errno, "vault.protocol", "answer the supervisor") : 0;
+    return PROTO_SAY(to_supervisor, v, VAULT_CA, .pem = (const char *)pem.p, .folder = v->store.path) < 0
+               ? err_sys(err, errno, "vault.protocol", "answer the supervisor") : 0;
 }
 
 int
@@ -497,7 +407,7 @@ vault_serve(int supervisor, struct err *err)
     if (prepare(v, err) == 0)
         r = serve(v, err);
     else
-        (void)say_no(v, err);
+        (void)PROTO_SAY(to_supervisor, v, VAULT_NO, .why = err != NULL ? *err : (struct err)ERR_INIT);
     end_egress(v);
     bound_free(&v->set);
     ca_free(v->ca);

@@ -1,54 +1,26 @@
 /* vault/wire.c: see wire.h */
 #include "vault/wire.h"
 
-#include <string.h>
+_Static_assert(vault_bound_MOST <= VAULT_MESSAGE_MAX && vault_printed_MOST <= VAULT_MESSAGE_MAX &&
+               vault_leased_MOST <= VAULT_MESSAGE_MAX, "the longest");
 
-#include "wire/packet.h"
-
-int
-vault_put_bytes(struct buf *b, const void *p, size_t n)
-{
-    return packet_put_bytes(b, p, n);
-}
-
-const uint8_t *
-vault_get_bytes(struct wire_in *in, size_t max, size_t *n)
-{
-    return packet_get_bytes(in, max, n);
-}
-
-int
-vault_put_request(struct buf *b, const struct binding_request *r)
-{
-    buf_put_u8(b, r->tls);
-    vault_put_bytes(b, r->host.name, r->host.n);
-    buf_put_be16(b, r->port);
-    vault_put_bytes(b, r->method.p, r->method.n);
-    return vault_put_bytes(b, r->path.p, r->path.n);
-}
-
-bool
-vault_get_request(struct wire_in *in, struct binding_request *out)
-{
-    uint8_t tls = wire_u8(in);
-    struct str host;
-
-    host.p = (const char *)vault_get_bytes(in, HOST_NAME_MAX_LEN, &host.n);
-    out->tls = tls == 1;
-    out->port = wire_be16(in);
-    out->method.p = (const char *)vault_get_bytes(in, BINDING_WORD_MAX, &out->method.n);
-    out->path.p = (const char *)vault_get_bytes(in, VAULT_PATH_MAX, &out->path.n);
-    return !in->bad && tls <= 1 && host_canonical(host, &out->host) == HOST_OK;
-}
-
-int
-vault_send(int socket, const struct buf *frame, int fd)
-{
-    return packet_send(socket, frame, fd);
-}
-
-int
-vault_receive(int socket, uint8_t *p, struct frame *f, int *fd, int flags)
-{
-    return packet_receive(socket, p, VAULT_RECEIVE_ROOM, f, fd, flags);
-}
+PROTO_SHAPE(vault_bind, VAULT_SAY_BIND)
+PROTO_SHAPE(vault_revoke, VAULT_SAY_REVOKE)
+PROTO_SHAPE(vault_print, VAULT_SAY_PRINT)
+PROTO_SHAPE(vault_ca, VAULT_SAY_CA)
+PROTO_SHAPE(vault_part, VAULT_PART)
+PROTO_SHAPE(vault_bound, VAULT_SAY_BOUND)
+PROTO_SHAPE(vault_form, VAULT_FORM)
+PROTO_SHAPE(vault_printed, VAULT_SAY_PRINTED)
+PROTO_SHAPE(vault_no, VAULT_SAY_NO)
+PROTO_SHAPE(vault_announce, VAULT_SAY_ANNOUNCE)
+PROTO_SHAPE(vault_value, VAULT_VALUE)
+PROTO_SHAPE(vault_leased, VAULT_SAY_LEASED)
+PROTO_SHAPE(vault_certified, VAULT_SAY_CERTIFIED)
+PROTO_SHAPE(vault_signed, VAULT_SAY_SIGNED)
+PROTO_SHAPE(vault_refused, VAULT_SAY_REFUSED)
+PROTO_SHAPE(vault_over, VAULT_SAY_OVER)
+PROTO_SHAPE(vault_request, VAULT_REQUEST)
+PROTO_SHAPE(vault_ask_lease, VAULT_ASK_OF_LEASE)
+PROTO_SHAPE(vault_ask_leaf, VAULT_ASK_OF_LEAF)
+PROTO_SHAPE(vault_ask_signature, VAULT_ASK_OF_SIGNATURE)

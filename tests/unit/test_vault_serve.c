@@ -69,14 +69,14 @@ say(uint8_t type, const struct buf *payload, int fd)
     cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
 
     assert_int_equal(frame_append(&b, type, 0, 0, payload != NULL ? payload->p : NULL, payload != NULL ? payload->n : 0), 0);
-    assert_int_equal(vault_send(run.fd, &b, fd), 0);
+    assert_int_equal(packet_send(run.fd, &b, fd), 0);
 }
 
 /* The next message's type; 0 at the end. */
 static int
 hear(void)
 {
-    return vault_receive(run.fd, run.in, &run.f, NULL, 0) == 1 ? run.f.type : 0;
+    return packet_receive(run.fd, run.in, sizeof(run.in), &run.f, NULL, 0) == 1 ? run.f.type : 0;
 }
 
 static int
@@ -499,11 +499,11 @@ egress_table(void **state)
         cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
         static uint8_t in[VAULT_RECEIVE_ROOM], zeros[9000];
         struct frame f;
-        while (vault_receive(fd, in, &f, NULL, 0) == 1 && f.type != VAULT_ANNOUNCED)
+        while (packet_receive(fd, in, sizeof(in), &f, NULL, 0) == 1 && f.type != VAULT_ANNOUNCED)
             ;
         frame_append(&b, rows[i].type, 0, 0, zeros, rows[i].n);
-        assert_int_equal(vault_send(fd, &b, -1), 0);
-        if (vault_receive(fd, in, &f, NULL, 0) == 1)
+        assert_int_equal(packet_send(fd, &b, -1), 0);
+        if (packet_receive(fd, in, sizeof(in), &f, NULL, 0) == 1)
             fail_msg("row %zu: answered with %u", i, f.type);
     }
     c = open_edge();
@@ -511,6 +511,54 @@ egress_table(void **state)
     assert_non_null(a.lease);
     vault_lease_free(a.lease);
     vault_client_free(c);
+}
+
+static bool
+readable(int fd, int ms)
+{
+    return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, ms) > 0;
+}
+
+/* An answer that waits for who asked stays what it is while the supervisor is answered. */
+static void
+an_answer_that_waits(void **state)
+{
+    struct vault_ask_leaf ask = { .ticket = 0, .host = STR_LIT("api.example.org") };
+    uint8_t key[MASK_KEY] = { 1 };
+    struct buf payload = { .p = key, .n = sizeof(key), .lent = true };
+    cleanup_close int fd = -1;
+    uint32_t n = 0;
+
+    (void)state;
+    start("key");
+    fd = raw_edge();
+    for (int blocked = 0; blocked < 10; ) {
+        cleanup_buf struct buf b = BUF_INIT(VAULT_MESSAGE_MAX);
+        ask.ticket = n + 1;
+        assert_int_equal(proto_frame(&b, VAULT_ASK_LEAF, VAULT_ASK_LEAF_SHAPE(), &ask), 0);
+        if (send(fd, b.p, b.n, MSG_DONTWAIT) > 0) {
+            n++;
+            blocked = 0;
+        } else {
+            usleep(20000);
+            blocked++;
+        }
+    }
+    say(VAULT_PRINT, &payload, -1);
+    assert_int_equal(hear(), VAULT_PRINTED);
+    for (uint32_t answered = 0; answered < n; ) {
+        static uint8_t in[VAULT_RECEIVE_ROOM];
+        struct frame f;
+        struct wire_in w;
+        assert_true(readable(fd, 60000));
+        if (packet_receive(fd, in, sizeof(in), &f, NULL, 0) != 1)
+            fail_msg("the edge ended after %u of %u answers", answered, n);
+        if (f.type == VAULT_ANNOUNCE || f.type == VAULT_ANNOUNCED)
+            continue;
+        assert_int_equal(f.type, VAULT_CERTIFIED);
+        w = wire_in_of(f.payload, f.length);
+        assert_int_equal(wire_be32(&w), ++answered);
+    }
 }
 
 /* A vault that goes away refuses whoever waits, and whoever comes. */
@@ -600,7 +648,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(leases), WITH(forgotten), WITH(revocation), WITH(leaves), WITH(signatures), WITH(supervisor_table),
-        WITH(egress_table), WITH(vault_ends), cmocka_unit_test(confined),
+        WITH(egress_table), WITH(an_answer_that_waits), WITH(vault_ends), cmocka_unit_test(confined),
     };
 
     return cmocka_run_group_tests(tests, group_begin, group_end);
