@@ -19,6 +19,7 @@
 #include "program/words.h"
 #include "run/args.h"
 #include "run/planted.h"
+#include "run/refusals.h"
 #include "run/session.h"
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
@@ -56,7 +57,7 @@ static const struct verb_flag own_flags[] = {
     { "--pty", 0, NULL, "a terminal inside (default: when stdin and stdout are one)",
       FLAG_SET(struct options, pty, set_pty) },
     { "--no-pty", 0, NULL, "no terminal inside", FLAG_SET(struct options, pty, set_no_pty) },
-    { "--quiet", 'q', NULL, "no notices about cut output", FLAG_ON(struct options, quiet) },
+    { "--quiet", 'q', NULL, "no notices: of cut output, and at the end", FLAG_ON(struct options, quiet) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
     /* of `cloche code` alone, and the last one for that */
     { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in, or a name of runtimes.d",
@@ -153,6 +154,8 @@ execute(struct session *s, const struct options *o, struct err *err)
                  (unsigned long long)(s->policy->limits.memory.v >> 20));
     if ((code >= 0 || r->ran) && r->cow_id[0] != '\0' && !o->quiet && !o->json)
         fprintf(stderr, "cloche: changes are kept apart: `cloche diff %.12s`, then apply or discard\n", r->cow_id);
+    if (!o->quiet && !o->json && isatty(STDERR_FILENO))
+        refusals_tell(s, r);
     if (!o->quiet && !o->json)
         planted_warn(&planted);
     planted_roots_free(&planted);

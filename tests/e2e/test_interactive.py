@@ -264,3 +264,37 @@ def test_death_of_the_terminal_ends_the_sandbox(shell):
     settle()
     shell.kill(signal.SIGHUP)
     shell.close(force=True)
+
+
+REFUSED = "curl -sS https://nobody.example; curl -sS https://nobody.example; curl -sS http://other.example:8080; " \
+          "echo x > .git/hooks/$(printf 'a\\033[2Jb'); exit 3"
+
+
+def refused(cloche, *flags):
+    """What a run on a terminal says behind what its command said."""
+    (cloche.project / ".git/hooks").mkdir(parents=True)
+    child = spawn(cloche, ["run", *flags, "--allow-domain", "a.example", "--workspace", cloche.project, "--", "sh", "-c", f"echo beg''un; {REFUSED}"],
+                  size=(24, 400))
+    child.expect("begun")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 3
+    return child.before
+
+
+def test_what_was_refused_is_told_at_the_end(cloche):
+    said = refused(cloche)
+    lines = said[said.index("cloche: this was refused"):].replace("\r", "").split("\n")
+    assert lines[1].startswith("  connect nobody.example:443, 2 times: no rule names") and "--allow-domain nobody.example would" in lines[1], lines
+    assert "connect other.example:8080: " in lines[2] and "--allow-domain other.example:8080 would" in lines[2], lines
+    # the sandbox chose the name: its escape sequence does not come to the terminal
+    assert '"/workspace/.git/hooks/a\\033[2Jb", protected: /workspace/.git/hooks' in lines[3] and len(lines) == 5, lines
+
+
+def test_nothing_is_told_quietly(cloche):
+    assert "was refused" not in refused(cloche, "--quiet")
+
+
+def test_nothing_is_told_without_a_terminal(cloche):
+    done = cloche("run", "--allow-domain", "a.example", "--workspace", cloche.project, "--", "curl", "-sS", "https://nobody.example")
+    assert done.code != 0 and "was refused" not in done.err, done
