@@ -55,7 +55,7 @@ forget(struct inject *j)
     buf_free(&j->head);
     j->head = (struct buf)BUF_INIT(HTTP1_HEAD_MAX);
     explicit_bzero(j->authorization, sizeof(j->authorization));
-    j->sign = j->sign_whole = j->hashed = false;
+    j->sign = j->sign_whole = j->hashed = j->ids_alone = false;
     j->up_cut = j->down_cut = (struct grpc_cut){ .on = false };
     j->lease = NULL;
     j->unpack = NULL;
@@ -187,17 +187,31 @@ find_in_head(const struct inject *j, const struct http1_head *head, uint32_t *se
     return r;
 }
 
-/* Ids that can be leased, if only for the search of the answer; AWS's are signed with instead. */
+/* Those of @mask that have the role @which. */
 static uint32_t
-can_be_leased(const struct inject *j, uint32_t mask)
+of_role(const struct inject *j, uint32_t mask, enum vault_role which)
 {
     size_t n;
     const struct vault_secret *secrets = vault_client_secrets(j->vault, &n);
 
     for (size_t i = 0; i < n; i++)
-        if (secrets[i].role == VAULT_ROLE_AWS_ID || secrets[i].role == VAULT_ROLE_AWS_KEY)
+        if (secrets[i].role != which)
             mask &= ~BIT(i);
     return mask;
+}
+
+/* Those whose values may be leased for the search of an answer: a secret access key stays in the vault. */
+static uint32_t
+can_be_searched_for(const struct inject *j, uint32_t mask)
+{
+    return mask & ~of_role(j, mask, VAULT_ROLE_AWS_KEY);
+}
+
+/* Those that can be put into a request; with AWS's it is signed instead. */
+static uint32_t
+can_be_leased(const struct inject *j, uint32_t mask)
+{
+    return can_be_searched_for(j, mask) & ~of_role(j, mask, VAULT_ROLE_AWS_ID);
 }
 
 static uint32_t
@@ -241,6 +255,13 @@ on_signature(void *ctx, const char *authorization, const struct err *why)
     j->owner->ready(j->ctx);
 }
 
+/* What the request is changed to ask for, for its answer to be searched. */
+static enum inject_asked
+asked_how(const struct inject *j)
+{
+    return j->lease == NULL ? INJECT_ASKED_AS_IT_IS : j->ids_alone ? INJECT_ASKED_PLAINLY : INJECT_ASKED_WHOLE;
+}
+
 /* Ask for it, over what will be sent. False: refused. */
 static bool
 ask_signature(struct inject *j)
@@ -262,7 +283,7 @@ ask_signature(struct inject *j)
     snprintf(host, sizeof(host), j->place.port == (j->place.tls ? 443 : 80) ? "%s" : "%s:%u", j->place.host.name,
              j->place.port);
     if (http1_parse_request(j->head.p, j->head.n, &head) == HTTP1_OK && inject_sign_claim(&head, &sign))
-        why = inject_sign_prepare(&head, str_of(host), token, j->lease != NULL, j->hashed ? j->hash : NULL, &sign);
+        why = inject_sign_prepare(&head, str_of(host), token, asked_how(j), j->hashed ? j->hash : NULL, &sign);
     if (why != NULL) {
         inject_refuse(j, "secret-sigv4", why, name_of(j, BIT(j->sign_id)), false);
         return false;
@@ -307,6 +328,7 @@ on_lease(void *ctx, struct vault_lease *lease, const struct err *why)
 
     j->ticket = 0;
     j->lease = lease;
+    j->ids_alone = lease != NULL && can_be_leased(j, lease->search) == 0;
     if (lease == NULL && err_is(why, "vault.ended"))
         inject_refuse(j, "vault-ended", "the vault has ended: no answer could be searched for secrets", "", false);
     else if (revoked(j, lacking) != 0)
@@ -355,7 +377,7 @@ inject_request(struct inject *j, const struct http1_head *head, const struct bin
                              name_of(j, j->seen & ~can_be_leased(j, j->seen)), false);
     if (j->sign)
         j->used |= BIT(j->sign_id);
-    want = can_be_leased(j, j->known);
+    want = can_be_searched_for(j, j->known);
     if ((want != 0 || j->sign) && r->path.n > VAULT_PATH_MAX)
         return inject_refuse(j, "secret-search", "its path is longer than the vault takes", "", false);
     if (want == 0 && j->sign && !j->sign_whole)
@@ -452,17 +474,6 @@ place_values(struct inject *j, const struct http1_head *head, struct exchange_ed
     return 0;
 }
 
-/* The answer has to come whole and readable. */
-static void
-ask_plainly(struct exchange_edit *edit)
-{
-    edit->drop[edit->n_drop++] = STR_LIT("Accept-Encoding");
-    edit->drop[edit->n_drop++] = STR_LIT("Range");
-    edit->drop[edit->n_drop++] = STR_LIT("If-Range");
-    edit->drop[edit->n_drop++] = STR_LIT("Grpc-Accept-Encoding");   /* of single messages in the body */
-    edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
-}
-
 /* The exchange passes no other upgrade on. */
 static bool
 asks_for_websocket(const struct http1_head *head)
@@ -529,13 +540,13 @@ request_head(void *ctx, const struct http1_head *head, const struct buf *whole, 
     }
     if (j->lease == NULL)
         return 0;
-    /* dialling may have taken longer than the vault allows */
-    if (*j->now_ms >= j->lease->expires_ms)
+    /* dialling may have taken longer than the vault allows for what is put in */
+    if (j->lease->mask != 0 && *j->now_ms >= j->lease->expires_ms)
         return inject_refuse_edit(edit, "secret-late",
                                   "the server took longer to reach than the secret was given out for");
     if (inject_make_down(j, &j->down) < 0)
         return inject_refuse_edit(edit, "secret-search", "the answer could not be searched for secrets");
-    ask_plainly(edit);
+    inject_leave_out(asked_how(j), edit);
     if (place_values(j, head, edit) < 0)
         return inject_refuse_edit(edit, "secret-place", "more places for secrets than are supported");
     vault_lease_free(j->lease);

@@ -68,6 +68,7 @@ struct inject {
     bool trailers;                          /* set by the owner: an answer's trailers pass, and are searched too */
     bool sign;                              /* it bears AWS's signature, made with placeholders: to be made anew */
     uint32_t sign_id;                       /* of the access key */
+    bool ids_alone;                         /* the answer is searched for AWS's access key ids and nothing else */
     bool judged;                            /* the body was decided on as it is: no value goes into it. Set by the owner
                                              * before inject_request() */
     bool can_wait;                          /* the exchange knows exchange_edit.wait. Set by who owns both */

@@ -94,6 +94,14 @@ packing(const struct http1_head *head)
     return n > 1 ? UNPACK_UNKNOWN : kind;
 }
 
+/* Objects that were stored compressed, or are fetched in parts: they are no answers that tell what they were asked, and
+ * nothing but an access key id is looked for. */
+static bool
+is_kept_as_it_is(const struct inject *j, const struct http1_head *head, enum unpack_kind kind)
+{
+    return j->ids_alone && head->status < 300 && kind != UNPACK_PLAIN;
+}
+
 int
 inject_response_head(void *ctx, const struct http1_head *head, struct exchange_edit *edit)
 {
@@ -117,7 +125,11 @@ inject_response_head(void *ctx, const struct http1_head *head, struct exchange_e
     if (buf_reserve(&j->text, HTTP1_HEAD_MAX) < 0 || scrub_head(j, head, edit) < 0)
         return inject_refuse_edit(edit, "secret-in-answer",
                                   "the answer's head carries a secret where it cannot be replaced");
-    if (head->status == 206)
+    if (is_kept_as_it_is(j, head, kind)) {
+        inject_swap_drop(&j->down);
+        return 0;
+    }
+    if (head->status == 206 && !j->ids_alone)
         return inject_refuse_edit(edit, "answer-partial", "a part of an answer cannot be searched for secrets");
     if (kind == UNPACK_UNKNOWN)
         return inject_refuse_edit(edit, "answer-encoding", "the answer is compressed in a way that cannot be searched");

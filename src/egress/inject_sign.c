@@ -26,15 +26,31 @@ inject_sign_claim(const struct http1_head *head, struct inject_sign *out)
 }
 
 static bool
-is_asked_plainly(struct str name)
+is_left_out(enum inject_asked asked, struct str name)
 {
-    return http1_equal(name, STR_LIT("accept-encoding")) || http1_equal(name, STR_LIT("range")) ||
-           http1_equal(name, STR_LIT("if-range")) || http1_equal(name, STR_LIT("grpc-accept-encoding"));
+    if (asked == INJECT_ASKED_AS_IT_IS)
+        return false;
+    if (http1_equal(name, STR_LIT("accept-encoding")) || http1_equal(name, STR_LIT("grpc-accept-encoding")))
+        return true;
+    return asked == INJECT_ASKED_WHOLE &&
+           (http1_equal(name, STR_LIT("range")) || http1_equal(name, STR_LIT("if-range")));
+}
+
+void
+inject_leave_out(enum inject_asked asked, struct exchange_edit *edit)
+{
+    edit->drop[edit->n_drop++] = STR_LIT("Accept-Encoding");
+    edit->drop[edit->n_drop++] = STR_LIT("Grpc-Accept-Encoding");   /* of single messages in the body */
+    edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
+    if (asked != INJECT_ASKED_WHOLE)
+        return;
+    edit->drop[edit->n_drop++] = STR_LIT("Range");
+    edit->drop[edit->n_drop++] = STR_LIT("If-Range");
 }
 
 /* The client's list without what is not sent. */
 static bool
-copy_names(const struct str list, bool plainly, char *out, size_t size)
+copy_names(const struct str list, enum inject_asked asked, char *out, size_t size)
 {
     size_t n = 0;
 
@@ -42,7 +58,7 @@ copy_names(const struct str list, bool plainly, char *out, size_t size)
         const char *end = memchr(list.p + at, ';', list.n - at);
         struct str name = { list.p + at, end == NULL ? list.n - at : (size_t)(end - list.p) - at };
         at += name.n + 1;
-        if (plainly && is_asked_plainly(name))
+        if (is_left_out(asked, name))
             continue;
         if (n + name.n + 2 > size)
             return false;
@@ -96,7 +112,7 @@ payload_of(const struct http1_head *head, const uint8_t *body, char hex[SIGV4_HE
 }
 
 const char *
-inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
+inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, enum inject_asked asked,
                     const uint8_t *body, struct inject_sign *out)
 {
     struct sigv4_header headers[HTTP1_FIELDS_MAX];
@@ -111,11 +127,11 @@ inject_sign_prepare(const struct http1_head *head, struct str host, struct str t
     why = payload_of(head, body, hash, &r.payload);
     if (why != NULL)
         return why;
-    if (!copy_names(out->claim.signed_headers, plainly, out->signed_headers, sizeof(out->signed_headers)))
+    if (!copy_names(out->claim.signed_headers, asked, out->signed_headers, sizeof(out->signed_headers)))
         return "its signed headers";
     for (size_t i = 0; i < head->n_fields; i++) {
         struct sigv4_header h = { head->fields[i].name, head->fields[i].value };
-        if (head->fields[i].hop || (plainly && is_asked_plainly(h.name)))
+        if (head->fields[i].hop || is_left_out(asked, h.name))
             continue;
         if (http1_equal(h.name, STR_LIT("host")))
             h.value = host;

@@ -6,6 +6,7 @@
 #define CLOCHE_EGRESS_INJECT_SIGN_H
 
 #include "base/buf.h"
+#include "egress/exchange.h"
 #include "wire/http1.h"
 #include "vault/sigv4.h"
 
@@ -25,13 +26,21 @@ enum inject_payload {
 };
 enum inject_payload inject_sign_payload(const struct http1_head *head);
 
+/* Which of the fields that ask for compressed or partial answers are not sent. */
+enum inject_asked {
+    INJECT_ASKED_AS_IT_IS,
+    INJECT_ASKED_PLAINLY,   /* those for compressed ones */
+    INJECT_ASKED_WHOLE,     /* both */
+};
+/* Into the edit of a request whose answer has to come readable, and whole: not for INJECT_ASKED_AS_IT_IS. */
+void inject_leave_out(enum inject_asked asked, struct exchange_edit *edit);
+
 /* Whether @head has an Authorization of that kind; @out->claim says what is in it. */
 bool inject_sign_claim(const struct http1_head *head, struct inject_sign *out);
 
 /* The rest of @out. @host: the Host field as it is sent. @token, when it has bytes, is what x-amz-security-token is
- * sent with. @plainly: fields that ask for compressed or partial answers are not sent. @body: the SHA-256 of the body,
- * for INJECT_PAYLOAD_HASH; else NULL. NULL, or why it cannot be signed. */
-const char *inject_sign_prepare(const struct http1_head *head, struct str host, struct str token, bool plainly,
-                                const uint8_t *body, struct inject_sign *out);
+ * sent with. @body: the SHA-256 of the body, for INJECT_PAYLOAD_HASH; else NULL. NULL, or why it cannot be signed. */
+const char *inject_sign_prepare(const struct http1_head *head, struct str host, struct str token,
+                                enum inject_asked asked, const uint8_t *body, struct inject_sign *out);
 
 #endif

@@ -223,8 +223,7 @@ bound_searched(const struct bound_set *set, const struct binding_request *reques
 
     for (size_t i = 0; i < set->n; i++) {
         const struct bound *b = &set->v[i];
-        if ((want >> i & 1) != 0 && (b->role == VAULT_ROLE_VALUE || b->role == VAULT_ROLE_AWS_TOKEN) &&
-            binding_knows(&b->binding, &request->host))
+        if ((want >> i & 1) != 0 && b->role != VAULT_ROLE_AWS_KEY && binding_knows(&b->binding, &request->host))
             mask |= UINT32_C(1) << i;
     }
     return mask;

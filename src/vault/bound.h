@@ -44,7 +44,7 @@ int bound_add(struct bound_set *set, const struct store *store, const char *name
 uint32_t bound_permitted(const struct bound_set *set, const struct binding_request *request, uint32_t want,
                          uint64_t now, struct err *err);
 /* Which of @want its answer is to be searched for: all that are bound to its host, for whatever port, method and path
- * it is, and also those whose use has ended. */
+ * it is, and also those whose use has ended. Not AWS's secret access keys, which stay here. */
 uint32_t bound_searched(const struct bound_set *set, const struct binding_request *request, uint32_t want);
 /* How long a lease of @mask, which are to be put into a request, may last. */
 uint32_t bound_lease_ms(const struct bound_set *set, uint32_t mask, uint64_t now);

@@ -30,7 +30,8 @@
 
 enum vault_role {
     VAULT_ROLE_VALUE,           /* leased: takes its placeholder's place */
-    VAULT_ROLE_AWS_ID,          /* access key id: never leased, comes back in vault_ask_signature's answer */
+    VAULT_ROLE_AWS_ID,          /* access key id: comes back in vault_ask_signature's answer; leased for the search of
+                                 * answers alone */
     VAULT_ROLE_AWS_KEY,         /* secret access key: never leaves the vault */
     VAULT_ROLE_AWS_TOKEN,       /* session token: leased, into the header x-amz-security-token */
 };

@@ -134,6 +134,18 @@ def ask(body, more='', length=None, pieces=None):
 """
 
 
+@pytest.mark.parametrize("token", [False, True], ids=["of a user", "of a session"])
+def test_parts_of_objects(online, tmp_path, token):
+    """Without a session token answers are searched for the access key id alone, which costs no ranges."""
+    v = Vaulted(online, tmp_path).secret("aws", value=f"{ID}:{KEY}" + f":{TOKEN}" * token, place="sigv4", env="AWS_ACCESS_KEY_ID")
+    names = "accept-encoding;host;range;x-amz-date"
+    result = v.python(RAW.replace("host;x-amz-date", names) + "ask(b'', 'Range: bytes=0-9\\r\\nAccept-Encoding: gzip\\r\\n')")
+    assert " 200 " in result.out, result
+    request = only_request(v.net)
+    assert fields(request, "range") == ([] if token else ["bytes=0-9"]) and fields(request, "accept-encoding") == ["identity"], request
+    verify(request)
+
+
 def test_bodies_of_unknown_length_and_slow_ones(aws):
     result = aws.python(RAW + """
 ask(b'', pieces=[b'abc', b'd' * 70000])
