@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/base64.h"
 
 const char *const mcp_versions[] = { "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26" };
 const size_t mcp_n_versions = ARRAY_LEN(mcp_versions);
@@ -128,38 +129,14 @@ mcp_message_free(struct mcp_message *m)
 
 /* --- headers ------------------------------------------------------------------------------------------------------ */
 
-static int
-digit_of(char c)
-{
-    return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* RFC 4648 §4 with its padding, no other character. */
 static bool
 unbase64(const char *p, size_t n, char *out, size_t size)
 {
-    size_t used = 0;
+    cleanup_buf struct buf b = BUF_INIT(size);
 
-    if (n % 4 != 0)
+    if (base64_get(&b, p, n) < 0 || buf_nul(&b) < 0 || strlen((const char *)b.p) != b.n)
         return false;
-    for (size_t i = 0; i < n; i += 4) {
-        size_t pad = i + 4 == n ? (size_t)(p[i + 3] == '=') + (p[i + 3] == '=' && p[i + 2] == '=') : 0;
-        uint32_t v = 0;
-        for (size_t k = 0; k < 4; k++) {
-            int d = k >= 4 - pad ? 0 : digit_of(p[i + k]);
-            if (d < 0)
-                return false;
-            v = v << 6 | (uint32_t)d;
-        }
-        for (size_t k = 0; k < 3 - pad; k++) {
-            char c = (char)(v >> (16 - 8 * k) & 0xff);
-            if (c == '\0' || used + 1 >= size)
-                return false;
-            out[used++] = c;
-        }
-    }
-    out[used] = '\0';
+    memcpy(out, b.p, b.n + 1);
     return true;
 }
 
