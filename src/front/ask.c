@@ -180,7 +180,7 @@ ask_drop(struct request *r)
     if (r->ticket != 0 && r->answers != NULL && r->answers->following != NULL)
         unfollow(r);
     if (r->ticket != 0 && (is_gated(r->asked) || r->ticket == r->followed))
-        ask_cancel(r);
+        ask_cancel(r, r->ticket);
     r->ticket = 0;
 }
 

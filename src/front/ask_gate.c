@@ -25,13 +25,13 @@ ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, co
 
 /* Nobody waits for what was asked: so nobody is asked to approve it either. */
 void
-ask_cancel(struct request *r)
+ask_cancel(struct request *r, uint32_t ticket)
 {
     uint8_t room[FRAME_HEADER + EDGE_HEAD + 4];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
     size_t at = ask_head(r, &b, EDGE_ASK_CANCEL, ask_ticket(r->f));
 
-    ask_cancel_put(&b, &(const struct ask_cancel){ .ticket = r->ticket });
+    ask_cancel_put(&b, &(const struct ask_cancel){ .ticket = ticket });
     if (frame_end(&b, at) == 0)
         (void)ask_post(r->f, &b);
 }

@@ -21,6 +21,5 @@ struct request *ask_whose(struct front *f, uint32_t ticket);
 int ask_post(struct front *f, struct buf *b);   /* a whole frame, to the warden; -1: too much waits, or it is gone */
 int late_on_pong(struct heard *h, const struct nothing *m);     /* late.c */
 void ask_over(struct request *r);       /* that was the last word on it */
-void ask_cancel(struct request *r);     /* ask_gate.c */
 
 #endif

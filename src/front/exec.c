@@ -213,6 +213,7 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     json_t *body;
 
+    execute_over(r);
     if (r->api) {       /* /api/sandbox/exec: a signal is what a shell makes of it */
         bool signalled = (flags & EDGE_SIGNALED) != 0;
         json_int_t status = (flags & EDGE_TIMED_OUT) != 0 ? 124 : signalled ? 128 + (json_int_t)code : (json_int_t)code;
@@ -274,6 +275,7 @@ on_output_event(struct request *r, bool is_err, const uint8_t *p, size_t n)
 static void
 on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
+    execute_over(r);
     flush_half(r, 0);
     flush_half(r, 1);
     stream_event(r, NULL, "exit", exec_exit_json(r, flags, code, ms));

@@ -1,8 +1,9 @@
 /* front/execute.c: POST /v1/execute: code in a sandbox of its own, which ends with it (docs/daemon.md)
  *
- * One question after the other: may it be done (as MCP's code_execute is asked about), the sandbox, the command. The
- * warden ends the sandbox when its command has ended, whoever is gone by then (EDGE_ONCE). The code is standard input;
- * where the request has another one, an argument of the interpreter.
+ * One question after the other: may it be done (as MCP's code_execute is asked about), the sandbox, its files, the
+ * command. The sandbox is there for as long as the question that made it: that is withdrawn when the command has ended
+ * or the client is gone, and the warden ends the sandbox when this process is gone (EDGE_ONCE). The code is standard
+ * input; where the request has another one, an argument of the interpreter.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,12 @@
 static bool
 is_known(struct request *r)
 {
-    static const char *const known[] = { "language", "code", "stdin", "policy", "limits", "env", "timeout_ms",
+    static const char *const known[] = { "language", "code", "stdin", "files", "policy", "limits", "env", "timeout_ms",
                                          "encoding", NULL };
     const char *name = json_unknown(r->json, known);
 
-    return name == NULL || reply_member(r, CODE, name, "known members: language, code, stdin, policy, limits, env, "
-                                        "timeout_ms, encoding");
+    return name == NULL || reply_member(r, CODE, name, "known members: language, code, stdin, files, policy, limits, "
+                                        "env, timeout_ms, encoding");
 }
 
 /* The command as POST .../exec takes it; NULL: said. */
@@ -87,7 +88,7 @@ policy_of(struct request *r)
 /* --- the way ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_made(struct request *r, const struct edge_box *box)
+run(struct request *r)
 {
     static struct edge_op op;
 
@@ -96,7 +97,14 @@ on_made(struct request *r, const struct edge_box *box)
     json_decref(r->list);
     r->list = NULL;
     if (exec_request(r, &op))
-        exec_run(r, box->id, &op, wants_events(r));
+        exec_run(r, r->id, &op, wants_events(r));
+}
+
+static void
+on_made(struct request *r, const struct edge_box *box)
+{
+    memcpy(r->id, box->id, sizeof(box->id));
+    execute_files_write(r, run);
 }
 
 static const struct answers made = { .box = on_made };
@@ -109,6 +117,15 @@ make(struct request *r)
                                   .volume = "" };
 
     ask_create(r, &create, &made);
+    r->maker = r->ticket;
+}
+
+void
+execute_over(struct request *r)
+{
+    if (r->maker != 0)
+        ask_cancel(r, r->maker);
+    r->maker = 0;
 }
 
 static void
@@ -128,14 +145,17 @@ on_verdict(struct request *r, const struct edge_verdict *v)
 
 static const struct answers judged = { .gate = on_verdict };
 
-/* What somebody is asked about: the request, but for the form of its answer. */
+/* What somebody is asked about: the request, but for the form of its answer. Of its files, what each is judged by. */
 static json_t *
-params_of(const struct request *r)
+params_of(struct request *r)
 {
-    json_t *params = json_copy(r->json);
+    json_t *params = json_copy(r->json), *files = r->files != NULL ? execute_files_params(r) : NULL;
 
     json_object_del(params, "encoding");
-    return params;
+    if (r->files == NULL || (files != NULL && json_object_set_new(params, "files", files) == 0))
+        return params;
+    json_decref(params);
+    return NULL;
 }
 
 static void
@@ -157,7 +177,8 @@ execute(struct request *r)
         return;
     }
     r->policy = policy_of(r);
-    if (r->policy == NULL)
+    r->files = json_incref(json_object_get(r->json, "files"));
+    if (r->policy == NULL || !execute_files_well(r))
         return;
     params = params_of(r);
     text = json_dumps(params, JSON_COMPACT);

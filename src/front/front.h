@@ -216,6 +216,10 @@ struct request {
     json_t *list;                       /* what the answer is made of */
     size_t n_entries, entry_bytes;      /* of a listing: what a keeper said of it */
     char *policy;                       /* of POST /v1/execute: its sandbox's, as JSON, owned; NULL */
+    json_t *files;                      /* ... that it brings along (execute_files.c); NULL */
+    size_t n_written;                   /* ... of these, so far */
+    void (*files_then)(struct request *r);      /* ... when all are */
+    uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
     struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
@@ -310,6 +314,7 @@ void ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limi
 /* About commands in the background (edge_run.h); the answers are the socket's. */
 void ask_run(struct request *r, const struct edge_run_ask *what, const struct answers *answers,
              const struct op_answers *said);
+void ask_cancel(struct request *r, uint32_t ticket);    /* nobody waits for what was asked by that any more */
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 /* late.c: a warden that does not answer */
 void late_time(struct front *f);
@@ -476,6 +481,16 @@ bool exec_size(const json_t *v, uint16_t *rows, uint16_t *cols);
 bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
+
+/* execute.c: what a call of its own needs its sandbox for is done, or nobody waits for it any more */
+void execute_over(struct request *r);
+
+/* execute_files.c: files of a call of its own. Whether r->files is such a list; false: said. */
+bool execute_files_well(struct request *r);
+/* As what writing them is judged by (proto/edge_write.h); NULL: no memory. */
+json_t *execute_files_params(struct request *r);
+/* Write the next of r->files into the sandbox r->id, and so on, then() with the last one. */
+void execute_files_write(struct request *r, void (*then)(struct request *r));
 
 /* metrics.c */
 int metrics_open(struct front *f);                      /* before confinement; -1 no memory */

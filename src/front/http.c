@@ -84,6 +84,7 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     ask_drop(r);
     op_drop(r);
     mcp_gone(r);
+    execute_over(r);
     http_unwatch_peer(r);
     r->dead = true;
 }
@@ -123,6 +124,7 @@ http_bury(struct front *f)
         mcp_free(r);
         json_decref(r->json);
         json_decref(r->list);
+        json_decref(r->files);
         live_free(r);
         audit_free(r);
         page_free(r);

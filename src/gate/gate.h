@@ -61,6 +61,9 @@ const char *gate_rule_digest(const struct gate *g, const char *rule);
  * needs that is not known. */
 void gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_t fuel, struct gate_verdict *out);
 
+/* Whether @a asks for more than @b: asking before not asking, then the higher risk, then the shorter time. */
+bool gate_stricter(const struct gate_verdict *a, const struct gate_verdict *b);
+
 /* The fuel of one who asks. Zeroes are a full one. */
 struct gate_tank {
     uint64_t at_ms;             /* when it was looked at; on any clock that only goes forward */

@@ -191,8 +191,8 @@ matches(struct search *s, const struct rule *r, const json_t *params)
     return unknown ? UNKNOWN : YES;
 }
 
-static bool
-is_stricter(const struct gate_verdict *a, const struct gate_verdict *b)
+bool
+gate_stricter(const struct gate_verdict *a, const struct gate_verdict *b)
 {
     if (a->ask != b->ask)
         return a->ask;
@@ -215,14 +215,14 @@ gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_
         enum answer a = is_about(r, tool) ? matches(&s, r, params) : NO;
         const struct gate_verdict v = { .ask = r->ask && !g->level[r->risk], .risk = r->risk,
                                         .timeout_s = r->timeout_s, .rule = r->name, .description = r->description };
-        if (a == UNKNOWN && (maybe.rule == NULL || is_stricter(&v, &maybe)))
+        if (a == UNKNOWN && (maybe.rule == NULL || gate_stricter(&v, &maybe)))
             maybe = v;
         if (a == YES) {
             found = v;
             break;
         }
     }
-    if (maybe.rule != NULL && is_stricter(&maybe, &found))
+    if (maybe.rule != NULL && gate_stricter(&maybe, &found))
         found = maybe;
     found.unsure = maybe.rule != NULL;
     found.ask = found.ask && !g->off;

@@ -69,7 +69,7 @@
 
 #define EDGE_FLEETING   0x04    /* ... : it ends with who asked, if they go (CANCEL) before they know of it */
 
-#define EDGE_ONCE       0x08    /* ... : it ends with its first operation */
+#define EDGE_ONCE       0x08    /* ... : with FLEETING: also when they know of it. It is for one call */
 
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */

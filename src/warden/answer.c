@@ -87,7 +87,8 @@ box_grant(struct warden *w, struct box *b, uint8_t type, const struct shape *sha
         return err_set(err, ERR_SYSTEM, "sandbox.gone", "the sandbox is ending");
     }
     ANSWER_WITH(pair[1], w, w->asker, EDGE_GRANTED);
-    b->maker.ticket = 0;        /* it is known */
+    if (!b->once)
+        b->maker.ticket = 0;    /* it is known */
     b->ops++;
     box_used(b);
     return 0;

@@ -10,6 +10,7 @@
 
 #include "gate/gate.h"
 #include "proto/edge_gate.h"
+#include "proto/edge_write.h"
 #include "warden/state_gate.h"
 #include "warden/warden.h"
 
@@ -55,6 +56,8 @@ struct pass {
     char box[EDGE_ID + 1];          /* "": it makes one */
     bool network;                   /* that has one */
     bool made, done;                /* what it is for has been asked */
+    size_t n_files;                 /* that it brings along: SHA-256 of what each is judged by, zeroes once asked */
+    uint8_t files[EDGE_GIVEN_MAX][SHA256_SIZE];
 };
 
 struct approval_follower {
@@ -191,6 +194,8 @@ bool gate_pass(struct warden *w, const struct front_edge *e, uint32_t number, st
 uint32_t pass_new(struct warden *w, const struct deed *d);
 /* The same without a number. */
 struct pass pass_of(const struct deed *d);
+/* The file @i that the call @d brings along, as parameters of code_write_file; NULL: there are no more. */
+const json_t *deed_file(const struct deed *d, size_t i);
 /* Whether @d is one of those questions; it is asked by this. */
 bool pass_covers(struct pass *p, const struct deed *d);
 /* @d was let through by itself: the sandbox of a call that says what it is to be. */

@@ -147,13 +147,15 @@ gate_settled(struct warden *w, const struct deed *d, const char *rule)
     return said_no(w, d, &v) ? -1 : 0;
 }
 
-/* What texts cost to search is paid by who asks, so that nobody's keep the warden from everybody else. */
+/* What texts cost to search is paid by who asks, so that nobody's keep the warden from everybody else. The files that a
+ * call brings along are judged as if each were written by itself, and the strictest verdict stands. */
 static void
 judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 {
     struct approvals *q = w->approvals;
     struct caller_tank *t = &q->tanks[0];
     char principal[EDGE_CALLER_MAX + 1];
+    const json_t *file;
 
     principal_of(w, &w->who, principal);
     for (size_t i = 0; i < TANKS_MAX; i++) {
@@ -170,6 +172,13 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
     }
     gate_judge(q->gate, d->tool, d->params, gate_tank_at(&t->tank, clock_ms()), v);
     gate_tank_take(&t->tank, v->cost);
+    for (size_t i = 0; (file = deed_file(d, i)) != NULL; i++) {
+        struct gate_verdict of;
+        gate_judge(q->gate, "code_write_file", file, gate_tank_at(&t->tank, clock_ms()), &of);
+        gate_tank_take(&t->tank, of.cost);
+        if (gate_stricter(&of, v))
+            *v = of;
+    }
 }
 
 static enum gate_says

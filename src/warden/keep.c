@@ -264,8 +264,6 @@ on_op_ended(struct warden *w, const struct nothing *m)
     if (b->asked.said > b->ops)
         b->asked.said = b->ops;
     box_used(b);
-    if (b->once && b->ops == 0)
-        box_stop(b, "its one operation has ended");
     return 0;
 }
 
@@ -421,8 +419,11 @@ on_front(struct warden *w, const struct launch_front *m)
     approvals_front_gone(w, which);
     if (w->stop_all.front == which)
         w->stop_all.ticket = 0;
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (b->once && b->maker.front == which && b->maker.ticket != 0)
+            box_stop(b, "who asked for it is gone");
         box_forget_waiters(b, which);       /* their tickets were the former front's */
+    }
     record_front_gone(w, which);
     watch_front_lost(w, which);
     memset(&e->handles, 0, sizeof(e->handles));

@@ -2,10 +2,12 @@
  *
  * A call of MCP is judged as a whole, before it begins; what it comes to is asked by the front afterwards, under the
  * number of its pass. A pass is for what such a call needs and no more: one sandbox, where the call is to make one, and
- * one operation. What is in that operation is the front's: the warden does not know what a language's code becomes.
+ * one operation. What is in that operation is the front's: the warden does not know what a language's code becomes. The
+ * files that a call brings along are known: what is written is one of them, byte by byte, or judged by itself.
  */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "warden/approvals.h"
 
@@ -54,10 +56,35 @@ pass_new(struct warden *w, const struct deed *d)
     return p->number;
 }
 
+const json_t *
+deed_file(const struct deed *d, size_t i)
+{
+    const json_t *files = strcmp(d->tool, "code_execute") == 0 ? json_object_get(d->params, "files") : NULL;
+
+    return i < EDGE_GIVEN_MAX ? json_array_get(files, i) : NULL;
+}
+
+/* What it is judged by, as the write itself is (deed_make). False: it can be none. */
+static bool
+file_digest(const json_t *params, uint8_t out[SHA256_SIZE])
+{
+    cleanup_free char *text = json_is_object(params) ? json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    if (text == NULL)
+        return false;
+    sha256_of(text, strlen(text), out);
+    return true;
+}
+
 struct pass
 pass_of(const struct deed *d)
 {
     struct pass p = { .network = json_is_true(json_object_get(d->params, "network_enabled")) };
+    const json_t *file;
+
+    for (size_t i = 0; d->box[0] == '\0' && (file = deed_file(d, i)) != NULL; i++)
+        if (file_digest(file, p.files[p.n_files]))
+            p.n_files++;
 
     memcpy(p.tool, d->tool, strnlen(d->tool, GATE_NAME_MAX));
     memcpy(p.box, d->box, sizeof(p.box));
@@ -118,6 +145,25 @@ pass_made(struct pass *p, const struct deed *d)
         p->made = true;
 }
 
+/* One that the call brings along, byte by byte, before its code runs; each once. */
+static bool
+brings(struct pass *p, const struct deed *d)
+{
+    uint8_t digest[SHA256_SIZE];
+
+    if (strcmp(d->tool, "code_write_file") != 0 || d->box[0] == '\0' || !p->made || p->done || p->n_files == 0 ||
+        json_is_true(json_object_get(d->params, "content_unseen")) || !file_digest(d->params, digest))
+        return false;
+    for (size_t i = 0; i < p->n_files; i++) {
+        if (memcmp(p->files[i], digest, SHA256_SIZE) == 0) {
+            memset(p->files[i], 0, SHA256_SIZE);
+            memcpy(p->box, d->box, sizeof(p->box));     /* the others, and the code, belong into the same one */
+            return true;
+        }
+    }
+    return false;
+}
+
 bool
 pass_covers(struct pass *p, const struct deed *d)
 {
@@ -129,6 +175,8 @@ pass_covers(struct pass *p, const struct deed *d)
         p->made = true;
         return true;
     }
+    if (brings(p, d))
+        return true;
     if (p->done || strcmp(d->tool, needed) != 0 || d->box[0] == '\0' ||
         (p->box[0] == '\0' ? !p->made : strcmp(p->box, d->box) != 0))
         return false;

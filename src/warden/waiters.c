@@ -29,7 +29,7 @@ box_maker_gone(struct warden *w, struct asker maker)
         if (b->maker.ticket != maker.ticket || b->maker.front != maker.front)
             continue;
         b->maker.ticket = 0;
-        box_stop(b, "who asked for it is gone");
+        box_stop(b, b->once ? "the call that it was made for is over" : "who asked for it is gone");
         return;
     }
 }

@@ -119,7 +119,7 @@ struct box {
     unsigned ops;                       /* that run */
     struct box_asked asked;
     bool again;                         /* when it is gone it is made anew (recovery) */
-    bool once;                          /* it ends with its first operation */
+    bool once;                          /* it ends with the call that made it, whatever is known of it */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
     bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
     uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
@@ -229,7 +229,7 @@ struct box *box_of_id(const struct warden *w, const char *id);
 size_t box_count(const struct warden *w);                           /* without those that remove volumes */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
  * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it,
- * with BOX_ONCE the end of its first operation. */
+ * and with BOX_ONCE, too, also when it is known, or its front is gone. */
 #define BOX_KEYED    0x01
 #define BOX_PROBE    0x02
 #define BOX_FLEETING 0x04

@@ -1,10 +1,11 @@
 """POST /v1/execute: code in a sandbox of its own, which ends with it (docs/daemon.md)."""
 import base64
+import hashlib
 
 import pytest
 
 from helpers import requirement
-from helpers.approvals import Asking, pending
+from helpers.approvals import ASYNC, Asking, pending
 from helpers.daemon import Daemon, caller
 from helpers.runner import wait_for
 
@@ -52,7 +53,52 @@ def test_each_is_alone(daemon):
     # what it left in the background ends with it
     run(daemon, "shell", "(sleep 1000; echo on) >/dev/null 2>&1 &")
     assert none_lives(daemon)
-    assert "its one operation has ended" in str(daemon.get("/v1/events").json["events"])
+    assert "the call that it was made for is over" in str(daemon.get("/v1/events").json["events"])
+
+
+def test_files_are_there_before_the_code_runs(daemon):
+    blob = bytes(range(256)) * 1000
+    given = [{"path": "data/in.txt", "content": "h\u00e9llo\n"}, {"path": "a/b/c.bin", "content_base64": base64.b64encode(blob).decode()},
+             {"path": "empty", "content": ""}, {"path": "-rf", "content": "x"}]
+    said = run(daemon, "python", "import hashlib, os; print(ascii(open('data/in.txt').read()), hashlib.sha256(open('a/b/c.bin', 'rb').read()).hexdigest(),"
+               " os.path.getsize('empty'), open('-rf').read(), os.getcwd())", files=given)
+    assert said["stdout"].split() == ["'h\\xe9llo\\n'", hashlib.sha256(blob).hexdigest(), "0", "x", "/workspace"], said
+    assert run(daemon, "shell", "cat data/in.txt -", stdin="in", files=given)["stdout"] == "h\u00e9llo\nin"
+    assert run(daemon, "shell", "ls -A", files=[])["stdout"] == ""
+    assert none_lives(daemon)
+
+
+FILES_REFUSED = {
+    "no list": ({}, 400, "files is a list"), "no object": (["x"], 400, "files[0]"), "no path": ([{"content": "x"}], 400, "files[0]"),
+    "no content": ([{"path": "x"}], 400, "(x)"), "both": ([{"path": "x", "content": "", "content_base64": ""}], 400, "(x)"),
+    "more": ([{"path": "x", "content": "", "mode": "0755"}], 400, "files[0]"), "number": ([{"path": "x", "content": 7}], 400, "(x)"),
+    "base64": ([{"path": "x", "content_base64": "YQ"}], 400, "(x)"), "base64 in lines": ([{"path": "x", "content_base64": "YWJj\nYWJj"}], 400, "(x)"),
+    "absolute": ([{"path": "/workspace/x", "content": ""}], 400, "begins with a slash"), "empty": ([{"path": "", "content": ""}], 400, "is empty"),
+    "up": ([{"path": "../x", "content": ""}], 400, '"../x"'), "up inside": ([{"path": "a/../../x", "content": ""}], 400, ". or .."),
+    "up at the end": ([{"path": "a/..", "content": ""}], 400, ". or .."), "dot": ([{"path": "./x", "content": ""}], 400, ". or .."),
+    "slashes": ([{"path": "a//x", "content": ""}], 400, "empty"), "folder": ([{"path": "a/", "content": ""}], 400, "empty"),
+    "control": ([{"path": "a\nb", "content": ""}], 400, "control"), "NUL": ([{"path": "a\0b", "content": ""}], 400, "JSON"),
+    "long": ([{"path": "a/" * 2100 + "x", "content": ""}], 400, "4096"), "twice": ([{"path": "x", "content": ""}] * 2, 400, "twice"),
+    "many": ([{"path": f"f{i}", "content": ""} for i in range(33)], 413, "at most 32"),
+    "large": ([{"path": "a", "content": "x" * (5 << 20)}, {"path": "b", "content": "x" * (4 << 20)}], 413, "at most 8388608"),
+    "a file and a folder": ([{"path": "x", "content": ""}, {"path": "x/y", "content": ""}], None, "files[1] (x/y)"),
+    "a name that is too long": ([{"path": "n" * 300, "content": ""}], None, "files[0] (nnn"),
+}
+
+
+@pytest.mark.parametrize("what", FILES_REFUSED)
+def test_files_that_are_refused(daemon, what):
+    files, status, said = FILES_REFUSED[what]
+    answer = daemon.post("/v1/execute", {"language": "shell", "code": "echo ran", "files": files})
+    assert answer.status == status if status else 400 <= answer.status < 500, answer
+    assert said in answer.json["error"] and b"ran" not in answer.body, answer
+    assert none_lives(daemon)
+
+
+def test_a_path_that_is_no_text_is_refused(daemon):
+    body = b'{"language": "shell", "code": "ls", "files": [{"path": "a\xff", "content": "x"}]}'
+    assert daemon("POST", "/v1/execute", body, {"Content-Type": "application/json"}).status == 400
+    assert none_lives(daemon)
 
 
 REFUSED = [
@@ -133,5 +179,29 @@ def test_it_is_judged_as_what_it_is(cloche, tmp_path):
         assert told.status == 202 and daemon.get(told.json["url"]).json["params"]["stdin"] == "x", told
         assert daemon.post(told.json["url"] + "/deny", {"reason": "no"}).ok
         assert none_lives(daemon)
+    finally:
+        assert daemon.stop() == 0
+
+
+@requirement("R63")
+def test_files_are_part_of_what_is_asked(cloche):
+    """One question, with what each file holds; what was approved are those bytes."""
+    daemon = Daemon(cloche, gate=None)
+    try:
+        agent = caller(daemon, "agent")
+        wanted = {"language": "shell", "code": "cat a.txt; ./run.sh || sh run.sh",
+                  "files": [{"path": "a.txt", "content": "one\n"}, {"path": "run.sh", "content": "#!/bin/sh\necho two\n"}]}
+        told = agent("POST", "/v1/execute", wanted, ASYNC)
+        assert told.status == 202, told
+        files = daemon.get(told.json["url"]).json["params"]["files"]
+        assert [f["file_path"] for f in files] == ["a.txt", "run.sh"] and [f["program"] for f in files] == [False, True], files
+        assert files[0]["content_sha256"] == hashlib.sha256(b"one\n").hexdigest() and files[0]["content_start"] == "one\n", files
+        assert daemon.post(told.json["url"] + "/approve").ok
+        other = {**wanted, "files": [wanted["files"][0], {"path": "run.sh", "content": "#!/bin/sh\necho six\n"}]}
+        assert (more := agent("POST", "/v1/execute", other, ASYNC)).status == 202 and more.json["url"] != told.json["url"], more
+        assert daemon.post(more.json["url"] + "/deny", {"reason": "no"}).ok
+        done = agent("POST", "/v1/execute", wanted, ASYNC)
+        assert done.status == 200 and done.json["stdout"] == "one\ntwo\n", done
+        assert not pending(daemon) and none_lives(daemon)
     finally:
         assert daemon.stop() == 0

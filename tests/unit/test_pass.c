@@ -15,6 +15,7 @@
 #define TWO "00000000000000000000000000000002"
 
 struct step { const char *tool, *box, *params; bool covered; };
+#define PARTS 7
 
 #define MAKE(params, covered) { "sandbox_create", "", params, covered }
 #define RUN(box, covered)     { "code_execute", box, "{}", covered }
@@ -23,7 +24,14 @@ struct step { const char *tool, *box, *params; bool covered; };
 #define HOST  "{\"policy\": {\"network\": {\"mode\": \"host\"}}}"
 #define MORE  "{\"policy\": {\"network\": {\"mode\": \"allowlist\"}, \"limits\": {}}}"
 
-static const struct { struct step call, parts[5]; } cases[] = {
+#define FILE_A "{\"content_sha256\":\"aa\",\"content_unseen\":false,\"file_path\":\"a\"}"
+#define FILE_B "{\"content_sha256\":\"bb\",\"content_unseen\":false,\"file_path\":\"b\"}"
+#define FILE_C "{\"content_sha256\":\"aa\",\"content_unseen\":false,\"file_path\":\"b\"}"
+#define UNSEEN "{\"content_unseen\":true,\"file_path\":\"a\"}"
+#define BRINGS "{\"code\": \"x\", \"files\": [" FILE_A ", " FILE_B ", " UNSEEN "]}"
+#define WRITE(box, params, covered) { "code_write_file", box, params, covered }
+
+static const struct { struct step call, parts[PARTS]; } cases[] = {
     /* one sandbox and one command in it */
     { { "code_execute", "", "{\"code\": \"x\"}", true },
       { RUN(ONE, false), MAKE("{}", true), MAKE("{}", false), RUN(ONE, true), RUN(ONE, false) } },
@@ -36,6 +44,16 @@ static const struct { struct step call, parts[5]; } cases[] = {
     { { "code_execute", "", "{\"network_enabled\": false}", true }, { MAKE(ALLOW, false), MAKE(NONE, true) } },
     { { "code_execute", "", "{\"network_enabled\": true}", true },
       { MAKE(HOST, false), MAKE(MORE, false), MAKE(ALLOW, true), MAKE(ALLOW, false) } },
+    /* the files that it brings along: those bytes at that path, each once, before its code, into one sandbox */
+    { { "code_execute", "", BRINGS, true },
+      { WRITE(ONE, FILE_A, false), MAKE("{}", true), WRITE(ONE, FILE_C, false), WRITE(ONE, FILE_A, true),
+        WRITE(ONE, FILE_A, false), WRITE(TWO, FILE_B, true) } },
+    { { "code_execute", "", BRINGS, true },
+      { MAKE("{}", true), WRITE(ONE, UNSEEN, false), WRITE(ONE, FILE_B, true), RUN(TWO, false), RUN(ONE, true),
+        WRITE(ONE, FILE_A, false) } },
+    { { "code_execute", ONE, BRINGS, true }, { WRITE(ONE, FILE_A, false), RUN(ONE, true) } },
+    { { "code_execute", "", "{\"files\": \"x\"}", true }, { MAKE("{}", true), WRITE(ONE, FILE_A, false), RUN(ONE, true) } },
+    { { "create_sandbox", "", BRINGS, true }, { MAKE("{}", false), WRITE(ONE, FILE_A, false) } },
     /* the sandbox that it names */
     { { "code_execute", ONE, "{}", true }, { MAKE("{}", false), RUN(TWO, false), RUN(ONE, true), RUN(ONE, false) } },
     { { "code_execute", ONE, "{}", true },
@@ -74,7 +92,7 @@ test_parts(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct deed call = deed_of_step(&cases[i].call);
         struct pass p = pass_of(&call);
-        for (size_t k = 0; k < 5 && cases[i].parts[k].tool != NULL; k++) {
+        for (size_t k = 0; k < PARTS && cases[i].parts[k].tool != NULL; k++) {
             struct deed part = deed_of_step(&cases[i].parts[k]);
             if (pass_covers(&p, &part) != cases[i].parts[k].covered)
                 fail_msg("case %zu, part %zu", i, k);
