@@ -18,21 +18,22 @@
 #include "base/io.h"
 #include "program/helper.h"
 #include "program/say.h"
+#include "proto/edge.h"
 #include "wall/cgroup.h"
 #include "wall/service.h"
-#include "wire/packet.h"
-#include "wire/table.h"
 
 #define FD_KEEPER   3
 #define PATIENCE_MS 5000
 
-/* The words between the two: descriptors in the order of give_all(), a START, an answer. */
-enum starter_message {
-    STARTER_GIVE = 1,       /* with a descriptor, or without: there is none in its place */
-    STARTER_START,          /* kind u8: of the cgroup (enum cgroup_kind) */
-    STARTER_STARTED,        /* pid be32 */
-    STARTER_FAILED,         /* errno be32 */
-};
+/* What the keeper says: descriptors in the order of give_all(), a START; and the answer. */
+#define STARTER_TO(M) \
+    M(STARTER_GIVE,    1, nothing)          /* with a descriptor, or without: there is none in its place */ \
+    M(STARTER_START,   2, edge_number)      /* kind of the cgroup (enum cgroup_kind) */
+PROTO_EDGE(starter_to, STARTER_TO);
+#define STARTER_OF(M) \
+    M(STARTER_STARTED, 3, edge_number)      /* pid */ \
+    M(STARTER_FAILED,  4, edge_number)      /* errno */
+PROTO_EDGE(starter_of, STARTER_OF);
 
 #define GIVEN_CGROUP (CGROUP_HIERARCHIES + 1)       /* its `tasks`, and its folder */
 #define GIVEN_MAX    (GIVEN_CGROUP + 1 + HELPER_FDS_MAX)    /* and the control socket's end */
@@ -75,21 +76,21 @@ starter_open(struct starter *s, struct err *err)
 }
 
 static int
+say(int socket, uint8_t type, const struct shape *shape, const void *m)
+{
+    return proto_send(socket, type, shape, m, -1);
+}
+
+static int
 give(int starter, int fd)
 {
-    uint8_t room[FRAME_HEADER];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-
-    return frame_end(&frame, frame_begin(&frame, STARTER_GIVE, 0, 0)) < 0 ? -1 : packet_send(starter, &frame, fd);
+    return proto_send(starter, STARTER_GIVE, STARTER_GIVE_SHAPE(), NULL, fd);
 }
 
 static int
 give_all(int starter, const struct helper *h, int control)
 {
     const struct cgroup none = CGROUP_INIT, *cg = h->cgroup != NULL ? h->cgroup : &none;
-    uint8_t room[FRAME_HEADER + 1];
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
-    size_t at = frame_begin(&frame, STARTER_START, 0, 0);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < CGROUP_HIERARCHIES; i++)
@@ -98,18 +99,17 @@ give_all(int starter, const struct helper *h, int control)
         return -1;
     for (size_t i = 0; r == 0 && i < h->n_fds; i++)
         r = give(starter, h->fds[i]);
-    buf_put_u8(&frame, (uint8_t)cg->kind);
-    return r < 0 || frame_end(&frame, at) < 0 ? -1 : packet_send(starter, &frame, -1);
+    return r < 0 ? -1 : PROTO_SAY(say, starter, STARTER_START, .number = (uint32_t)cg->kind);
 }
 
 static pid_t
 answer(int starter, struct err *err)
 {
     struct pollfd p = { .fd = starter, .events = POLLIN };
-    uint8_t room[FRAME_HEADER + 5];
+    uint8_t room[FRAME_HEADER + edge_number_MOST + 1];
+    struct edge_number m;
     struct wire_in in;
     struct frame f;
-    uint32_t number;
     int r;
 
     do
@@ -118,12 +118,11 @@ answer(int starter, struct err *err)
     if (r <= 0 || packet_receive(starter, room, sizeof(room), &f, NULL, 0) <= 0)
         return err_set(err, ERR_SYSTEM, "serve.starter", "cloche-starter has ended, or stands still");
     in = wire_in_of(f.payload, f.length);
-    number = wire_be32(&in);
-    if (!wire_done(&in) || number == 0 || number > INT32_MAX ||
+    if (!edge_number_get(&in, &m) || m.number == 0 || m.number > INT32_MAX ||
         (f.type != STARTER_STARTED && f.type != STARTER_FAILED))
         return err_set(err, ERR_PROTOCOL, "serve.starter", "cloche-starter said what it must not");
-    return f.type == STARTER_STARTED ? (pid_t)number
-                                     : err_sys(err, (int)number, "serve.starter", "start cloche-egress");
+    return f.type == STARTER_STARTED ? (pid_t)m.number
+                                     : err_sys(err, (int)m.number, "serve.starter", "start cloche-egress");
 }
 
 pid_t
@@ -205,15 +204,13 @@ struct its {
     size_t n_given;
     int passed;                 /* the descriptor that came with the message at hand; -1 */
     struct msg_gate gate;
-    uint8_t in[FRAME_HEADER + 8];
+    uint8_t in[FRAME_HEADER + edge_number_MOST + 1];
 };
 
 static int
-on_give(void *ctx, const struct frame *f)
+on_give(struct its *s, const struct nothing *m)
 {
-    struct its *s = ctx;
-
-    (void)f;
+    (void)m;
     if (s->n_given == GIVEN_MAX)
         return -1;
     s->given[s->n_given++] = take_fd(&s->passed);
@@ -221,40 +218,35 @@ on_give(void *ctx, const struct frame *f)
 }
 
 static int
-on_start(void *ctx, const struct frame *f)
+on_start(struct its *s, const struct edge_number *m)
 {
-    struct wire_in in = wire_in_of(f->payload, f->length);
     char *env[] = { NULL };
-    struct its *s = ctx;
     struct cgroup cg = CGROUP_INIT;
     const struct helper h = { .folder = "egress", .name = "cloche-egress", .env = env,
                               .fds = s->given + GIVEN_CGROUP + 1, .n_fds = s->n_given - GIVEN_CGROUP - 1,
                               .cgroup = &cg };
-    uint8_t room[FRAME_HEADER + 4], kind = wire_u8(&in);
-    struct buf frame = BUF_INIT_IN(room, sizeof(room));
     struct err err = ERR_INIT;
-    size_t at;
     pid_t pid;
 
-    if (!wire_done(&in) || s->passed >= 0 || s->n_given <= GIVEN_CGROUP || kind > CGROUP_SCOPE)
+    if (s->passed >= 0 || s->n_given <= GIVEN_CGROUP || m->number > CGROUP_SCOPE)
         return -1;
-    cg.kind = kind;
+    cg.kind = (enum cgroup_kind)m->number;
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
         cg.tasks[i] = s->given[i];
     cg.dirs[0] = s->given[CGROUP_HIERARCHIES];
     pid = helper_spawn(&h, s->program, s->given[GIVEN_CGROUP], true, &err);
     for (; s->n_given > 0; s->n_given--)
         close_fd(&s->given[s->n_given - 1]);
-    at = frame_begin(&frame, pid > 0 ? STARTER_STARTED : STARTER_FAILED, 0, 0);
-    buf_put_be32(&frame, pid > 0 ? (uint32_t)pid : (uint32_t)(err.sys_errno > 0 ? err.sys_errno : EPERM));
-    return frame_end(&frame, at) < 0 ? -1 : packet_send(FD_KEEPER, &frame, -1);
+    if (pid > 0)
+        return PROTO_SAY(say, FD_KEEPER, STARTER_STARTED, .number = (uint32_t)pid);
+    return PROTO_SAY(say, FD_KEEPER, STARTER_FAILED,
+                     .number = err.sys_errno > 0 ? (uint32_t)err.sys_errno : (uint32_t)EPERM);
 }
 
-static const struct msg_rule rules[] = {
-    /* type          once   flags states min  max length   handler */
-    { STARTER_GIVE,  false, 0,    1,     0,   0,           on_give },
-    { STARTER_START, false, 0,    1,     1,   1,           on_start },
-};
+#define HEARD(R) \
+    R(STARTER_GIVE,  on_give,  false, 1) \
+    R(STARTER_START, on_start, false, 1)
+PROTO_RULES(rules, HEARD)
 
 /* 1; 0 at the keeper's end, -1 when it says what it must not. */
 static int

@@ -43,7 +43,7 @@ class Starter:
                 socket.send_fds(self.socket, [frame(GIVE)], [fd])
 
     def start(self, kind=0):
-        self.socket.send(frame(START, bytes([kind])))
+        self.socket.send(frame(START, struct.pack(">I", kind)))
         return self.hear()
 
     def hear(self):
@@ -91,9 +91,9 @@ def test_it_starts_one_program_as_a_child_of_who_asks(starter, cloche):
 
 
 BAD = {
-    "nothing given": [frame(START, b"\0")], "no end of a socket": [*[frame(GIVE)] * CGROUP, frame(START, b"\0")],
-    "too much given": [frame(GIVE)] * (MOST + 1), "no cgroup of that kind": [*[frame(GIVE)] * 5, frame(START, b"\x04")],
-    "no kind": [frame(START)], "two kinds": [*[frame(GIVE)] * 5, frame(START, b"\0\0")], "words": [frame(GIVE, b"x")],
+    "nothing given": [frame(START, bytes(4))], "no end of a socket": [*[frame(GIVE)] * CGROUP, frame(START, bytes(4))],
+    "too much given": [frame(GIVE)] * (MOST + 1), "no cgroup of that kind": [*[frame(GIVE)] * 5, frame(START, b"\0\0\0\x04")],
+    "no kind": [frame(START)], "two kinds": [*[frame(GIVE)] * 5, frame(START, bytes(8))], "words": [frame(GIVE, b"x")],
     "an answer": [frame(STARTED, b"\0\0\0\1")], "an unknown message": [frame(9)], "flags": [frame(GIVE, flags=1)],
     "two frames": [frame(GIVE) + frame(GIVE)], "half a frame": [frame(GIVE)[:5]], "nothing": [frame(0)],
 }
@@ -114,7 +114,7 @@ def test_anything_else_ends_it(starter, what):
 def test_a_descriptor_with_the_word_to_begin_ends_it(starter):
     starter.give(*[None] * 8)
     null = os.open("/dev/null", os.O_RDWR)
-    socket.send_fds(starter.socket, [frame(START, b"\0")], [null])
+    socket.send_fds(starter.socket, [frame(START, bytes(4))], [null])
     os.close(null)
     assert starter.hear() is None and starter.process.wait(60) == 125
 
