@@ -100,7 +100,7 @@ detach(const struct options *o, const char *path, const json_t *command, struct 
 static int
 failed_code(const struct err *err)
 {
-    return err_is(err, "exec.not-found") ? EXIT_NO_COMMAND
+    return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? EXIT_NO_COMMAND
            : err_is(err, "exec.not-runnable") ? EXIT_CANNOT_EXEC : EXIT_REFUSED;
 }
 

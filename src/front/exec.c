@@ -232,7 +232,8 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 uint32_t
 exec_shells_code(const struct err *err)
 {
-    return err_is(err, "exec.not-found") ? 127 : err_is(err, "exec.not-runnable") ? 126 : 0;
+    return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? 127
+           : err_is(err, "exec.not-runnable") ? 126 : 0;
 }
 
 static void

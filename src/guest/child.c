@@ -101,10 +101,17 @@ path_of(const char *const *env)
     return DEFAULT_PATH;
 }
 
+/* execve says ENOENT of a file that is there as well: what its `#!` line or its ELF header names is not. */
+static bool
+is_there(const char *path)
+{
+    return syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
+}
+
 /* execvpe, but the errno that it ends with is the one to report: a file that exists and may not be run beats
- * the many places where it does not exist. */
+ * the many places where it does not exist. @lacks: a file exists whose interpreter does not. */
 static int
-exec_search(struct child_plan *plan)
+exec_search(struct child_plan *plan, bool *lacks)
 {
     const char *file = plan->argv[0];
     size_t file_n = strlen(file);
@@ -115,7 +122,9 @@ exec_search(struct child_plan *plan)
         return ENOENT;
     if (strchr(file, '/') != NULL) {
         exec_one(plan, file);
-        return errno;
+        kept = errno;
+        *lacks = kept == ENOENT && is_there(file);
+        return kept;
     }
     for (const char *dir = path_of(plan->env);; dir++) {
         size_t n = strcspn(dir, ":");
@@ -128,7 +137,9 @@ exec_search(struct child_plan *plan)
             exec_one(plan, path);
             if (errno == EACCES)
                 kept = EACCES;
-            else if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG && errno != ELOOP)
+            else if (errno == ENOENT)
+                *lacks = *lacks || is_there(path);
+            else if (errno != ENOTDIR && errno != ENAMETOOLONG && errno != ELOOP)
                 return errno;
         }
         dir += n;
@@ -153,6 +164,7 @@ child_main(void *arg)
     struct child_plan *plan = arg;
     const struct msg_exec *x = plan->exec;
     int own = -1, why;
+    bool lacks = false;
 
     signals_default();
     (void)setsid();
@@ -179,7 +191,8 @@ child_main(void *arg)
     /* last: from here to execve nothing is called that the filter traps */
     if (plan->guard != NULL && (why = guard_child_install(plan->guard, plan->guard_sock)) != 0)
         give_up(plan, EXEC_STAGE_GUARD, why);
-    give_up(plan, EXEC_STAGE_EXEC, exec_search(plan));
+    why = exec_search(plan, &lacks);
+    give_up(plan, lacks && why == ENOENT ? EXEC_STAGE_INTERPRETER : EXEC_STAGE_EXEC, why);
 }
 
 pid_t

@@ -147,7 +147,7 @@ int guest_client_next(struct guest_client *c, struct guest_event *ev, struct err
 
 /* What a shell would exit with: 127 not found, 126 found but not runnable, 125 anything before execve. */
 int guest_exec_failed_code(const struct msg_exec_failed *m);
-/* Say it: codes "exec.not-found", "exec.not-runnable", "exec.cwd", "exec.user", ... Always returns -1. */
+/* Say it: codes "exec.not-found", "exec.no-interpreter", "exec.not-runnable", "exec.cwd", ... Always returns -1. */
 int guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const char *cwd, struct err *err);
 /* "files.path-escapes", "files.not-found", "files.exists", ... Always returns -1. */
 int guest_file_err(const struct msg_file_error *m, const char *path, struct err *err);

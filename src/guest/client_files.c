@@ -172,6 +172,8 @@ guest_client_file_more(struct guest_client *c, uint16_t request, uint32_t bytes,
 int
 guest_exec_failed_code(const struct msg_exec_failed *m)
 {
+    if (m->stage == EXEC_STAGE_INTERPRETER)
+        return 127;
     if (m->stage != EXEC_STAGE_EXEC)
         return 125;
     return m->sys_errno == ENOENT || m->sys_errno == ENOTDIR ? 127 : 126;
@@ -189,6 +191,11 @@ guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const 
             return err_hint(err, "the PATH of the sandbox's environment is what counts; --bind brings a program in");
         }
         return err_sys(err, e, "exec.not-runnable", "%s", argv0);
+    case EXEC_STAGE_INTERPRETER:
+        err_set(err, ERR_NOT_FOUND, "exec.no-interpreter",
+                "%s is in the sandbox, but not what runs it: its `#!` line or its ELF header names a missing file",
+                argv0);
+        return err_hint(err, "`head -1` or `readelf -l` of the file says which; --bind brings it in");
     case EXEC_STAGE_CWD:
         return err_sys(err, e, "exec.cwd", "working directory %s in the sandbox", cwd);
     case EXEC_STAGE_USER:

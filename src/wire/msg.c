@@ -306,7 +306,7 @@ msg_get_exec_failed(const struct frame *f, struct msg_exec_failed *m)
     m->sys_errno = wire_be32(&in);
     m->stage = wire_u8(&in);
     return wire_done(&in) && m->sys_errno > 0 && m->sys_errno < 4096 &&
-           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_CONNECT;
+           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_INTERPRETER;
 }
 
 int

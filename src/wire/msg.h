@@ -157,6 +157,7 @@ enum exec_stage {
     EXEC_STAGE_GUARD = 7,
     EXEC_STAGE_EXEC = 8,        /* execve: ENOENT is a shell's 127, EACCES its 126 */
     EXEC_STAGE_CONNECT = 9,     /* CONNECT's */
+    EXEC_STAGE_INTERPRETER = 10,    /* execve: the file is there, what its `#!` line or ELF header names is not */
 };
 
 struct msg_exec_failed {

@@ -231,6 +231,8 @@ def test_what_cannot_be_begun(box):
         answer = box.daemon.post(f"{box.at}/exec", {"background": True, **members})
         return answer.status, answer.json["code"]
     assert tried(command=["no-such-program"]) == (422, "exec.not-found")
+    assert box.exec(["sh", "-c", "printf '#!/no/such/shell\\n' > s; chmod +x s"])["exit_code"] == 0
+    assert tried(command=["./s"]) == (422, "exec.no-interpreter")
     assert tried(command="true", stdin="text") == (400, "exec.request")
     assert tried(command="true", encoding="base64") == (400, "exec.request")
     assert tried(command="true", pty={"rows": 0, "cols": 1}) == (400, "exec.request")

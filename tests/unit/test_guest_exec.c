@@ -181,7 +181,7 @@ test_guest_forwards_what_it_is_sent(void **state)
     assert_int_equal(r.exit.status, 6);
 }
 
-static const struct { const char *prepare, *command; int sys_errno, code; } failures[] = {
+static const struct { const char *prepare, *command; int sys_errno, code; bool lacks; } failures[] = {
     { "true",                                    "no-such-command-here", ENOENT, 127 },
     { "true",                                    "./nothing",            ENOENT, 127 },
     { "touch f",                                 "./f/x",                ENOTDIR, 127 },
@@ -189,7 +189,8 @@ static const struct { const char *prepare, *command; int sys_errno, code; } fail
     { "touch plain; chmod 644 plain",            "./plain",              EACCES, 126 },
     { "mkdir d",                                 "./d",                  EACCES, 126 },
     { "printf '\\177ELF garbage' > e; chmod +x e", "./e",                0,      126 },
-    { "printf '#!/no/such/shell\\n' > s; chmod +x s", "./s",             ENOENT, 127 },
+    { "printf '#!/no/such/shell\\n' > s; chmod +x s", "./s",             ENOENT, 127, .lacks = true },
+    { "mkdir -p b; printf '#!/no/such/shell\\n' > b/s2; chmod +x b/s2; ln -s b/s2 s2", "./s2", ENOENT, 127, .lacks = true },
 };
 
 static void
@@ -212,11 +213,12 @@ test_failures_as_a_shell_tells_them(void **state)
         }
         if (!r.failed)
             fail_msg("\"%s\" ran", failures[i].command);
-        assert_int_equal(r.exec_failed.stage, EXEC_STAGE_EXEC);
+        assert_int_equal(r.exec_failed.stage, failures[i].lacks ? EXEC_STAGE_INTERPRETER : EXEC_STAGE_EXEC);
         assert_int_equal(r.exec_failed.sys_errno, failures[i].sys_errno);
         assert_int_equal(guest_exec_failed_code(&r.exec_failed), failures[i].code);
         assert_int_equal(guest_exec_failed_err(&r.exec_failed, failures[i].command, "/", &err), -1);
-        assert_string_equal(err.code, failures[i].code == 127 ? "exec.not-found" : "exec.not-runnable");
+        assert_string_equal(err.code, failures[i].lacks         ? "exec.no-interpreter"
+                                      : failures[i].code == 127 ? "exec.not-found" : "exec.not-runnable");
     }
 }
 
