@@ -32,6 +32,7 @@
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
+#define FRONT_PASSING     128                       /* more, for a moment, until one is closed or refused */
 #define FRONT_BODY_MAX    (10UL * 1024 * 1024)      /* of a JSON body */
 #define FRONT_BODIES_MAX  (128UL * 1024 * 1024)     /* of all of them together */
 #define FRONT_RESULT_MAX  (32UL * 1024 * 1024)      /* of one command's output in a JSON answer, each stream */
@@ -177,6 +178,7 @@ struct request {
     unsigned caller;                    /* for whom memory is counted (hold.h); stays, whatever @who becomes */
     size_t held_bytes;                  /* of front.bodies: the body, and what becomes of it */
     size_t waits;                       /* of front.waits */
+    bool placed;                        /* of front.places */
     size_t answer_bytes;                /* of a response that is not streamed */
     json_t *json;                       /* the body, or NULL */
     bool seen, begun, whole, suspended, queued, dead;
@@ -246,6 +248,7 @@ struct front {
     uint32_t tickets;
     struct hold bodies;                 /* bytes of bodies, and what becomes of them */
     struct hold waits;                  /* and what waits for clients, or for what they write to */
+    struct hold places;                 /* connections whose requests are under way */
     bool pressed, eased;                /* some are not listened to, for want of that; and there is more of it again */
     size_t early;                       /* of previews' answers that are there before their requests (preview.c) */
     bool ended;
@@ -331,6 +334,10 @@ bool waits_room(const struct request *r, size_t n);
 bool hold_room(const struct request *r, const struct hold *h, size_t n);    /* the same of @h, one of the front's */
 void waits_count(struct request *r);
 void waits_turn(struct front *f);
+/* Its connection is kept from here on, whoever else comes, and counted; false: it has been answered, for its caller has
+ * too many. Until it is over. */
+bool waits_place(struct request *r);
+void waits_unplace(struct request *r);
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
 void waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 

@@ -119,6 +119,7 @@ http_bury(struct front *f)
         }
         *at = r->next;
         release(r);
+        waits_unplace(r);
         if (r->response != NULL)
             MHD_destroy_response(r->response);
         mcp_free(r);
@@ -428,6 +429,14 @@ sees_more(struct request *r, const char *p, size_t *n)
     return *n == 0;     /* with the first byte that is not seen it begins */
 }
 
+static void
+begin(struct request *r)
+{
+    r->begun = true;
+    if (waits_place(r))
+        r->route->begin(r);
+}
+
 /* As much as goes on its way now. */
 static size_t
 passed_on(struct request *r, const uint8_t *p, size_t n)
@@ -445,8 +454,7 @@ upload(struct request *r, const char *p, size_t *n)
     if (!r->begun && r->route->seen && sees_more(r, p, n))
         return MHD_YES;
     if (!r->begun) {
-        r->begun = true;
-        r->route->begin(r);
+        begin(r);
         if (r->route->seen && ended && r->response == NULL)
             op_upload_end(r);
     }
@@ -513,11 +521,9 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
         *n = 0;
         return MHD_YES;
     }
-    if (!r->begun) {
-        r->begun = true;
-        if (body_well(r))
-            r->route->begin(r);
-    }
+    if (!r->begun && body_well(r))
+        begin(r);
+    r->begun = true;
     if (r->response != NULL)
         return respond(r);
     suspend(r);
@@ -525,9 +531,6 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
 }
 
 /* --- the daemon --------------------------------------------------------------------------------------------------- */
-
-/* Room for those that are closed in a moment. */
-#define PASSING 128
 
 int
 http_open(struct front *f, struct err *err)
@@ -545,7 +548,7 @@ http_open(struct front *f, struct err *err)
                                MHD_ALLOW_UPGRADE | (f->tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
                                on_request, f, MHD_OPTION_URI_LOG_CALLBACK, on_uri, f, MHD_OPTION_NOTIFY_COMPLETED,
                                on_completed, f, MHD_OPTION_NOTIFY_CONNECTION, doors_notify, f,
-                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)(f->max_links + PASSING),
+                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)(f->max_links + FRONT_PASSING),
                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)FRONT_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
                                MHD_OPTION_ARRAY, f->tls ? tls : &tls[2], MHD_OPTION_END);

@@ -96,7 +96,10 @@ serve(struct front *f)
     }
 }
 
-/* How many connections there may be: each is a descriptor, and its operation another one. */
+#define FILES 128       /* that are no connection's */
+
+/* How many connections there may be: each is a descriptor, and its operation another one. Without one for what the
+ * warden or the launcher passes to us we would end. */
 static size_t
 room_for_links(bool strangers)
 {
@@ -108,7 +111,8 @@ room_for_links(bool strangers)
         return FRONT_CONNECTIONS;
     files.rlim_cur = files.rlim_max < 4 * most ? files.rlim_max : 4 * most;
     (void)setrlimit(RLIMIT_NOFILE, &files);
-    room = files.rlim_cur > 256 ? (size_t)files.rlim_cur / 2 - 64 : 64;
+    room = files.rlim_cur > 2 * (64 + FRONT_PASSING) + FILES
+               ? ((size_t)files.rlim_cur - FILES) / 2 - FRONT_PASSING : 64;
     return room < most ? room : most;
 }
 
@@ -130,7 +134,7 @@ main(int argc, char **argv)
     }
     log_open("cloche-front");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    f.max_links = room_for_links(f.strangers);
+    f.max_links = f.places.max = room_for_links(f.strangers);
     if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */
         (void)setrlimit(RLIMIT_DATA, &memory);
     if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||

@@ -44,6 +44,31 @@ waits_count(struct request *r)
     r->waits = n;
 }
 
+/* Health has to be said whoever else asks. */
+bool
+waits_place(struct request *r)
+{
+    if (r->route->open && !r->route->foreign)
+        return true;
+    r->placed = hold_room(r, &r->f->places, 1);
+    if (r->placed) {
+        hold_count(&r->f->places, r->caller, 0, 1);
+        return true;
+    }
+    reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.busy", "let some of them end, and ask again",
+                "too many requests of this credential are under way");
+    if (r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    return false;
+}
+
+void
+waits_unplace(struct request *r)
+{
+    hold_count(&r->f->places, r->caller, r->placed, 0);
+    r->placed = false;
+}
+
 void
 waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n)
 {

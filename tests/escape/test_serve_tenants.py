@@ -4,9 +4,11 @@ import http.client
 import json
 import os
 import re
+import select
 import socket
 import sqlite3
 import struct
+import time
 
 import pytest
 
@@ -619,6 +621,46 @@ def test_a_taken_front_of_strangers_is_not_the_owner(tcp_town):
     with edge_of(fronts[False]) as edge:
         edge.send(question(ASK_TOKEN, 0, make))
     assert "taken" in {t["name"] for t in daemon.get("/v1/tokens").json["tokens"]}
+
+
+def test_one_tenant_takes_nobody_elses_connections(cloche):
+    """Connections whose commands run are not closed for others: of them, and of descriptors, each tenant has a share."""
+    files = 640
+    daemon = Daemon(cloche.behind("prlimit", f"--nofile={files}:{files}"), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0",
+                    "--max-sandboxes", "24", "--max-sandboxes-per-agent", "8", path=cloche.home / "s")
+    crowd, victim, operator = (daemon.remote(daemon.token(role)) for role in ("agent", "agent", "operator"))
+    box, fronts = victim.create(), sorted(daemon.processes("cloche-front"))
+    held = []
+    for crowded in [crowd.create() for _ in range(6)]:
+        for _ in range(60):
+            held.append(crowd.connection())
+            held[-1].request("POST", f"/v1/sandboxes/{crowded.id}/exec", body=b'{"command": "sleep 300", "timeout_ms": 300000}', headers=crowd.credential())
+            time.sleep(0.002)       # it is read before the next one comes
+    assert wait_for(lambda: len(poll(held)) > 200), len(poll(held))
+    refused = [c.getresponse() for c in held if c in poll(held)[:20]]
+    assert {(r.status, json.loads(r.read())["code"]) for r in refused} == {(503, "http.busy")}
+    # the others' requests, many at once, go on as if nobody else were there
+    theirs = []
+    for _ in range(8):
+        theirs.append(victim.connection())
+        theirs[-1].request("POST", f"/v1/sandboxes/{box.id}/exec", body=b'{"command": "sleep 1; echo done"}', headers=victim.credential())
+    assert [json.loads(c.getresponse().read())["stdout"] for c in theirs] == ["done\n"] * 8
+    assert operator.get("/v1/sandboxes").ok and daemon.get("/v1/sandboxes").ok
+    assert sorted(daemon.processes("cloche-front")) == fronts
+    for c in held + theirs:
+        c.close()
+    # and what they had is free again
+    assert wait_for(lambda: crowd.create(name="again").exec("echo back").get("stdout") == "back\n")
+    assert daemon.stop() == 0
+
+
+def poll(connections):
+    """Those on which something has come."""
+    asked = select.poll()
+    found = {c.sock.fileno(): c for c in connections if c.sock is not None}
+    for fd in found:
+        asked.register(fd, select.POLLIN)
+    return [found[fd] for fd, _ in asked.poll(0)]
 
 
 def test_one_tenant_pushes_nobody_elses_transcripts_out(cloche):
