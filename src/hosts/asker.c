@@ -18,18 +18,21 @@
 #include "base/io.h"
 #include "hosts/registry.h"
 #include "hosts/registry_priv.h"
+#include "proto/edge.h"
 #include "wall/service.h"
-#include "wire/packet.h"
 
 #define FD_PARENT   3
 #define ANSWER_MAX  (128 * 1024)
 #define MEMORY      (UINT64_C(4) << 30)         /* of it, and of each client: Java takes a quarter of the machine's */
 
 /* Its one message. */
-enum asker_message {
-    ASKER_FOUND = 1,        /* JSON: {NAME: answer} */
-    ASKER_FAILED,           /* error */
-};
+#define ASKER_ANSWER(F) F(STR, json, ANSWER_MAX)        /* {NAME: answer} */
+PROTO_STRUCT(asker_answer, ASKER_ANSWER);
+PROTO_SHAPE(asker_answer, ASKER_ANSWER)
+#define ASKER_SAYS(M) \
+    M(ASKER_FOUND,  1, asker_answer) \
+    M(ASKER_FAILED, 2, edge_why)
+PROTO_EDGE(asker_says, ASKER_SAYS);
 
 /* --- the child ---------------------------------------------------------------------------------------------------- */
 
@@ -64,13 +67,17 @@ settle(pid_t parent)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static void
+say(int socket, uint8_t type, const struct shape *shape, const void *m)
+{
+    (void)proto_send(socket, type, shape, m, -1);
+}
+
 static _Noreturn void
 ask(const struct policy *p, json_t *answers, int socket, pid_t parent)
 {
-    struct buf frame = BUF_INIT(ANSWER_MAX);
     struct err err = ERR_INIT;
     char *text = NULL;
-    size_t at;
 
     settle(parent);
     if (socket != FD_PARENT && dup2(socket, FD_PARENT) < 0)
@@ -79,15 +86,12 @@ ask(const struct policy *p, json_t *answers, int socket, pid_t parent)
     (void)io_close_from(FD_PARENT + 1);
     if (registry_ask(p, answers, &err) == 0 && (text = json_dumps(answers, JSON_COMPACT)) == NULL)
         err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-    if (text != NULL && strlen(text) > ANSWER_MAX - 64)
+    if (text != NULL && strlen(text) > ANSWER_MAX)
         err_set(&err, ERR_LIMIT, "policy.registry.answer", "clients of registries say too much");
-    at = frame_begin(&frame, err.kind == ERR_NONE ? ASKER_FOUND : ASKER_FAILED, 0, 0);
     if (err.kind == ERR_NONE)
-        packet_put_bytes(&frame, text, strlen(text));
+        PROTO_SAY(say, FD_PARENT, ASKER_FOUND, .json = str_of(text));
     else
-        packet_put_err(&frame, &err);
-    if (frame_end(&frame, at) == 0)
-        (void)packet_send(FD_PARENT, &frame, -1);
+        PROTO_SAY(say, FD_PARENT, ASKER_FAILED, .why = err);
     end_all(0);
 }
 
@@ -136,20 +140,18 @@ static int
 take(const struct frame *f, json_t *answers, struct err *err)
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
-    const uint8_t *text;
-    struct err said;
-    json_t *found;
-    size_t n;
+    struct asker_answer answer;
+    struct edge_why no;
+    json_t *found = NULL;
     int r;
 
-    if (f->type == ASKER_FAILED && packet_get_err(&in, &said)) {
+    if (f->type == ASKER_FAILED && edge_why_get(&in, &no)) {
         if (err != NULL)
-            *err = said;
+            *err = no.why;
         return -1;
     }
-    text = packet_get_bytes(&in, ANSWER_MAX, &n);
-    found = f->type == ASKER_FOUND && wire_done(&in) ? json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES, NULL)
-                                                     : NULL;
+    if (f->type == ASKER_FOUND && asker_answer_get(&in, &answer))
+        found = json_loadb(answer.json.p, answer.json.n, JSON_REJECT_DUPLICATES, NULL);
     r = found != NULL && json_object_update(answers, found) == 0
             ? 1 : err_set(err, ERR_SYSTEM, "cli.registry", "what asks registries' clients said what it must not");
     json_decref(found);
@@ -159,7 +161,7 @@ take(const struct frame *f, json_t *answers, struct err *err)
 int
 asker_hear(struct asker *a, json_t *answers, struct err *err)
 {
-    static uint8_t room[ANSWER_MAX + 64];
+    static uint8_t room[FRAME_HEADER + asker_answer_MOST + 1];
     struct frame f;
     int r = packet_receive(a->fd, room, sizeof(room), &f, NULL, MSG_DONTWAIT);
 
