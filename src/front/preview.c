@@ -303,6 +303,15 @@ begin_tunnel(struct request *r, const struct http1_head *head)
             add_field(r, head->fields[i].name, head->fields[i].value);
 }
 
+static bool
+has_parts(const struct http1_head *head)
+{
+    for (size_t i = 0; i < head->n_fields; i++)
+        if (http1_equal(head->fields[i].name, STR_LIT("content-type")) && preview_has_parts(head->fields[i].value))
+            return true;
+    return false;
+}
+
 static void
 begin_answer(struct request *r, const struct http1_head *head)
 {
@@ -313,6 +322,10 @@ begin_answer(struct request *r, const struct http1_head *head)
 
     if (http1_body_begin(&p->body, head, INT64_MAX) != HTTP1_OK) {
         bad_answer(r, "its length");
+        return;
+    }
+    if (has_parts(head)) {
+        bad_answer(r, "parts that have fields of their own");
         return;
     }
     p->state = PREVIEW_BODY;

@@ -9,12 +9,22 @@
 
 #define LABEL     ".preview."
 #define FORWARDED "x-forwarded-"       /* there are more of them than one would list: -port, -server, -ssl ... */
+#define PARTS     "multipart/x-mixed-replace"
 
 static bool
 named(struct str name, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strlen(names[i]) == name.n && strncasecmp(names[i], name.p, name.n) == 0)
+            return true;
+    return false;
+}
+
+static bool
+begins(struct str name, const char *const *heads, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (name.n >= strlen(heads[i]) && strncasecmp(heads[i], name.p, strlen(heads[i])) == 0)
             return true;
     return false;
 }
@@ -79,8 +89,9 @@ preview_goes_in(struct str name)
         "forwarded", "x-real-ip", "host", "content-length", "expect", "origin",
     };
 
-    return !named(name, not, ARRAY_LEN(not)) &&
-           (name.n < sizeof(FORWARDED) - 1 || strncasecmp(name.p, FORWARDED, sizeof(FORWARDED) - 1) != 0);
+    static const char *const no_heads[] = { FORWARDED };
+
+    return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads));
 }
 
 bool
@@ -97,12 +108,26 @@ preview_goes_out(struct str name, bool host_form)
     /* nor does it speak there for the whole origin */
     static const char *const not_at_ours[] = {
         "service-worker-allowed", "access-control-allow-credentials", "x-dns-prefetch-control", "accept-ch",
-        "critical-ch", "set-login", "sec-session-registration", "use-as-dictionary", "speculation-rules",
-        "activate-storage-access",
+        "critical-ch", "set-login", "use-as-dictionary", "speculation-rules", "activate-storage-access",
+        "observe-browsing-topics",
+    };
+    static const char *const no_heads_at_ours[] = {
+        "sec-", "secure-session-", "attribution-reporting-", "shared-storage-", "ad-auction-",
     };
 
     return !named(name, not, ARRAY_LEN(not)) &&
-           (host_form || !named(name, not_at_ours, ARRAY_LEN(not_at_ours)));
+           (host_form || (!named(name, not_at_ours, ARRAY_LEN(not_at_ours)) &&
+                          !begins(name, no_heads_at_ours, ARRAY_LEN(no_heads_at_ours))));
+}
+
+/* Anywhere in it: of several types it is the browser that chooses one. */
+bool
+preview_has_parts(struct str type)
+{
+    for (size_t i = 0; i + sizeof(PARTS) - 1 <= type.n; i++)
+        if (strncasecmp(type.p + i, PARTS, sizeof(PARTS) - 1) == 0)
+            return true;
+    return false;
 }
 
 /* Without "http://localhost:PORT" or the like at its beginning, where that is this server. */

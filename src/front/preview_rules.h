@@ -35,6 +35,8 @@ bool preview_target(struct str uri, bool host_form, struct preview_target *out);
  * that frame are judged elsewhere. */
 bool preview_goes_in(struct str name);
 bool preview_goes_out(struct str name, bool host_form);
+/* Whether what is of that Content-Type has parts with fields of their own, which browsers heed as the answer's. */
+bool preview_has_parts(struct str type);
 
 /* Location as the client finds it: @value unless it names a place of the same server, which in the path form is below
  * @root ("/preview/CAPABILITY"), in the host form at "/". Appended to @out, with a NUL. 0 or -1. */

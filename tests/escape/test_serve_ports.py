@@ -264,6 +264,9 @@ def test_nothing_that_is_ours_goes_in(daemon, box):
 OURS = ["Set-Cookie: a=b; Path=/", "Set-Cookie2: a=b", "WWW-Authenticate: Basic realm=x", "Clear-Site-Data: \"*\"",
         "Strict-Transport-Security: max-age=1", "Alt-Svc: h2=\":1\"", "Service-Worker-Allowed: /", "Access-Control-Allow-Credentials: true",
         "Accept-CH: Sec-CH-UA", "Critical-CH: Sec-CH-UA", "Set-Login: logged-in", "Sec-Session-Registration: (ES256);path=\"/x\"",
+        "Secure-Session-Registration: (ES256);path=\"/x\"", "Secure-Session-Challenge: \"x\"", "Sec-Session-Challenge: \"x\"",
+        "Observe-Browsing-Topics: ?1", "Attribution-Reporting-Register-Source: {}", "Attribution-Reporting-Register-Trigger: {}",
+        "Shared-Storage-Write: set;key=a;value=b", "Ad-Auction-Signals: []",
         "Use-As-Dictionary: match=\"/*\"", "Speculation-Rules: \"/v1\"", "Activate-Storage-Access: load", "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
 
 
@@ -283,6 +286,23 @@ def test_nothing_about_our_origin_goes_out(daemon, box):
     one = dict(fields)
     assert one["x-content-type-options"] == "nosniff" and one["referrer-policy"] == "no-referrer" and one["cache-control"] == "no-store"
     assert "access-control-allow-origin" not in one and one["content-type"] == "text/html"
+
+
+@pytest.mark.parametrize("kind", ["multipart/x-mixed-replace; boundary=b", "MULTIPART/X-Mixed-Replace;boundary=b", "text/html\r\nContent-Type: multipart/x-mixed-replace",
+                                  "multipart/x-mixed-replace, text/html", "text/html, multipart/x-mixed-replace;boundary=b"])
+def test_no_part_of_an_answer_has_fields_of_its_own(tcp, kind):
+    """Browsers take Set-Cookie, and policies, of a part as the answer's: nobody would have looked at them."""
+    box = tcp.create()
+    serve(box)
+    made = expose(box)
+    body = "--b\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\n\r\nok\r\n--b--\r\n"
+    box.put("parts", f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    box.put("form", f"HTTP/1.1 200 OK\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    remote = tcp.remote()
+    for path, host in ((made["path"], {}), ("/", {"Host": made["host_url"][7:-1]})):
+        answer = remote("GET", path + "say/parts", headers=host)
+        assert answer.status == 502 and answer.json["code"] == "preview.answer", answer
+        assert remote("GET", path + "say/form", headers=host).body == body.encode()
 
 
 def test_who_reads_is_the_servers_to_say(tcp):
