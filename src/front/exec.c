@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "front/collect.h"
 #include "front/front.h"
 
 #define TIMEOUT_MAX_MS (24UL * 3600 * 1000)
@@ -211,9 +212,13 @@ exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t m
 static void
 on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
-    json_t *body;
+    json_t *body, *files;
+    bool cut;
 
+    if (collect_begins(r, flags, code, ms))
+        return;
     execute_over(r);
+    files = collect_files(r, &cut);
     if (r->api) {       /* /api/sandbox/exec: a signal is what a shell makes of it */
         bool signalled = (flags & EDGE_SIGNALED) != 0;
         json_int_t status = (flags & EDGE_TIMED_OUT) != 0 ? 124 : signalled ? 128 + (json_int_t)code : (json_int_t)code;
@@ -225,6 +230,10 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     body = exec_exit_json(r, flags, code, ms);
     json_object_set_new(body, "stdout", text(r, &r->out));
     json_object_set_new(body, "stderr", text(r, &r->err_out));
+    if (files != NULL) {
+        json_object_set(body, "files", files);
+        json_object_set_new(body, "files_truncated", json_boolean(cut));
+    }
     reply_json(r, MHD_HTTP_OK, body);
 }
 
@@ -276,10 +285,21 @@ on_output_event(struct request *r, bool is_err, const uint8_t *p, size_t n)
 static void
 on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
+    json_t *files, *body;
+    bool cut;
+
+    if (collect_begins(r, flags, code, ms))
+        return;
     execute_over(r);
     flush_half(r, 0);
     flush_half(r, 1);
-    stream_event(r, NULL, "exit", exec_exit_json(r, flags, code, ms));
+    files = collect_files(r, &cut);
+    for (size_t i = 0; i < json_array_size(files); i++)
+        stream_event(r, NULL, "file", json_incref(json_array_get(files, i)));
+    body = exec_exit_json(r, flags, code, ms);
+    if (files != NULL)
+        json_object_set_new(body, "files_truncated", json_boolean(cut));
+    stream_event(r, NULL, "exit", body);
     stream_close(r);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "front/collect.h"
 #include "front/front.h"
 #include "match/language.h"
 
@@ -21,12 +22,12 @@
 static bool
 is_known(struct request *r)
 {
-    static const char *const known[] = { "language", "code", "stdin", "files", "policy", "limits", "env", "timeout_ms",
-                                         "encoding", NULL };
+    static const char *const known[] = { "language", "code", "stdin", "files", "collect", "policy", "limits", "env",
+                                         "timeout_ms", "encoding", NULL };
     const char *name = json_unknown(r->json, known);
 
-    return name == NULL || reply_member(r, CODE, name, "known members: language, code, stdin, files, policy, limits, "
-                                        "env, timeout_ms, encoding");
+    return name == NULL || reply_member(r, CODE, name, "known members: language, code, stdin, files, collect, policy, "
+                                        "limits, env, timeout_ms, encoding");
 }
 
 /* The command as POST .../exec takes it; NULL: said. */
@@ -178,7 +179,7 @@ execute(struct request *r)
     }
     r->policy = policy_of(r);
     r->files = json_incref(json_object_get(r->json, "files"));
-    if (r->policy == NULL || !execute_files_well(r))
+    if (r->policy == NULL || !execute_files_well(r) || !collect_well(r, json_object_get(r->json, "collect")))
         return;
     params = params_of(r);
     text = json_dumps(params, JSON_COMPACT);

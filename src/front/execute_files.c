@@ -24,9 +24,8 @@ path_of(const json_t *file)
     return json_string_value(json_object_get(file, "path"));
 }
 
-/* What is wrong with it; NULL: it is a relative path that says plainly where it leads. */
-static const char *
-path_fault(const char *path)
+const char *
+execute_path_fault(const char *path)
 {
     size_t n;
 
@@ -71,7 +70,7 @@ file_well(struct request *r, size_t i, size_t *bytes)
         reply_error(r, MHD_HTTP_BAD_REQUEST, CODE, FORM, "files[%zu] has no path, or a member that is not known", i);
         return false;
     }
-    fault = path_fault(path);
+    fault = execute_path_fault(path);
     for (size_t k = 0; k < i && fault == NULL; k++)
         if (strcmp(path_of(json_array_get(r->files, k)), path) == 0)
             fault = "is there twice";
@@ -182,4 +181,18 @@ execute_files_write(struct request *r, void (*then)(struct request *r))
         ask_op(r, r->id, op_of(r, r->n_written), &granted, &written);
     else
         then(r);
+}
+
+bool
+execute_files_same(struct request *r, const char *path, const struct buf *content)
+{
+    cleanup_buf struct buf given = BUF_INIT(BYTES_MAX);
+
+    for (size_t i = 0; i < json_array_size(r->files); i++) {
+        const json_t *file = json_array_get(r->files, i);
+        if (strcmp(path_of(file), path) == 0)
+            return content_of(file, &given) && given.n == content->n &&
+                   (given.n == 0 || memcmp(given.p, content->p, given.n) == 0);
+    }
+    return false;
 }

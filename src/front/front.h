@@ -139,6 +139,7 @@ struct op_answers {
     void (*wake)(struct request *r);        /* after what was said: for who has no answer of libmicrohttpd's to wake */
 };
 
+struct collect;
 struct upgraded;
 struct live;
 struct preview;
@@ -221,6 +222,7 @@ struct request {
     json_t *files;                      /* ... that it brings along (execute_files.c); NULL */
     size_t n_written;                   /* ... of these, so far */
     void (*files_then)(struct request *r);      /* ... when all are */
+    struct collect *collect;            /* ... that it wants back; NULL */
     uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
@@ -494,6 +496,10 @@ void execute_over(struct request *r);
 
 /* execute_files.c: files of a call of its own. Whether r->files is such a list; false: said. */
 bool execute_files_well(struct request *r);
+/* What is wrong with it; NULL: it is a relative path, or pattern, that says plainly where it leads. */
+const char *execute_path_fault(const char *path);
+/* Whether the call brought along a file of that path that holds exactly that. */
+bool execute_files_same(struct request *r, const char *path, const struct buf *content);
 /* As what writing them is judged by (proto/edge_write.h); NULL: no memory. */
 json_t *execute_files_params(struct request *r);
 /* Write the next of r->files into the sandbox r->id, and so on, then() with the last one. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "front/collect.h"
 #include "front/front.h"
 #include "front/live.h"
 #include "front/mcp/mcp.h"
@@ -126,6 +127,7 @@ http_bury(struct front *f)
         json_decref(r->json);
         json_decref(r->list);
         json_decref(r->files);
+        collect_free(r);
         live_free(r);
         audit_free(r);
         page_free(r);

@@ -4,6 +4,7 @@
  * have another one, of which nobody has more than a share when it comes to that (hold.h): an operation is not listened
  * to then, output that is told whole is cut, and a large answer becomes a refusal.
  */
+#include "front/collect.h"
 #include "front/front.h"
 #include "front/mcp/mcp.h"
 
@@ -39,6 +40,7 @@ waits_count(struct request *r)
 
     if (r->mcp != NULL)
         n += r->mcp->out.cap + r->mcp->err.cap;
+    n += collect_held(r);
     f->eased = f->eased || n < r->waits;
     hold_count(&f->waits, r->caller, r->waits, n);
     r->waits = n;

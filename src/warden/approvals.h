@@ -55,6 +55,7 @@ struct pass {
     char tool[GATE_NAME_MAX + 1];
     char box[EDGE_ID + 1];          /* "": it makes one */
     bool network;                   /* that has one */
+    bool wants;                     /* it reads files afterwards */
     bool made, done;                /* what it is for has been asked */
     size_t n_files;                 /* that it brings along: SHA-256 of what each is judged by, zeroes once asked */
     uint8_t files[EDGE_GIVEN_MAX][SHA256_SIZE];
@@ -196,6 +197,8 @@ uint32_t pass_new(struct warden *w, const struct deed *d);
 struct pass pass_of(const struct deed *d);
 /* The file @i that the call @d brings along, as parameters of code_write_file; NULL: there are no more. */
 const json_t *deed_file(const struct deed *d, size_t i);
+/* The pattern @i of what the call @d wants back; NULL: there are no more. */
+const json_t *deed_wants(const struct deed *d, size_t i);
 /* Whether @d is one of those questions; it is asked by this. */
 bool pass_covers(struct pass *p, const struct deed *d);
 /* @d was let through by itself: the sandbox of a call that says what it is to be. */

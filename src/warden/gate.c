@@ -148,7 +148,8 @@ gate_settled(struct warden *w, const struct deed *d, const char *rule)
 }
 
 /* What texts cost to search is paid by who asks, so that nobody's keep the warden from everybody else. The files that a
- * call brings along are judged as if each were written by itself, and the strictest verdict stands. */
+ * call brings along, and those that it wants back, are judged as if each were written or read by itself; the strictest
+ * verdict stands. */
 static void
 judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 {
@@ -176,6 +177,15 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
         struct gate_verdict of;
         gate_judge(q->gate, "code_write_file", file, gate_tank_at(&t->tank, clock_ms()), &of);
         gate_tank_take(&t->tank, of.cost);
+        if (gate_stricter(&of, v))
+            *v = of;
+    }
+    for (size_t i = 0; (file = deed_wants(d, i)) != NULL; i++) {
+        json_t *params = json_pack("{s:O}", "file_path", file);
+        struct gate_verdict of;
+        gate_judge(q->gate, "code_read_file", params, gate_tank_at(&t->tank, clock_ms()), &of);
+        gate_tank_take(&t->tank, of.cost);
+        json_decref(params);
         if (gate_stricter(&of, v))
             *v = of;
     }

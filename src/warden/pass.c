@@ -64,6 +64,14 @@ deed_file(const struct deed *d, size_t i)
     return i < EDGE_GIVEN_MAX ? json_array_get(files, i) : NULL;
 }
 
+const json_t *
+deed_wants(const struct deed *d, size_t i)
+{
+    const json_t *wants = strcmp(d->tool, "code_execute") == 0 ? json_object_get(d->params, "collect") : NULL;
+
+    return i < EDGE_GIVEN_MAX ? json_array_get(wants, i) : NULL;
+}
+
 /* What it is judged by, as the write itself is (deed_make). False: it can be none. */
 static bool
 file_digest(const json_t *params, uint8_t out[SHA256_SIZE])
@@ -82,6 +90,7 @@ pass_of(const struct deed *d)
     struct pass p = { .network = json_is_true(json_object_get(d->params, "network_enabled")) };
     const json_t *file;
 
+    p.wants = d->box[0] == '\0' && deed_wants(d, 0) != NULL;
     for (size_t i = 0; d->box[0] == '\0' && (file = deed_file(d, i)) != NULL; i++)
         if (file_digest(file, p.files[p.n_files]))
             p.n_files++;
@@ -164,6 +173,14 @@ brings(struct pass *p, const struct deed *d)
     return false;
 }
 
+/* What its code left, in the sandbox where that ran. */
+static bool
+takes_back(const struct pass *p, const struct deed *d)
+{
+    return p->wants && p->done && p->box[0] != '\0' && strcmp(p->box, d->box) == 0 &&
+           (strcmp(d->tool, "code_read_file") == 0 || strcmp(d->tool, "code_list_files") == 0);
+}
+
 bool
 pass_covers(struct pass *p, const struct deed *d)
 {
@@ -175,11 +192,12 @@ pass_covers(struct pass *p, const struct deed *d)
         p->made = true;
         return true;
     }
-    if (brings(p, d))
+    if (brings(p, d) || takes_back(p, d))
         return true;
     if (p->done || strcmp(d->tool, needed) != 0 || d->box[0] == '\0' ||
         (p->box[0] == '\0' ? !p->made : strcmp(p->box, d->box) != 0))
         return false;
     p->done = true;
+    memcpy(p->box, d->box, sizeof(p->box));
     return true;
 }

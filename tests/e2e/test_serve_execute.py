@@ -1,6 +1,7 @@
 """POST /v1/execute: code in a sandbox of its own, which ends with it (docs/daemon.md)."""
 import base64
 import hashlib
+import json
 
 import pytest
 
@@ -98,6 +99,42 @@ def test_files_that_are_refused(daemon, what):
 def test_a_path_that_is_no_text_is_refused(daemon):
     body = b'{"language": "shell", "code": "ls", "files": [{"path": "a\xff", "content": "x"}]}'
     assert daemon("POST", "/v1/execute", body, {"Content-Type": "application/json"}).status == 400
+    assert none_lives(daemon)
+
+
+MAKES = ("mkdir -p out/deep 'a b'; printf 'h\\303\\251\\n' > out/x.csv; echo 1 > out/deep/y.csv; printf '\\000\\377' > out/z.bin; echo t > top.csv; "
+         ": > out/empty; echo q > 'a b/[x].csv'; echo changed > given.csv")
+
+
+@pytest.mark.parametrize("patterns,found", [
+    (["**/*.csv"], ["a b/[x].csv", "given.csv", "out/deep/y.csv", "out/x.csv", "top.csv"]), (["*.csv"], ["given.csv", "top.csv"]), (["out/*"], ["out/empty", "out/x.csv", "out/z.bin"]),
+    (["out/**"], ["out/deep/y.csv", "out/empty", "out/x.csv", "out/z.bin"]), (["top.csv", "out/deep/?.csv"], ["out/deep/y.csv", "top.csv"]),
+    (["nothing", "top.csv/x"], []), ([], []), (["a b/\\\\[x\\\\].csv"], ["a b/[x].csv"]), (["same.csv", "*/same.csv"], [])])
+def test_files_come_back_that_match(daemon, patterns, found):
+    files = [{"path": "given.csv", "content": "given\n"}, {"path": "same.csv", "content": "same\n"}, {"path": "out/same.csv", "content_base64": ""}]
+    patterns = [p.replace("\\\\", "\\") for p in patterns]
+    said = run(daemon, "shell", MAKES, files=files, collect=patterns)
+    assert sorted(f["path"] for f in said["files"]) == found and said["files_truncated"] is False and said["exit_code"] == 0, said
+    events = daemon("POST", "/v1/execute", {"language": "shell", "code": MAKES, "files": files, "collect": patterns}, {"Accept": "text/event-stream"})
+    lines = [json.loads(line[6:]) for line in events.body.split(b"\n") if line.startswith(b"data: ")]
+    assert sorted(f["path"] for f in lines[:-1]) == found and lines[-1]["files_truncated"] is False and lines[-1]["exit_code"] == 0, events
+    assert none_lives(daemon)
+
+
+def test_what_files_hold(daemon):
+    said = {f["path"]: f for f in run(daemon, "shell", MAKES + "; exit 3", collect=["**"])["files"]}
+    assert said["out/x.csv"] == {"path": "out/x.csv", "content": "h\u00e9\n", "truncated": False} and said["out/empty"]["content"] == "", said
+    assert said["out/z.bin"] == {"path": "out/z.bin", "content_base64": "AP8=", "truncated": False}, said
+    assert "files" not in run(daemon, "shell", MAKES)
+    # nothing hides behind how the code ended
+    assert [f["path"] for f in run(daemon, "shell", "echo x > x; sleep 1000", collect=["x"], timeout_ms=500)["files"]] == ["x"]
+
+
+@pytest.mark.parametrize("collect,said", [("x", "list"), ([7], "no string"), (["/etc/passwd"], "slash"), (["../*"], "or .."), (["a/../b"], "or .."), (["[a"], "collect[0]"),
+                                          (["x" * 129], "128"), (["*"] * 9, "at most 8"), ([""], "empty"), (["a\n"], "control")])
+def test_patterns_that_are_refused(daemon, collect, said):
+    answer = daemon.post("/v1/execute", {"language": "shell", "code": "echo ran", "collect": collect})
+    assert answer.status == 400 and answer.json["code"] == "execute.collect" and said in answer.json["error"], answer
     assert none_lives(daemon)
 
 

@@ -1,4 +1,6 @@
 """Files that a call of POST /v1/execute brings along, as a way round the gate, out of the workspace, or to be left behind."""
+import time
+
 import pytest
 
 from helpers import requirement
@@ -24,6 +26,7 @@ def lenient(cloche):
     rules = cloche.cwd / "gate.yaml"
     rules.write_text("gate:\n  auto-approve: [LOW, MEDIUM]\n  rules:\n    - {name: free-code, tools: [code_execute], risk: LOW}\n", encoding="ascii")
     daemon = Daemon(cloche, gate=rules)
+    daemon.gate_file = rules
     yield daemon
     assert daemon.stop() == 0
 
@@ -67,3 +70,80 @@ def test_nothing_is_left_when_who_asked_for_it_dies(daemon):
     kill_one(daemon, "cloche-front")
     assert answers(daemon) and wait_for(lambda: not daemon.get("/v1/sandboxes").json["sandboxes"], 30), asking.answer
     assert "who asked for it is gone" in str(daemon.get("/v1/events").json["events"])
+
+
+def back(daemon, code, patterns=("**",), **more):
+    answer = daemon.post("/v1/execute", {"language": "shell", "code": code, "collect": list(patterns), **more})
+    assert answer.status == 200, answer
+    return {f["path"]: f for f in answer.json["files"]}, answer.json["files_truncated"]
+
+
+def test_what_is_no_file_does_not_come_back(daemon):
+    """Links lead nowhere, whatever they name, nor does what a read would wait for."""
+    code = ("ln -s /etc/passwd link; ln -s /etc dir; ln -s . loop; ln -s ../../../../etc/passwd up; mkfifo fifo; mkdir d; ln -s ../real d/inside; "
+            "echo r > real; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; echo s > shut; chmod 0 shut")
+    found, cut = back(daemon, code, ["**", "link", "dir/passwd", "loop/real", "up", "fifo", "sock"])
+    assert set(found) <= {"real", "shut"} and found["real"]["content"] == "r\n" and not cut, found
+    assert none_lives(daemon)
+
+
+def test_more_than_there_is_room_for_is_cut_and_said(daemon):
+    found, cut = back(daemon, "i=0; while [ $i -lt 100 ]; do echo x > f$i; i=$((i+1)); done")
+    assert len(found) == 64 and cut, len(found)
+    found, cut = back(daemon, "truncate -s 3000000000 big; head -c 2000000 /dev/zero | tr '\\0' x > text")
+    assert cut and all(f["truncated"] for f in found.values()) and len(found["text"]["content"]) == 1 << 20, [len(str(f)) for f in found.values()]
+    found, cut = back(daemon, "for i in 1 2 3 4 5 6 7 8 9; do head -c 1000000 /dev/urandom > r$i; done")
+    assert cut and 8 <= len(found) <= 9, len(found)
+    assert back(daemon, "i=0; while [ $i -lt 300 ]; do mkdir d$i; i=$((i+1)); done")[1]
+    deep, cut = back(daemon, "i=0; while [ $i -lt 30 ]; do mkdir $(printf %0100d 1) && cd $(printf %0100d 1) && echo x > x; i=$((i+1)); done")
+    assert cut and 4 <= len(deep) < 10, len(deep)
+    assert none_lives(daemon)
+
+
+def test_a_million_names_stop_nobody(daemon):
+    found, cut = back(daemon, "echo x > x; mkdir many; seq -f many/%06.0f 20000 | xargs touch", ["many/*", "x"])
+    assert cut and found["x"]["content"] == "x\n", len(found)
+    assert none_lives(daemon)
+
+
+def test_a_file_that_grows_and_names_that_change_while_they_are_read(daemon):
+    code = ("(while :; do printf %065536d 1 >> grows; done) >/dev/null 2>&1 & (while :; do rm -f t; ln -s /etc/passwd t; rm -f t; mkfifo t; rm t; echo x > t; done) >/dev/null 2>&1 &"
+            " (while :; do rm -rf w; ln -s /etc w; rm w; mkdir w; echo x > w/passwd; done) >/dev/null 2>&1 & sleep 0.3")
+    for _ in range(10):
+        found, _cut = back(daemon, code, ["grows", "t", "w/*"], limits={"disk": "64m"})
+        assert "root:" not in str(found) and len(found.get("grows", {}).get("content", "")) <= 1 << 20, str(found)[:2000]
+    assert none_lives(daemon)
+
+
+def test_names_that_are_no_text_come_back_as_what_they_are(daemon):
+    found, _ = back(daemon, "printf x > $(printf 'a\\377'); printf y > \"$(printf 'b\\nc')\"; printf z > '..\\\\w'")
+    assert {f.get("path_base64") for f in found.values()} == {"Yf8=", None} and found["b\nc"]["content"] == "y" and len(found) == 3, found
+    assert none_lives(daemon)
+
+
+def test_patterns_that_cost_much_stop_nobody(daemon):
+    costly = ["**/*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", "/".join(["**"] * 40)[:120] + "/zz"] * 4
+    asking = Asking(daemon, "POST", "/v1/execute", {"language": "shell", "collect": costly, "code":
+                    "p=$(printf %0200d 1 | tr 01 aa); mkdir -p $p; cd $p; i=0; while [ $i -lt 2000 ]; do : > $p$i; i=$((i+1)); done"})
+    longest = 0
+    while asking.thread.is_alive():
+        began = time.monotonic()
+        assert daemon.get("/healthz").status in (200, 404)
+        longest = max(longest, time.monotonic() - began)
+    assert asking.wait().status == 200 and longest < 5, (asking.answer, longest)
+    assert none_lives(daemon)
+
+
+def test_taking_back_is_part_of_what_is_asked(lenient):
+    rules = "gate:\n  auto-approve: [LOW]\n  rules:\n    - {name: free-code, tools: [code_execute], risk: LOW}\n"
+    lenient.gate_file.write_text(rules, encoding="ascii")
+    lenient.reload()
+    agent = caller(lenient, "agent")
+    assert agent.post("/v1/execute", {"language": "shell", "code": "echo x"}).json["stdout"] == "x\n"
+    call = {"language": "shell", "code": "echo x > x", "collect": ["x"]}
+    told = agent("POST", "/v1/execute", call, ASYNC)
+    assert told.status == 202 and told.json["risk"] == "MEDIUM" and lenient.get(told.json["url"]).json["params"]["collect"] == ["x"], told
+    assert lenient.post(told.json["url"] + "/approve").ok
+    done = agent("POST", "/v1/execute", call, ASYNC)
+    assert done.status == 200 and done.json["files"][0]["content"] == "x\n" and not pending(lenient), done
+    assert none_lives(lenient)

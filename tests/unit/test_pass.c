@@ -29,6 +29,8 @@ struct step { const char *tool, *box, *params; bool covered; };
 #define FILE_C "{\"content_sha256\":\"aa\",\"content_unseen\":false,\"file_path\":\"b\"}"
 #define UNSEEN "{\"content_unseen\":true,\"file_path\":\"a\"}"
 #define BRINGS "{\"code\": \"x\", \"files\": [" FILE_A ", " FILE_B ", " UNSEEN "]}"
+#define READ(box, covered) { "code_read_file", box, "{\"file_path\":\"x\"}", covered }
+#define LIST(box, covered) { "code_list_files", box, "{\"path\":\".\"}", covered }
 #define WRITE(box, params, covered) { "code_write_file", box, params, covered }
 
 static const struct { struct step call, parts[PARTS]; } cases[] = {
@@ -53,6 +55,13 @@ static const struct { struct step call, parts[PARTS]; } cases[] = {
         WRITE(ONE, FILE_A, false) } },
     { { "code_execute", ONE, BRINGS, true }, { WRITE(ONE, FILE_A, false), RUN(ONE, true) } },
     { { "code_execute", "", "{\"files\": \"x\"}", true }, { MAKE("{}", true), WRITE(ONE, FILE_A, false), RUN(ONE, true) } },
+    /* the files that it wants back, from where its code ran and afterwards */
+    { { "code_execute", "", "{\"collect\": [\"x\"]}", true },
+      { MAKE("{}", true), READ(ONE, false), RUN(ONE, true), LIST(ONE, true), READ(ONE, true), READ(TWO, false),
+        RUN(ONE, false) } },
+    { { "code_execute", "", "{}", true }, { MAKE("{}", true), RUN(ONE, true), READ(ONE, false), LIST(ONE, false) } },
+    { { "code_execute", "", "{\"collect\": []}", true }, { MAKE("{}", true), RUN(ONE, true), READ(ONE, false) } },
+    { { "code_execute", ONE, "{\"collect\": [\"x\"]}", true }, { RUN(ONE, true), READ(ONE, false) } },
     { { "create_sandbox", "", BRINGS, true }, { MAKE("{}", false), WRITE(ONE, FILE_A, false) } },
     /* the sandbox that it names */
     { { "code_execute", ONE, "{}", true }, { MAKE("{}", false), RUN(TWO, false), RUN(ONE, true), RUN(ONE, false) } },
