@@ -10,6 +10,9 @@
 #include "base/array.h"
 #include "base/clock.h"
 
+#define FIRST_MS 20         /* so long at most others' turns last before what is told first is looked at */
+#define FIRST_MAX 4
+
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLERR == POLLERR && EPOLLHUP == POLLHUP &&
                EPOLLRDHUP == 0x2000, "events are told as epoll's");
 
@@ -24,8 +27,8 @@ loop_init(struct loop *l, struct err *err)
 void
 loop_init_polled(struct loop *l)
 {
-    l->epoll = -1;
-    l->now_ms = clock_ms();
+    l->epoll = l->first = -1;
+    l->now_ms = l->first_ms = clock_ms();
     l->at = l->n = l->due = 0;
     l->failed = false;
     l->timers = NULL;
@@ -37,7 +40,9 @@ loop_close(struct loop *l)
 {
     if (l->epoll >= 0)
         close(l->epoll);
-    l->epoll = -1;
+    if (l->first >= 0)
+        close(l->first);
+    l->epoll = l->first = -1;
 }
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
@@ -85,6 +90,16 @@ loop_watch(struct loop *l, struct watch *w, uint32_t events)
         return -1;
     w->events = events;
     return 0;
+}
+
+int
+loop_first(struct loop *l, struct watch *w)
+{
+    struct epoll_event e = { .events = EPOLLIN, .data = { .ptr = w } };
+
+    if (l->first < 0)
+        l->first = epoll_create1(EPOLL_CLOEXEC);
+    return l->first < 0 ? -1 : epoll_ctl(l->first, EPOLL_CTL_ADD, w->fd, &e);
 }
 
 int
@@ -258,6 +273,27 @@ wait_polled(struct loop *l, int ms)
     return ready;
 }
 
+/* What is told first, between two others of this round. */
+static void
+tell_first(struct loop *l)
+{
+    struct epoll_event came[FIRST_MAX];
+    uint64_t now_ms = clock_ms();
+    int n;
+
+    if (now_ms - l->first_ms < FIRST_MS)
+        return;
+    l->first_ms = now_ms;
+    n = epoll_wait(l->first, came, ARRAY_LEN(came), 0);
+    for (int i = 0; i < n; i++) {
+        struct watch *w = came[i].data.ptr;
+        if (w->fd < 0 || w->events == 0)
+            continue;
+        untold(l, w);
+        w->ready(w, came[i].events);
+    }
+}
+
 int
 loop_round(struct loop *l, int ms, struct err *err)
 {
@@ -267,7 +303,7 @@ loop_round(struct loop *l, int ms, struct err *err)
         return -1;
     ms = patience(l, ms);
     n = l->epoll < 0 ? wait_polled(l, ms) : epoll_wait(l->epoll, l->came, ARRAY_LEN(l->came), ms);
-    l->now_ms = clock_ms();
+    l->now_ms = l->first_ms = clock_ms();
     if (n < 0)
         return errno == EINTR ? 0 : err_sys(err, errno, "loop", l->epoll < 0 ? "poll" : "epoll_wait");
     l->n = n;
@@ -277,6 +313,8 @@ loop_round(struct loop *l, int ms, struct err *err)
         struct watch *w = e->data.ptr;
         if (w != NULL && w->ready != NULL)
             w->ready(w, e->events);
+        if (l->first >= 0 && l->at < l->n)
+            tell_first(l);
     }
     tell_times(l);
     return l->failed ? -1 : n;

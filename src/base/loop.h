@@ -50,6 +50,8 @@ struct signals {
 
 struct loop {
     int epoll;              /* -1: it polls */
+    int first;              /* another, of what is told first; -1: nothing is */
+    uint64_t first_ms;      /* when that was last looked at */
     uint64_t now_ms;        /* of this round */
     int at, n;              /* of what came in this round: how much was told */
     int due;                /* timers of this round that are not told yet */
@@ -67,6 +69,9 @@ void loop_close(struct loop *l);
 int loop_watch(struct loop *l, struct watch *w, uint32_t events);
 /* The same where the descriptor is somebody else's, who may have closed it or have another one now: @fd (-1: none). */
 int loop_look(struct loop *l, struct watch *w, int fd, uint32_t events);
+/* @w, which is watched, can be read: it is told of that before its turn when what came before it takes long. By epoll
+ * alone. 0 or -1 with errno. */
+int loop_first(struct loop *l, struct watch *w);
 /* The descriptor of @from is @to's now, which has none, and watched for @events there. 0 or -1 with errno: it is @to's
  * then too, and not watched. */
 int loop_move(struct loop *l, struct watch *from, struct watch *to, uint32_t events);

@@ -236,7 +236,7 @@ set_up(struct egress *e, struct err *err)
             return err_sys(err, errno, "egress.listeners", "descriptor %d", FD_LISTENERS + (int)i);
     }
     e->control = (struct watch){ .fd = FD_CONTROL, .owner = e, .ready = on_control };
-    if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0)
+    if (loop_watch(&e->loop, &e->control, EPOLLIN) < 0 || loop_first(&e->loop, &e->control) < 0)
         return err_sys(err, errno, "egress.control", "descriptor %d", FD_CONTROL);
     if (!with_vault)
         close(FD_VAULT);

@@ -44,7 +44,7 @@ vault_end_open(struct egress *e, int fd, const char *const *extra, size_t n, str
         if (tls_trust_file(e->tls, extra[i], err) < 0)
             return -1;
     e->vault_watch = (struct watch){ .fd = vault_client_fd(e->vault), .owner = e, .ready = on_vault };
-    return loop_watch(&e->loop, &e->vault_watch, EPOLLIN) < 0
+    return loop_watch(&e->loop, &e->vault_watch, EPOLLIN) < 0 || loop_first(&e->loop, &e->vault_watch) < 0
                ? err_sys(err, errno, "egress.vault", "descriptor %d", fd) : 0;
 }
 

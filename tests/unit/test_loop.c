@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -376,12 +377,60 @@ what_failed_ends_the_rounds(void **state)
     cmocka_unit_test(a_round_that_is_broken_off_tells_no_times),   \
     cmocka_unit_test(what_failed_ends_the_rounds)
 
+/* The longest of turns, in which something comes for the one that is told first. */
+static void
+take_long(struct watch *w, uint32_t events)
+{
+    const struct timespec while_ago = { .tv_nsec = 50000000 };
+
+    on_ready(w, events);
+    assert_int_equal(write(*(int *)w->owner, "x", 1), 1);
+    (void)nanosleep(&while_ago, NULL);
+}
+
+static void
+be_first(struct watch *w, uint32_t events)
+{
+    char byte;
+
+    on_ready(w, events);
+    assert_int_equal(told, 2);
+    assert_int_equal(read(w->fd, &byte, 1), 1);
+}
+
+static void
+one_is_told_first(void **state)
+{
+    int others[3];
+    struct watch slow[2] = { WATCH_INIT, WATCH_INIT };
+    struct watch first = { .fd = ready_fd(&others[2]), .ready = be_first };
+    char byte;
+
+    (void)state;
+    assert_int_equal(read(first.fd, &byte, 1), 1);
+    for (int i = 0; i < 2; i++) {
+        slow[i] = (struct watch){ .fd = ready_fd(&others[i]), .ready = i == 0 ? take_long : on_ready, .owner = &others[2] };
+        assert_int_equal(loop_watch(&loop, &slow[i], EPOLLIN), 0);
+    }
+    assert_int_equal(loop_watch(&loop, &first, EPOLLIN), 0);
+    assert_int_equal(loop_first(&loop, &first), 0);
+    told = 0;
+    assert_int_equal(loop_round(&loop, 0, NULL), 2);
+    assert_int_equal(told, 3);
+    for (int i = 0; i < 2; i++)
+        loop_drop(&loop, &slow[i]);
+    loop_drop(&loop, &first);
+    for (int i = 0; i < 3; i++)
+        close(others[i]);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_ends_another),
         cmocka_unit_test(one_gets_another_descriptor),
+        cmocka_unit_test(one_is_told_first),
         TIMES,
     };
     const struct CMUnitTest polled[] = {
