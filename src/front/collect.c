@@ -288,7 +288,6 @@ next(struct request *r)
     size_t left = BYTES_MAX - c->bytes;
 
     memset(&op, 0, sizeof(op));
-    r->async = false;
     r->n_entries = r->entry_bytes = 0;
     buf_free(&c->buf);
     if (c->at_dir < c->n_dirs) {

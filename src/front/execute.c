@@ -105,6 +105,7 @@ static void
 on_made(struct request *r, const struct edge_box *box)
 {
     memcpy(r->id, box->id, sizeof(box->id));
+    r->async = false;       /* an approval for what happens in a sandbox that is gone by then would be for nothing */
     execute_files_write(r, run);
 }
 

@@ -43,10 +43,12 @@ def test_a_program_among_them_is_asked_about(lenient, files):
     assert none_lives(lenient)
 
 
-def test_what_is_too_long_to_be_asked_about_at_once_is_asked_about_in_parts(lenient):
-    """Above 60 KiB of code nobody is asked about the call: its code and each file are, by themselves."""
+@pytest.mark.parametrize("headers", [{}, ASYNC], ids=["waits", "would not wait"])
+def test_what_is_too_long_to_be_asked_about_at_once_is_asked_about_in_parts(lenient, headers):
+    """Above 60 KiB of code nobody is asked about the call: its code and each file are, by themselves. Whoever does not wait waits too: an
+    approval for a sandbox that is gone is for nothing."""
     agent = caller(lenient, "agent")
-    asking = Asking(agent, "POST", "/v1/execute", wanted(("x", TEXT), ("y", PROGRAM), code="sh y #" + "x" * 70000))
+    asking = Asking(agent, "POST", "/v1/execute", wanted(("x", TEXT), ("y", PROGRAM), code="sh y #" + "x" * 70000), headers)
     asked = one_pending(lenient)
     assert asked["tool"] == "code_write_file" and asked["params"]["file_path"] == "y", asked
     assert lenient.post(f"/v1/approvals/{asked['id']}/deny", {"reason": "no"}).ok
