@@ -4,7 +4,7 @@ import json
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, token
+from helpers.daemon import Daemon, caller, token
 from helpers.mcp import SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
 
@@ -54,6 +54,18 @@ def test_many_sessions_of_one_end_no_others(daemon):
     greedy = token(daemon, "agent", name="greedy")["token"]
     for _ in range(300):
         Client(daemon, token=greedy)
+    assert mine("ping")["result"] == {}
+
+
+def test_nor_do_many_sessions_of_ones_keys(daemon):
+    """An agent has as many of them as it likes: of its sandboxes, and new ones."""
+    mine = Client(daemon, token=token(daemon, "agent", name="mine")["token"])
+    greedy = caller(daemon, "agent", name="greedy")
+    box = greedy.create()
+    for _ in range(10):
+        key = greedy.post(f"{box.at}/key").json["key"]
+        for _ in range(31):
+            Client(daemon, token=key)
     assert mine("ping")["result"] == {}
 
 

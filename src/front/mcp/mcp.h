@@ -27,6 +27,7 @@
 struct mcp_session {
     char id[33];                            /* 128 random bits; "" free */
     uint32_t who;                           /* nobody else can use it */
+    unsigned caller;                        /* whose places it takes (hold.h) */
     int version;
     json_t *capabilities;                   /* the client's */
     uint64_t used;                          /* a clock of requests, for who goes first */
@@ -108,7 +109,7 @@ void mcp_tick(struct front *f);
 int mcp_timeout(const struct front *f);
 
 /* session.c */
-struct mcp_session *mcp_session_new(struct front *f, uint32_t who, int version, json_t *capabilities);
+struct mcp_session *mcp_session_new(const struct request *r, int version, json_t *capabilities);
 struct mcp_session *mcp_session_find(struct front *f, uint32_t who, const char *id);
 void mcp_session_end(struct front *f, struct mcp_session *s);
 

@@ -51,7 +51,7 @@ initialize(struct request *r)
     }
     /* what we do not know, or what has no sessions, becomes the newest that has: the client decides */
     version = version <= MCP_VERSION_STATELESS ? MCP_VERSION_STATELESS + 1 : version;
-    s = mcp_session_new(r->f, r->who, version, json_is_object(offered) ? offered : NULL);
+    s = mcp_session_new(r, version, json_is_object(offered) ? offered : NULL);
     if (s == NULL) {
         mcp_error(r, MCP_INTERNAL, NULL, "no session can be made");
         return;

@@ -20,9 +20,9 @@ mcp_session_end(struct front *f, struct mcp_session *s)
 }
 
 /* A free one, else the one that was not used for longest, whose client begins anew: of the caller's own when it has
- * many, so that nobody drives the others out. */
+ * many, so that nobody drives the others out. Callers are hold.h's, to whom all keys are one. */
 static struct mcp_session *
-place_for(struct front *f, uint32_t who)
+place_for(struct front *f, unsigned caller)
 {
     struct mcp_session *oldest = &f->mcp_sessions[0], *own = NULL;
     size_t owns = 0;
@@ -31,7 +31,7 @@ place_for(struct front *f, uint32_t who)
         struct mcp_session *s = &f->mcp_sessions[i];
         if (s->used < oldest->used)
             oldest = s;
-        if (s->id[0] == '\0' || s->who != who)
+        if (s->id[0] == '\0' || s->caller != caller)
             continue;
         owns++;
         if (own == NULL || s->used < own->used)
@@ -41,16 +41,18 @@ place_for(struct front *f, uint32_t who)
 }
 
 struct mcp_session *
-mcp_session_new(struct front *f, uint32_t who, int version, json_t *capabilities)
+mcp_session_new(const struct request *r, int version, json_t *capabilities)
 {
-    struct mcp_session *s = place_for(f, who);
+    struct front *f = r->f;
+    struct mcp_session *s = place_for(f, r->caller);
     uint8_t random[16];
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return NULL;
     mcp_session_end(f, s);
     str_hex(random, sizeof(random), s->id);
-    s->who = who;
+    s->who = r->who;
+    s->caller = r->caller;
     s->version = version;
     s->capabilities = json_incref(capabilities);
     s->used = turn(f);
