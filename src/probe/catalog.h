@@ -185,6 +185,8 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
       "no configuration of git's comes into being that names a program or another file") \
     T(project_git_steps, "project.git-steps", STAGE_PROJECT, "files", "R03", \
       "nothing of an interrupted git command, of hooks, remotes and work trees comes into being that git runs") \
+    T(project_git_index, "project.git-index", STAGE_PROJECT, "files", "R03", \
+      "no index comes into being that names what is not in the work tree, no list of files for git to empty") \
     T(project_git_later, "project.git-later", STAGE_PROJECT, "files", "R03", \
       "no folder becomes a repository with what git runs in it already") \
     T(project_marks, "project.overlay-marks", STAGE_PROJECT, "files", "R03", \
@@ -206,6 +208,10 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
     T(project_mode, "project.modes", STAGE_PROJECT, "files", "R26", \
       "what is made is not open for writing to everybody, and an own mask counts") \
     T(project_tree, "project.tree", STAGE_PROJECT, "files", "R11", "the host's tree is mounted read-only") \
+    T(project_further, "project.further", STAGE_PROJECT, "files", "R11", \
+      "what confines itself further is not served with the guard's own rights") \
+    T(project_environment, "project.environment", STAGE_PROJECT, "files", "R16", \
+      "no variable that makes programs load something is passed on, though it is asked for") \
     T(project_door, "project.socket", STAGE_PROJECT, "network", "R04", \
       "a unix socket of the host in the project is not connected to") \
     T(project_leave, "project.leaves", STAGE_PROJECT, "processes", "R12", \
@@ -227,21 +233,33 @@ enum trial_stage { STAGE_ATTACKS, STAGE_PROJECT, STAGE_LIMITS, STAGE_NETWORK, ST
     T(limit_inodes, "limit.inodes", STAGE_LIMITS, "limits", "R65", "the number of files in memory has a bound") \
     T(limit_nofile, "limit.nofile", STAGE_LIMITS, "limits", "R65", "no more open files than the limit") \
     T(limit_raise, "limit.raise", STAGE_LIMITS, "limits", "R65", "hard limits are not raised") \
+    T(limit_precedence, "limit.precedence", STAGE_LIMITS, "limits", "R65", \
+      "nothing is left of a precedence that the caller has, or may have") \
     T(copy_control, "copy.real", STAGE_COPY, "files", "R82", "a copy-on-write project can be written to") \
     T(copy_apart, "copy.apart", STAGE_COPY, "files", "R82", \
       "what is done to the copy does not reach the project, as outside sees") \
+    T(copy_mount, "copy.mount", STAGE_COPY, "privilege", "R26", \
+      "the copy is mounted without set-user-ID files and devices") \
     T(network_control, "egress.real", STAGE_NETWORK, "network", "R14", "a host that a rule names is let through") \
     T(network_names, "egress.names", STAGE_NETWORK, "network", "R14", "a name that no rule has gets no address") \
     T(network_connect, "egress.connect", STAGE_NETWORK, "network", "R14", \
       "CONNECT to a host that no rule names is refused by rule") \
     T(network_request, "egress.request", STAGE_NETWORK, "network", "R14", \
       "a request for a host that no rule names is refused by rule") \
+    T(network_scope, "egress.scope", STAGE_NETWORK, "network", "R14", \
+      "of a host that a rule opens for some requests, others are refused") \
+    T(network_another, "egress.another", STAGE_NETWORK, "network", "R14", \
+      "a request names the host that was connected to, and no other") \
+    T(network_hello, "egress.hello", STAGE_NETWORK, "network", "R14", \
+      "a ClientHello names the host that was connected to, in the open, as outside says") \
     T(network_socks, "egress.socks", STAGE_NETWORK, "network", "R14", \
       "SOCKS5 to a host that no rule names is refused by rule") \
     T(network_denied, "egress.denied", STAGE_NETWORK, "network", "R14", "a deny rule beats the allow rule around it") \
     T(network_port, "egress.port", STAGE_NETWORK, "network", "R14", "another port of an allowed host is refused") \
     T(network_loopback, "egress.loopback", STAGE_NETWORK, "network", "R12", \
       "the host's own 127.0.0.1 and metadata address are refused by every way") \
+    T(network_led, "egress.led", STAGE_NETWORK, "network", "R12", \
+      "an allowed name that leads to an address of the host, its network or a cloud is refused") \
     T(network_direct, "egress.direct", STAGE_NETWORK, "network", "R14", \
       "an address that no name led to is not connected") \
     T(network_rights, "egress.rights", STAGE_NETWORK, "network", "R14", \

@@ -29,11 +29,24 @@ static const char *const closed_places[] = {
     ".mozilla/firefox/logins.json", ".config/google-chrome/Cookies", ".config/chromium/Cookies", ".thunderbird/x",
 };
 
-
 /* In the project, or beside it: nobody may search them, and each holds a token that a rule closes (the first by its
  * name, the second by a pattern). Deeper than protected names are looked for, which would hold them as well. */
 #define SHUT_TOP        "d"
 #define SHUT_FOLDER     "d/e/e/p/e/r/shut"
 #define SHUT_FOLDER_TOO "d/e/e/p/e/r/shut-too"
+
+/* What a rule of the trials' opens of a host: GET, below a path. */
+#define SCOPED_HOST "requests.cloche-prove-rules.invalid"
+#define SCOPED_PATH "/v1/"
+
+/* Names below the allowed one, and where they lead: nothing may lead there. */
+#define LED_NAMES(X) \
+    X("special", "192.0.2.9") X("multicast", "224.0.0.9") X("loopback", "127.0.0.1") X("private", "10.99.99.99") \
+    X("office", "172.16.99.99") X("home", "192.168.99.99") X("shared", "100.64.99.99") X("link", "169.254.99.99") \
+    X("metadata", "169.254.169.254") X("azure", "168.63.129.16") X("mapped", "::ffff:127.0.0.1") \
+    X("nat", "64:ff9b::a63:6363") X("unique", "fd00:99::99") X("tunnel", "2002:7f00:1::")
+/* Variables that the run is asked to pass on: it passes the first. */
+#define PASSED_VARIABLE  "CLOCHE_PROVE_PASSED"
+#define REFUSED_VARIABLES { "BASH_ENV", "PERL5OPT", "OP_SESSION_prove" }
 
 #endif

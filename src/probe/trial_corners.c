@@ -60,6 +60,10 @@ trial_project_shut(struct attempt *a)
         if (try_open(a, token, O_RDONLY) == SUCCEEDED)
             return SUCCEEDED;
     }
+    /* behind a link that a rule closes */
+    if (try_open(a, beside_hidden(a, "behind/token", token), O_RDONLY) == SUCCEEDED ||
+        try_open(a, beside_hidden(a, "to-behind/token", token), O_RDONLY) == SUCCEEDED)
+        return SUCCEEDED;
     /* what is mounted on a name holds that name, not the folders above: those are the guard's to hold */
     if (rename(beside_hidden(a, SHUT_TOP, folder), beside_hidden(a, "moved-away", token)) == 0)
         return outcome_of(a, SUCCEEDED, "%s, with what rules close in it, can be moved away", folder);
@@ -152,6 +156,18 @@ moved_module(struct attempt *a)
     return NULL;
 }
 
+/* What was in the tree, with a repository in it, is moved to where redirections may lead. */
+static const char *
+brought_module(struct attempt *a)
+{
+    char path[1024], to[1024];
+
+    make_folders(a, in_project(a, ".git/modules/", to));
+    if (rename(in_project(a, "brought", path), in_project(a, ".git/modules/brought", to)) == 0)
+        return "a repository that runs something is moved into .git with the folder around it";
+    return NULL;
+}
+
 enum outcome
 trial_project_git_leads(struct attempt *a)
 {
@@ -161,6 +177,8 @@ trial_project_git_leads(struct attempt *a)
         how = linked_git(a);
     if (how == NULL)
         how = moved_module(a);
+    if (how == NULL)
+        how = brought_module(a);
     return how != NULL ? outcome_of(a, SUCCEEDED, "%s", how)
                        : outcome_of(a, BLOCKED, "no link lies where git writes, or is .git; no module moves up");
 }
@@ -202,7 +220,8 @@ trial_project_led_to(struct attempt *a)
 {
     /* closed to reading and absent; the folder of secrets; what .git/config names; behind a protected link */
     static const char *const absent_names[] = { "absent-read", "data/cloche", "husky/pre-commit", "included-config",
-                                                "kept-codex/config.toml" };
+                                                "kept-codex/config.toml", "led-attributes", "led-filter",
+                                                "sub/husky/pre-commit" };
     char path[1024];
 
     for (size_t i = 0; i < COUNT(absent_names); i++) {

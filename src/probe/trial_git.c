@@ -82,7 +82,9 @@ trial_project_git_keys(struct attempt *a)
         "[core]\n\thooksPath = ../evil\n", "[core]\n\tsshCommand = touch ran\n", "[core]\n\teditor = touch ran\n",
         "[core]\n\tpager = touch ran\n", "[core]\n\tgitProxy = touch-ran\n", "[core]\n\taskPass = touch-ran\n",
         "[core]\n\talternateRefsCommand = touch ran\n", "[core]\n\tattributesFile = ../evil\n",
-        "[core]\n\texcludesFile = ../evil\n", "[core]\n\tworktree = /etc\n", "[core]\n\tfsmonitor = true\n",
+        "[core]\n\texcludesFile = ../evil\n", "[core]\n\tworktree = /etc\n",
+        "[core]\n\tworktree = ../../../../../../../../etc\n", "[submodule \"../x\"]\n\turl = https://example.com/x\n",
+        "[remote \"x\"]\n\turl = ssh://-oProxyCommand=ran/x\n", "[core]\n\tfsmonitor = true\n",
         "[include]\n\tpath = ../evil\n", "[includeIf \"gitdir:/\"]\n\tpath = ../evil\n",
         "[filter \"x\"]\n\tclean = touch ran\n", "[filter \"x\"]\n\tprocess = touch ran\n",
         "[diff]\n\texternal = touch-ran\n", "[diff \"x\"]\n\ttextconv = touch ran\n",
@@ -113,7 +115,9 @@ trial_project_git_steps(struct attempt *a)
     static const struct { const char *name, *text; } rows[] = {
         { ".git/rebase-merge/git-rebase-todo", "exec touch ran\n" },
         { ".git/rebase-merge/git-rebase-todo", "x touch ran\n" },
-        { ".git/rebase-merge/strategy", "../ran\n" }, { ".git/rebase-merge/author-script", "touch ran\n" },
+        { ".git/rebase-merge/git-rebase-todo.backup", "x touch ran\n" },
+        { ".git/rebase-merge/strategy_opts", " '--x=`touch ran`'\n" }, { ".git/rebase-merge/strategy", "../ran\n" },
+        { ".git/rebase-merge/author-script", "touch ran\n" },
         { ".git/rebase-apply/apply-opt", "'--directory=/etc'\n" }, { ".git/rebase-apply/strategy", "../ran\n" },
         { ".git/sequencer/todo", "exec touch ran\n" }, { ".git/sequencer/opts", "[options]\n\tstrategy = ../ran\n" },
         { ".git/remotes/x", "URL: ext::touch ran\n" }, { ".git/branches/x", "ext::touch ran\n" },
@@ -123,7 +127,7 @@ trial_project_git_steps(struct attempt *a)
         { "steps/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
         { "sub/.git/modules/x/config", "[core]\n\tfsmonitor = touch ran\n" },
         { ".git/worktrees/x/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
-        { "led/.git", "gitdir: ../steps\n" },
+        { "led/.git", "gitdir: ../steps\n" }, { "led/.git", "gitdir: ../.git/../steps\n" },
         { ".git/worktrees/x/commondir", "../../../steps\n" },      /* the last: it removes the one that is there */
     };
     char path[1024];

@@ -170,6 +170,20 @@ trial_limit_raise(struct attempt *a)
     return outcome_of(a, BLOCKED, "none goes up");
 }
 
+/* Whoever may has the run begin with more than everybody has (prove/prove_trial.c). */
+enum outcome
+trial_limit_precedence(struct attempt *a)
+{
+    struct rlimit nice = { 0, 0 }, real_time = { 0, 0 };
+
+    (void)getrlimit(RLIMIT_NICE, &nice);
+    (void)getrlimit(RLIMIT_RTPRIO, &real_time);
+    if (getpriority(PRIO_PROCESS, 0) < 0 || nice.rlim_max > 0 || real_time.rlim_max > 0)
+        return outcome_of(a, SUCCEEDED, "nice %d, RLIMIT_NICE %lu, RLIMIT_RTPRIO %lu", getpriority(PRIO_PROCESS, 0),
+                          (unsigned long)nice.rlim_max, (unsigned long)real_time.rlim_max);
+    return outcome_of(a, BLOCKED, "nice %d, and no less", getpriority(PRIO_PROCESS, 0));
+}
+
 /* --- what ends with the sandbox ----------------------------------------------------------------------------------- */
 
 static int

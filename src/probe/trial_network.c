@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "probe/attack.h"
+#include "probe/places.h"
 #include "wall/capture.h"
 
 #define OTHER "cloche-prove-other.invalid"
@@ -62,11 +63,12 @@ ask(int fd, const void *text, size_t size, char *out, size_t room)
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-/* How many addresses the sandbox's resolver has for @name; -1 when it does not answer. */
+/* How many addresses the sandbox's resolver has for @name; -1 when it does not answer. The last four bytes are the last
+ * of them. */
 static int
-addresses_of(const char *name)
+addresses_of(const char *name, unsigned char answer[600], size_t *answer_n)
 {
-    unsigned char query[300] = { 0x43, 0x50, 1, 0, 0, 1 }, answer[600];
+    unsigned char query[300] = { 0x43, 0x50, 1, 0, 0, 1 };
     size_t n = 12;
     cleanup_close int fd = dial(SOCK_DGRAM, CAPTURE_SERVICE_ADDRESS, 53);
     ssize_t got;
@@ -84,8 +86,18 @@ addresses_of(const char *name)
     n += 4;
     if (fd < 0 || send(fd, query, n, 0) != (ssize_t)n)
         return -1;
-    got = recv(fd, answer, sizeof(answer), 0);
+    got = recv(fd, answer, 600, 0);
+    *answer_n = got > 0 ? (size_t)got : 0;
     return got < 12 ? -1 : answer[6] << 8 | answer[7];
+}
+
+static int
+n_addresses(const char *name)
+{
+    unsigned char answer[600];
+    size_t n;
+
+    return addresses_of(name, answer, &n);
 }
 
 static bool
@@ -101,7 +113,7 @@ trial_network_control(struct attempt *a)
 
     if (!below(a, "www.", name, sizeof(name)))
         return outcome_of(a, SUCCEEDED, "no name was given");
-    int n = addresses_of(name);
+    int n = n_addresses(name);
     return outcome_of(a, n > 0 ? BLOCKED : SUCCEEDED, "%s has %d addresses", name, n);
 }
 
@@ -112,10 +124,10 @@ trial_network_names(struct attempt *a)
     const char *const labels[] = { "denied.", "not", "a.b.denied.", "a.b." };
     char name[200];
 
-    if (addresses_of(OTHER) > 0)
+    if (n_addresses(OTHER) > 0)
         return outcome_of(a, SUCCEEDED, OTHER " has an address");
     for (size_t i = 0; i < COUNT(labels) && below(a, labels[i], name, sizeof(name)); i++)
-        if (addresses_of(name) > 0)
+        if (n_addresses(name) > 0)
             return outcome_of(a, SUCCEEDED, "%s has an address", name);
     return outcome_of(a, BLOCKED, "none of them has an address");
 }
@@ -179,6 +191,152 @@ trial_network_request(struct attempt *a)
         return BLOCKED;
     snprintf(request, sizeof(request), "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", name, name);
     return let_through(a, "GET", name, 80, status_of(request)) ? SUCCEEDED : outcome_of(a, BLOCKED, "403 for both");
+}
+
+/* Of one host the rules open GET below one path (prove/prove_trial.c). */
+static int
+scope_status(const char *method, const char *path)
+{
+    char request[600];
+
+    snprintf(request, sizeof(request), "%s http://" SCOPED_HOST "%s HTTP/1.1\r\nHost: " SCOPED_HOST
+             "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", method, path);
+    return status_of(request);
+}
+
+enum outcome
+trial_network_scope(struct attempt *a)
+{
+    static const struct { const char *method, *path; } rows[] = {
+        { "POST", SCOPED_PATH "x" }, { "DELETE", SCOPED_PATH "x" }, { "GET", "/other" },
+        { "GET", SCOPED_PATH "../other" }, { "GET", SCOPED_PATH "%2e%2e/other" }, { "GET", SCOPED_PATH "..%2fother" },
+        { "GET", "/" SCOPED_PATH "x" }, { "GET", SCOPED_PATH ".;/x" },
+    };
+
+    if (scope_status("GET", SCOPED_PATH "x") == 403)
+        return outcome_of(a, NOT_APPLICABLE, "what the rule opens is refused as well");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int status = scope_status(rows[i].method, rows[i].path);
+
+        if (status != 403 && status != 400)
+            return outcome_of(a, SUCCEEDED, "%s %s is answered by %d, where 403 is a refusal by rule", rows[i].method,
+                              rows[i].path, status);
+    }
+    return outcome_of(a, BLOCKED, "other methods and paths are refused");
+}
+
+/* Where the host's table of names is prove's own (prove/prove_trial_outside.c). */
+enum outcome
+trial_network_led(struct attempt *a)
+{
+    static const char *const labels[] = {
+#define LABEL(name, address) name ".",
+        LED_NAMES(LABEL)
+#undef LABEL
+    };
+    const char *first = NULL;
+    size_t refused = 0;
+    char name[200];
+    int status = 0;
+
+    for (size_t i = 0; i < COUNT(labels) && below(a, labels[i], name, sizeof(name)); i++) {
+        int got = connect_status(name, 443);
+
+        refused += got == 403;
+        if (got != 403 && first == NULL) {
+            first = labels[i];
+            status = got;
+        }
+        if (i == 1 && refused == 0)
+            return outcome_of(a, NOT_APPLICABLE, "the names lead nowhere here");
+    }
+    if (first != NULL)
+        return outcome_of(a, SUCCEEDED, "%s%s is answered by %d, where 403 is a refusal by rule", first, a->p->allowed,
+                          status);
+    return outcome_of(a, BLOCKED, "all %zu are refused for where they lead", refused);
+}
+
+/* A connection to the address that stands for the allowed host. */
+static int
+dial_allowed(const struct attempt *a, uint16_t port, char name[200])
+{
+    unsigned char answer[600];
+    char address[INET_ADDRSTRLEN];
+    size_t n = 0;
+
+    if (!below(a, "www.", name, 200) || addresses_of(name, answer, &n) < 1 || n < 16 ||
+        inet_ntop(AF_INET, answer + n - 4, address, sizeof(address)) == NULL)
+        return -1;
+    return dial(SOCK_STREAM, address, port);
+}
+
+enum outcome
+trial_network_another(struct attempt *a)
+{
+    char name[200], other[200], request[600], answer[600];
+    cleanup_close int fd = dial_allowed(a, 80, name);
+
+    if (fd < 0 || !below(a, "api.", other, sizeof(other)))
+        return outcome_of(a, NOT_APPLICABLE, "the allowed host is not connected to");
+    snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", other);
+    if (ask(fd, request, strlen(request), answer, sizeof(answer)) > 12 && strncmp(answer + 8, " 403", 4) != 0)
+        return outcome_of(a, SUCCEEDED, "for %s, where %s was connected to: %.12s", other, name, answer);
+    return outcome_of(a, BLOCKED, "%s is refused where %s was connected to", other, name);
+}
+
+/* A ClientHello of TLS 1.3 that names @name ("": nobody), encrypted beside that where @ech. Its length. */
+static size_t
+make_hello(unsigned char out[600], const char *name, bool ech)
+{
+    static const unsigned char encrypted[] = { 0xfe, 0x0d, 0, 12, 0, 0, 1, 0, 1, 7, 0, 1, 1, 0, 1, 1 };
+    static const unsigned char versions[] = { 0, 43, 0, 3, 2, 3, 4 };
+    size_t len = strlen(name), n = 9;
+
+    memset(out, 0, 600);
+    memcpy(out, "\x16\3\1\0\0\1\0\0\0\3\3", 11);
+    n = 11 + 32 + 1;                            /* no session */
+    memcpy(out + n, "\0\2\x13\1\1\0", 6);     /* a cipher, no compression */
+    n += 6 + 2;
+    size_t extensions = n;
+    if (len > 0) {
+        const unsigned char head[] = { 0, 0, 0, (unsigned char)(len + 5), 0, (unsigned char)(len + 3), 0, 0,
+                                       (unsigned char)len };
+        memcpy(out + n, head, sizeof(head));
+        memcpy(out + n + sizeof(head), name, len);
+        n += sizeof(head) + len;
+    }
+    if (ech) {
+        memcpy(out + n, encrypted, sizeof(encrypted));
+        n += sizeof(encrypted);
+    }
+    memcpy(out + n, versions, sizeof(versions));
+    n += sizeof(versions);
+    out[extensions - 2] = (unsigned char)((n - extensions) >> 8);
+    out[extensions - 1] = (unsigned char)(n - extensions);
+    out[3] = (unsigned char)((n - 5) >> 8);
+    out[4] = (unsigned char)(n - 5);
+    out[7] = (unsigned char)((n - 9) >> 8);
+    out[8] = (unsigned char)(n - 9);
+    return n;
+}
+
+/* What became of them cannot be told here, where the name leads nowhere: the run's report says why each was refused. */
+enum outcome
+trial_network_hello(struct attempt *a)
+{
+    unsigned char hello[600];
+    char name[200], answer[600];
+
+    for (int i = 0; i < 3; i++) {
+        cleanup_close int fd = dial_allowed(a, 443, name);
+        char other[200];
+
+        if (fd < 0 || !below(a, "api.", other, sizeof(other)))
+            return outcome_of(a, NOT_APPLICABLE, "the allowed host is not connected to");
+        size_t n = make_hello(hello, i == 0 ? other : i == 1 ? name : "", i == 1);
+        (void)ask(fd, hello, n, answer, sizeof(answer));
+    }
+    return outcome_of(a, BLOCKED, "as outside says");
 }
 
 enum outcome

@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -76,6 +77,31 @@ trial_project_control(struct attempt *a)
     return outcome_of(a, BLOCKED, "a file was made and removed in %s", a->p->project);
 }
 
+/* By calls that are others' to the kernel, and to who looks at them, than those that everybody makes. */
+static const char *
+changed_otherwise(const char *path)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    cleanup_close int cut = open(path, O_RDONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (cut >= 0)
+        return "cut, being opened for reading";
+    if (fd >= 0 && fchmod(fd, 0600) == 0)
+        return "given another mode through its descriptor";
+    if (fchownat(AT_FDCWD, path, getuid(), (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0)
+        return "given an owner";
+    if (syscall(452L /* fchmodat2 */, AT_FDCWD, path, 0600U, 0U) == 0)
+        return "given another mode by fchmodat2";
+#ifdef SYS_utimes
+    if (syscall(SYS_utimes, path, NULL) == 0)
+        return "given other times by utimes";
+#endif
+    /* there is none: that is what the kernel says once it may be removed */
+    if (lremovexattr(path, "user.prove") < 0 && errno == ENODATA)
+        return "asked to lose an attribute";
+    return syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0 ? "removed by unlinkat" : NULL;
+}
+
 /* Change what is at @path in every way. It is prove's own, so that what works may do harm. */
 static bool
 can_change(struct attempt *a, const char *path)
@@ -104,6 +130,8 @@ can_change(struct attempt *a, const char *path)
         how = "given another mode";
     } else if (utimensat(AT_FDCWD, path, NULL, 0) == 0) {
         how = "given other times";
+    } else {
+        how = changed_otherwise(path);
     }
     unlink(own);
     unlink(aside);

@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -21,6 +23,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "probe/attack.h"
+#include "probe/places.h"
 
 #define COUNT(rows) ARRAY_LEN(rows)
 #define LEFT_S      30      /* longer than anybody looks */
@@ -28,6 +31,9 @@
 #define GET_FLAGS   0x80086601UL    /* FS_IOC_GETFLAGS */
 #define SET_FLAGS   0x40086602UL    /* FS_IOC_SETFLAGS */
 #define NO_DUMP     0x40            /* FS_NODUMP_FL: anybody's to set who owns the file */
+#define FS_SET_XATTR 0x401c5820UL   /* FS_IOC_FSSETXATTR */
+#define NO_DUMP_X   0x80            /* FS_XFLAG_NODUMP */
+#define NR_FCHMODAT2 452L           /* Linux 6.6 */
 
 static const char runs[] = "[core]\n\tfsmonitor = touch ran\n";
 
@@ -144,6 +150,36 @@ trial_project_marks(struct attempt *a)
     return o;
 }
 
+/* --env passes on a variable of the caller's, but for those (docs/policy.md) */
+enum outcome
+trial_project_environment(struct attempt *a)
+{
+    static const char *const refused[] = REFUSED_VARIABLES;
+
+    if (getenv(PASSED_VARIABLE) == NULL)
+        return outcome_of(a, SUCCEEDED, "not even " PASSED_VARIABLE " is passed on");
+    for (size_t i = 0; i < COUNT(refused); i++)
+        if (getenv(refused[i]) != NULL)
+            return outcome_of(a, SUCCEEDED, "%s is passed on", refused[i]);
+    return outcome_of(a, BLOCKED, "none of %zu is passed on", COUNT(refused));
+}
+
+/* Landlock for itself: nothing may be made any more. The guard, which is not confined so, must not make it then. */
+enum outcome
+trial_project_further(struct attempt *a)
+{
+    const uint64_t makes = 1 << 7 | 1 << 8;     /* folders and files */
+    char path[1024];
+
+    cleanup_close int rules = (int)syscall(444L /* landlock_create_ruleset */, &makes, sizeof(makes), 0U);
+    if (rules < 0 || syscall(446L /* landlock_restrict_self */, rules, 0U) < 0)
+        return outcome_of(a, BLOCKED, "there is no Landlock inside: %s", strerror(errno));
+    in_project(a, "made-against-rules", path);
+    if (write_file(path, "own\n", 0644) || mkdir(path, 0755) == 0)
+        return outcome_of(a, SUCCEEDED, "%s was made for a process that may make nothing", path);
+    return outcome_of(a, BLOCKED, "what may make nothing makes nothing");
+}
+
 /* --- doors -------------------------------------------------------------------------------------------------------- */
 
 enum outcome
@@ -180,11 +216,43 @@ trial_project_door(struct attempt *a)
 
 /* --- what outside judges ------------------------------------------------------------------------------------------ */
 
+/* Ways that the guard answers, each to a name of its own: after the first that works it is a copy. */
+static void
+change_linked(struct attempt *a)
+{
+    static const char *const names[] = { "linked-cut", "linked-mode", "linked-times", "linked-attribute" };
+    const struct { uint64_t value; uint32_t size, flags; } value = { (uint64_t)(uintptr_t)"y", 1, 0 };
+    uint32_t flags[7] = { NO_DUMP_X };
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char path[1024];
+        cleanup_close int fd = open(in_project(a, names[i], path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd < 0)
+            continue;
+        /* those that it does not know, to all of them */
+        (void)syscall(NR_FCHMODAT2, AT_FDCWD, path, 0600U, 0U);
+        (void)syscall(NR_SETXATTRAT, AT_FDCWD, path, 0L, "user.prove", &value, sizeof(value));
+        (void)syscall(SYS_ioctl, fd, FS_SET_XATTR, flags);
+        if (i == 0)
+            close_fd(&(int){ open(path, O_RDONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW) });
+        else if (i == 1)
+            (void)!fchmod(fd, 0600);
+#ifdef SYS_utimes
+        else if (i == 2)
+            (void)syscall(SYS_utimes, path, NULL);
+#endif
+        else if (i == 3)
+            (void)fsetxattr(fd, "user.prove", "y", 1, 0);
+    }
+}
+
 enum outcome
 trial_project_linked(struct attempt *a)
 {
     char path[1024];
 
+    change_linked(a);
     cleanup_close int fd = open(in_project(a, "linked", path), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     ssize_t n = fd >= 0 ? write(fd, "inside\n", 7) : -1;
     int why = errno;
@@ -244,6 +312,17 @@ trial_copy_control(struct attempt *a)
     if (fd < 0 || write(fd, "inside\n", 7) != 7)
         return outcome_of(a, SUCCEEDED, "%s: %s", path, strerror(errno));
     return outcome_of(a, BLOCKED, "%s was written to", path);
+}
+
+enum outcome
+trial_copy_mount(struct attempt *a)
+{
+    struct statvfs fs;
+
+    if (statvfs(a->p->project, &fs) < 0)
+        return outcome_of(a, NOT_APPLICABLE, "%s: %s", a->p->project, strerror(errno));
+    return outcome_of(a, (fs.f_flag & ST_NOSUID) != 0 && (fs.f_flag & ST_NODEV) != 0 ? BLOCKED : SUCCEEDED,
+                      "flags %#lx", fs.f_flag);
 }
 
 enum outcome

@@ -35,9 +35,15 @@
 #define NOBODY      65534
 /* A rule about requests needs certificates, so there is a vault. */
 #define RULES       "rules.json"
-#define RULES_TEXT  "{\"version\": 1, \"network\": {\"allow\": [{\"host\": \"requests.cloche-prove-rules.invalid\", " \
-                    "\"methods\": [\"GET\"]}]}}\n"
+#define RULES_TEXT  "{\"version\": 1, \"network\": {\"allow\": [{\"host\": \"" SCOPED_HOST "\", " \
+                    "\"methods\": [\"GET\"], \"path\": \"" SCOPED_PATH "**\"}]}}\n"
 #define MIB         (1024UL * 1024)
+
+/* The host's table of names, for the trials of the network. */
+static const char hosts_text[] = "127.0.0.1 localhost\n"
+#define LINE(name, address) address " " name ".cloche-prove.invalid\n"
+    LED_NAMES(LINE);
+#undef LINE
 
 /* The limits that are gone over: small, so that it costs little. */
 #define MEMORY (96 * MIB)
@@ -153,6 +159,13 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
     word(t, "--workspace");
     word(t, "%s:%s", t->project, tried ? "rw" : t->kind == KIND_STAGE && t->stage == STAGE_COPY ? "cow" : "ro");
     if (tried) {
+        static const char *const variables[] = REFUSED_VARIABLES;
+
+        words(t, "--env", PASSED_VARIABLE);
+        for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+            words(t, "--env", variables[i]);
+        word(t, "--deny-read");
+        word(t, "%s/to-behind", t->beside);
         word(t, "--deny-write");
         word(t, "%s/closed", t->project);
         word(t, "--deny-write");
@@ -239,6 +252,8 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
     arguments(t, b, mode);
     if (plant_file(&ours, t->dir, RULES, RULES_TEXT, sizeof(RULES_TEXT) - 1, 0644) < 0)
         return -1;
+    if (plant_file(&ours, t->dir, TRIAL_HOSTS, hosts_text, sizeof(hosts_text) - 1, 0644) < 0)
+        return -1;
     if (t->kind != KIND_STAGE || t->stage != STAGE_PROJECT)
         return 0;
     return trial_corners_prepare(&p, t->dir, t->project, t->beside) < 0
@@ -253,7 +268,9 @@ become_run(struct trial *t, int out)
     bool project = t->kind == KIND_STAGE && t->stage == STAGE_PROJECT;
     char *argv[TRIAL_ARGS + 2], name[] = "cloche", home[192], data[192];
     char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", user[] = "USER=cloche-prove";
-    char *env[] = { home, path, user, data, NULL };
+    static const char *const variables[] = REFUSED_VARIABLES;
+    char passed[] = PASSED_VARIABLE "=1", refused[ARRAY_LEN(variables)][64];
+    char *env[6 + ARRAY_LEN(variables)] = { home, path, user, data, passed };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -262,6 +279,14 @@ become_run(struct trial *t, int out)
     snprintf(data, sizeof(data), "XDG_DATA_HOME=%s/data", project ? t->project : t->dir);
     if (project && geteuid() == 0)
         trial_corners_mount(t->dir);
+    if (t->kind == KIND_STAGE && t->stage == STAGE_LIMITS)
+        trial_outside_precedence();
+    if (has_network(t) && geteuid() == 0)
+        trial_outside_names(t->dir);
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        snprintf(refused[i], sizeof(refused[i]), "%s=/cloche-prove", variables[i]);
+        env[5 + i] = refused[i];
+    }
     argv[0] = name;
     for (size_t i = 0; i < t->n; i++)
         argv[i + 1] = t->words[i];
@@ -405,6 +430,9 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.rights") == 0) {
             state = t->egress.confined ? CHECK_HELD : CHECK_SURPRISE;
             detail = t->egress.seen ? t->egress.detail : "it was not seen";
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.hello") == 0) {
+            state = trial_outside_hello(report, seen, sizeof(seen)) ? CHECK_HELD : CHECK_SURPRISE;
+            detail = seen;
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "vault.rights") == 0) {
             state = t->vault.confined ? CHECK_HELD : CHECK_SURPRISE;
             detail = t->vault.seen ? t->vault.detail : "it was not seen";

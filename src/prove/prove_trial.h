@@ -2,6 +2,7 @@
 #ifndef CLOCHE_PROVE_PROVE_TRIAL_H
 #define CLOCHE_PROVE_PROVE_TRIAL_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -47,6 +48,17 @@ void trial_corners_mount(const char *dir);
 /* Whoever removes them must be able to search the folders that are shut. */
 void trial_corners_open(const char *beside);
 
+/* For root, in the process that becomes a run: @dir/hosts is the host's table of names, in a mount namespace of its
+ * own. Where no mount is to be had, nothing. */
+#define TRIAL_HOSTS "hosts"
+void trial_outside_names(const char *dir);
+
+/* In the process that becomes a run: precedence, as far as we may take it (root may). None of it is to come through. */
+void trial_outside_precedence(void);
+
+/* Are these among the reasons of the run's @report: a ClientHello with another name, an encrypted one, one without? */
+bool trial_outside_hello(const json_t *report, char *detail, size_t n);
+
 /* Was @dir/linked or linked-too changed; with @last, @dir/linked-last? @detail, of @n bytes, says it. */
 bool trial_outside_written(const char *dir, bool last, char *detail, size_t n);
 
@@ -67,8 +79,8 @@ void trial_outside_service(pid_t run, const char *name, bool memory, struct serv
 /* All were seen: @project/egress-seen tells the trial, which waits for that. */
 void trial_outside_seen(const char *project);
 
-/* A call that no process of cloche's own needs, and that the filter of @pid lets through; NULL where there is none, or
- * where filters are not shown (prove/prove_filter.c). */
-const char *trial_filter_lets(pid_t pid);
+/* A call that cloche-egress, or else cloche-vault, does not need, and that the filter of @pid lets through; NULL where
+ * there is none, or where filters are not shown (prove/prove_filter.c). */
+const char *trial_filter_lets(pid_t pid, bool egress);
 
 #endif

@@ -39,6 +39,9 @@ trial_corners_prepare(const struct plant *p, const char *dir, const char *projec
         plant_file(&ours, dir, "elsewhere/", "", 0, 0) < 0 || plant_file(p, project, "kept-codex/", "", 0, 0) < 0 ||
         plant_file(p, project, ".jj", in_place, sizeof(in_place) - 1, 0644) < 0)
         return -1;
+    snprintf(path, sizeof(path), "%s/to-behind", beside);
+    if (plant_token(p, beside, "behind/token", 'C', 0644) < 0 || symlink("behind", path) < 0)
+        return err_sys(p->err, errno, "prove.trial", "%s", path);
     snprintf(path, sizeof(path), "%s/.codex", project);
     if (symlink("kept-codex", path) < 0 || (p->owner != (uid_t)-1 && lchown(path, p->owner, p->owner) < 0))
         return err_sys(p->err, errno, "prove.trial", "%s", path);

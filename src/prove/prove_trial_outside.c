@@ -8,10 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,15 +26,18 @@
 #include "base/io.h"
 #include "base/kernel.h"
 #include "base/str.h"
+#include "program/json.h"
 #include "wall/service.h"
 
 #define STATUS_MAX ((size_t)64 * 1024)
 #define PATH_ROOM  256
 
 static const char linked_text[] = "a file with a name outside\n";
-/* the first is written to, of the second all else is changed (probe/trial_state.c); of the third the name inside goes
- * (probe/trial_corners.c) */
-static const char *const linked[] = { "linked", "linked-too", "linked-last" };
+/* The first is written to, of the second all else is changed; of the third the name inside goes
+ * (probe/trial_corners.c), and the others are changed in one way each (probe/trial_state.c). */
+static const char *const linked[] = { "linked", "linked-too", "linked-last", "linked-cut", "linked-mode",
+                                      "linked-times", "linked-attribute" };
+#define LINKED_LAST 2
 #define LINKED_TIME 1000000000
 
 static int
@@ -84,6 +90,26 @@ trial_outside_prepare(const char *dir, const char *project, uid_t owner, int doo
                ? -1 : door(project, "post", SOCK_DGRAM, &doors[1], err);
 }
 
+void
+trial_outside_names(const char *dir)
+{
+    char path[PATH_ROOM];
+
+    snprintf(path, sizeof(path), "%s/" TRIAL_HOSTS, dir);
+    if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
+        (void)!mount(path, "/etc/hosts", NULL, MS_BIND, NULL);
+}
+
+void
+trial_outside_precedence(void)
+{
+    const struct rlimit more = { 5, 5 };
+
+    (void)!setrlimit(RLIMIT_RTPRIO, &more);
+    (void)!setrlimit(RLIMIT_NICE, &more);
+    (void)!setpriority(PRIO_PROCESS, 0, -1);
+}
+
 /* Is all but the content of the second as it was made? */
 static bool
 kept_as_it_was(const char *path)
@@ -96,21 +122,26 @@ kept_as_it_was(const char *path)
            (sx.stx_attributes & STATX_ATTR_NODUMP) == 0 && lgetxattr(path, "user.prove", value, sizeof(value)) < 0;
 }
 
+static bool
+has_its_text(const char *path)
+{
+    cleanup_buf struct buf text = BUF_INIT(4096);
+
+    return io_read_file(AT_FDCWD, path, &text) == 0 && text.n == sizeof(linked_text) - 1 &&
+           memcmp(text.p, linked_text, text.n) == 0;
+}
+
 bool
 trial_outside_written(const char *dir, bool last, char *detail, size_t n)
 {
-    cleanup_buf struct buf text = BUF_INIT(4096);
     char path[PATH_ROOM];
-    bool same;
+    bool same = true;
 
-    snprintf(path, sizeof(path), "%s/%s", dir, linked[last ? 2 : 0]);
-    same = io_read_file(AT_FDCWD, path, &text) == 0 && text.n == sizeof(linked_text) - 1 &&
-           memcmp(text.p, linked_text, text.n) == 0;
-    if (same && last) {
-        same = kept_as_it_was(path);
-    } else if (same) {
-        snprintf(path, sizeof(path), "%s/linked-too", dir);
-        same = kept_as_it_was(path);
+    for (size_t i = 0; i < ARRAY_LEN(linked) && same; i++) {
+        if ((i == LINKED_LAST) != last)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, linked[i]);
+        same = has_its_text(path) && (i == 0 || kept_as_it_was(path));
     }
     snprintf(detail, n, "%s %s", path, same ? "is as it was" : "was changed through its name in the project");
     return !same;
@@ -133,6 +164,27 @@ trial_outside_changed(const char *project, char *detail, size_t n)
         what = "a file was removed";
     snprintf(detail, n, "%s", what != NULL ? what : "the project is as it was");
     return what != NULL;
+}
+
+bool
+trial_outside_hello(const json_t *report, char *detail, size_t n)
+{
+    static const char *const reasons[] = { "tls-name-mismatch", "tls-ech", "tls-no-name" };
+    const json_t *denied;
+    size_t i;
+
+    for (size_t k = 0; k < ARRAY_LEN(reasons); k++) {
+        bool found = false;
+
+        json_array_foreach(json_object_get(report, "denied"), i, denied)
+            found = found || strcmp(json_text(denied, "rule"), reasons[k]) == 0;
+        if (found)
+            continue;
+        snprintf(detail, n, "nothing was refused for %s", reasons[k]);
+        return false;
+    }
+    snprintf(detail, n, "another name, an encrypted one and none are refused");
+    return true;
 }
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
@@ -261,7 +313,7 @@ note_rights(const char *pid, const struct buf *status, bool memory, struct servi
                   zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") &&
                   (str_eq_c(filter, "2") || SERVICE_SANITIZED);     /* which has none (wall/service_filter.c) */
     if (r->confined && str_parse_u64(str_of(pid), 1 << 30, &number))
-        lets = trial_filter_lets((pid_t)number);
+        lets = trial_filter_lets((pid_t)number, memory);
     r->confined = r->confined && lets == NULL;
     snprintf(r->detail, sizeof(r->detail), "uid %.*s, groups %.*s, %s, memory %s, effective %.*s, no_new_privs %.*s, "
              "seccomp %.*s%s%s", (int)strcspn(uid.p, "\t\n"), uid.p, (int)groups.n, groups.p,

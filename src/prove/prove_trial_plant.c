@@ -85,13 +85,19 @@ plant_project(const struct plant *p, const char *project)
         { "README", TRIAL_README },
         { ".git/HEAD", "ref: refs/heads/main\n" },
         { ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = husky\n"
-                         "[include]\n\tpath = ../included-config\n" },
+                         "\tattributesFile = led-attributes\n[include]\n\tpath = ../included-config\n"
+                         "[filter \"x\"]\n\tclean = ./led-filter %f\n" },
         { ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n" },
         { ".git/objects/", "" },
         { ".git/refs/heads/", "" },
         { ".git/info/exclude", "\n" },
         { "sub/.git/HEAD", "ref: refs/heads/main\n" },
-        { "sub/.git/config", "[core]\n\tbare = false\n" },
+        { "sub/.git/config", "[core]\n\tbare = false\n\thooksPath = husky\n" },
+        /* as a clone may bring it: no repository that is the owner's */
+        { "brought/inner/HEAD", "ref: refs/heads/main\n" },
+        { "brought/inner/config", "[core]\n\tfsmonitor = touch ran\n" },
+        { "brought/inner/objects/", "" },
+        { "brought/inner/refs/", "" },
         { "sub/.git/hooks/post-checkout", "#!/bin/sh\nexit 0\n" },
         { "sub/.git/objects/", "" },
         { "sub/.git/refs/", "" },
