@@ -38,25 +38,25 @@ is_gated(uint8_t type)
     }
 }
 
-size_t
-ask_head(struct request *r, struct buf *b, uint8_t type, uint32_t ticket)
+int
+ask_frame(struct request *r, struct buf *b, uint8_t type, uint32_t ticket, const struct proto_part *message, size_t n)
 {
-    size_t at = frame_begin(b, type, is_gated(type) && r->async ? EDGE_ASYNC : 0, 0);
+    struct edge_head head = { .caller = { .ticket = ticket, .who = r->who } };
+    struct proto_part parts[3] = { { &edge_head_shape, &head } };
 
-    buf_append(b, r->trace_bytes, EDGE_TRACE);
-    buf_put_be32(b, ticket);
-    buf_put_be32(b, r->who);
-    return at;
+    memcpy(head.trace, r->trace_bytes, EDGE_TRACE);
+    for (size_t i = 0; i < n; i++)
+        parts[i + 1] = message[i];
+    return proto_frame_of(b, type, is_gated(type) && r->async ? EDGE_ASYNC : 0, parts, n + 1);
 }
 
-static size_t
-ask_begin(struct request *r, struct buf *b, uint8_t type, const struct answers *answers)
+static void
+ask_begin(struct request *r, uint8_t type, const struct answers *answers)
 {
     r->ticket = ask_ticket(r->f);
     late_begins(r);
     r->asked = type;
     r->answers = answers;
-    return ask_head(r, b, type, r->ticket);
 }
 
 int
@@ -69,10 +69,10 @@ ask_post(struct front *f, struct buf *b)
     return 0;
 }
 
-void
-ask_send(struct request *r, struct buf *b, size_t at)
+static void
+ask_send(struct request *r, struct buf *b, uint8_t type, const struct proto_part *message, size_t n)
 {
-    if (frame_end(b, at) < 0) {
+    if (ask_frame(r, b, type, r->ticket, message, n) < 0) {
         r->ticket = 0;
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
                     "what is asked takes more than the %zu bytes that one question can have", b->max);
@@ -89,10 +89,9 @@ ask(struct request *r, uint8_t type, const struct shape *shape, const void *m, c
 {
     uint8_t room[PROTO_ROOM];
     cleanup_buf struct buf b = BUF_INIT_IN(room, ASK_FRAME_MAX);
-    size_t at = ask_begin(r, &b, type, answers);
 
-    proto_put(&b, shape, m);
-    ask_send(r, &b, at);
+    ask_begin(r, type, answers);
+    ask_send(r, &b, type, &(const struct proto_part){ shape, m }, 1);
     if (type == EDGE_ASK_WHO)
         explicit_bzero(b.p, b.n);
 }
@@ -145,15 +144,14 @@ ask_op(struct request *r, const char *id, const struct edge_op *op, const struct
        const struct op_answers *said)
 {
     cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
-    size_t at;
+    const struct ask_box box = { .id = id };
 
     if (!ask_words_fit(r, op))
         return;
-    at = ask_begin(r, &b, EDGE_ASK_OP, answers);
+    ask_begin(r, EDGE_ASK_OP, answers);
     r->op_answers = said;
-    wire_put_cstr(&b, id, EDGE_NAME_MAX);
-    edge_op_put(&b, traced(r, op));
-    ask_send(r, &b, at);
+    ask_send(r, &b, EDGE_ASK_OP,    /* as struct ask_op */
+             (const struct proto_part[]){ { &ask_box_shape, &box }, { &edge_op_shape, traced(r, op) } }, 2);
 }
 
 void
@@ -168,10 +166,10 @@ ask_run(struct request *r, const struct edge_run_ask *what, const struct answers
 static void
 unfollow(struct request *r)
 {
-    uint8_t room[FRAME_HEADER + EDGE_HEAD];
+    uint8_t room[FRAME_HEADER + edge_head_MOST];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
 
-    ask_send(r, &b, ask_head(r, &b, EDGE_ASK_UNFOLLOW, r->ticket));
+    ask_send(r, &b, EDGE_ASK_UNFOLLOW, NULL, 0);
 }
 
 void

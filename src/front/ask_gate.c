@@ -27,11 +27,11 @@ ask_approvals(struct request *r, bool follow, unsigned state, uint16_t limit, co
 void
 ask_cancel(struct request *r, uint32_t ticket)
 {
-    uint8_t room[FRAME_HEADER + EDGE_HEAD + 4];
+    uint8_t room[FRAME_HEADER + edge_head_MOST + ask_cancel_MOST];
     struct buf b = BUF_INIT_IN(room, sizeof(room));
-    size_t at = ask_head(r, &b, EDGE_ASK_CANCEL, ask_ticket(r->f));
+    const struct ask_cancel cancel = { .ticket = ticket };
 
-    ask_cancel_put(&b, &(const struct ask_cancel){ .ticket = ticket });
-    if (frame_end(&b, at) == 0)
+    if (ask_frame(r, &b, EDGE_ASK_CANCEL, ask_ticket(r->f),
+                  &(const struct proto_part){ &ask_cancel_shape, &cancel }, 1) == 0)
         (void)ask_post(r->f, &b);
 }

@@ -12,10 +12,10 @@ struct heard {
     int fd;             /* that came with it; -1 */
 };
 
-/* A question in @b: its trace, ticket and who asks. Where frame_end() is to begin; ask_send() sends it. */
 uint32_t ask_ticket(struct front *f);
-size_t ask_head(struct request *r, struct buf *b, uint8_t type, uint32_t ticket);
-void ask_send(struct request *r, struct buf *b, size_t at);
+/* A question in @b, its message in up to two parts. 0 or -1. */
+int ask_frame(struct request *r, struct buf *b, uint8_t type, uint32_t ticket, const struct proto_part *message,
+              size_t n);
 /* Whose question has that ticket: NULL when nobody waits for it any more. */
 struct request *ask_whose(struct front *f, uint32_t ticket);
 int ask_post(struct front *f, struct buf *b);   /* a whole frame, to the warden; -1: too much waits, or it is gone */

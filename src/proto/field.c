@@ -197,12 +197,19 @@ proto_put(struct buf *b, const struct shape *shape, const void *m)
 }
 
 int
+proto_frame_of(struct buf *b, uint8_t type, uint8_t flags, const struct proto_part *parts, size_t n)
+{
+    size_t at = frame_begin(b, type, flags, 0);
+
+    for (size_t i = 0; i < n; i++)
+        put_fields(b, parts[i].shape, parts[i].m);
+    return frame_end(b, at);
+}
+
+int
 proto_frame(struct buf *b, uint8_t type, const struct shape *shape, const void *m)
 {
-    size_t at = frame_begin(b, type, 0, 0);
-
-    put_fields(b, shape, m);
-    return frame_end(b, at);
+    return proto_frame_of(b, type, 0, &(const struct proto_part){ shape, m }, 1);
 }
 
 int

@@ -60,6 +60,9 @@ bool proto_get(struct wire_in *in, const struct shape *shape, void *m);         
 bool proto_get_some(struct wire_in *in, const struct shape *shape, void *m);    /* the beginning of it */
 /* A whole frame. 0, or -1 with @b broken. */
 int proto_frame(struct buf *b, uint8_t type, const struct shape *shape, const void *m);
+/* The same with flags, of several messages one behind the other. */
+struct proto_part { const struct shape *shape; const void *m; };
+int proto_frame_of(struct buf *b, uint8_t type, uint8_t flags, const struct proto_part *parts, size_t n);
 /* The same, sent at once, or when its turn comes (wire/packet.h). 0, or -1 with errno. */
 int proto_send(int socket, uint8_t type, const struct shape *shape, const void *m, int fd);
 int proto_queue(struct packet_queue *q, int socket, uint8_t type, const struct shape *shape, const void *m, int fd);

@@ -16,6 +16,8 @@ token_well(const struct ask_token *m)
            (make ? edge_maybe_name(m->text) : m->what == TOKEN_LIST ? m->text[0] == '\0' : edge_is_id(m->text));
 }
 
+PROTO_SHAPE(edge_caller, EDGE_CALLER)
+PROTO_SHAPE(edge_head, EDGE_HEAD)
 PROTO_SHAPE(ask_box, ASK_BOX)
 PROTO_SHAPE(ask_list, ASK_LIST)
 PROTO_SHAPE(ask_op, ASK_OP)

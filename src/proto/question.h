@@ -12,10 +12,18 @@
 #include "proto/edge_gate.h"
 #include "proto/edge_run.h"
 
-#define EDGE_HEAD (EDGE_TRACE + 8)      /* of a question */
 #define EDGE_SECONDS_MAX (365U * 86400)
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
+
+#define EDGE_CALLER(F) \
+    F(U32_IN, ticket, 1, UINT32_MAX) \
+    F(U32, who)                             /* the handle; 0 nobody */
+PROTO_STRUCT(edge_caller, EDGE_CALLER);
+
+/* The beginning of a question. */
+#define EDGE_HEAD(F) F(RAW, trace, EDGE_TRACE) F(STRUCT_IN, edge_caller, caller)
+PROTO_STRUCT(edge_head, EDGE_HEAD);
 
 /* Most are about one sandbox: its id or name; "" the caller's default one. */
 #define ASK_BOX(F) F(TEXT, id, EDGE_NAME_MAX)

@@ -30,7 +30,7 @@
 struct wire_in
 ask_in(const struct frame *f)
 {
-    return wire_in_of(f->payload + 8, f->length - 8);
+    return wire_in_of(f->payload + edge_caller_MOST, f->length - edge_caller_MOST);
 }
 
 /* Each question read, judged by the gate where that is to judge it, and answered. */
@@ -66,8 +66,8 @@ EDGE_QUESTIONS(HEAR)
 #define FLAGS_WAITS EDGE_ASYNC
 #define FLAGS_FREE  0
 #define QUESTION(number, value, message, name, roles_, gate, ...) \
-    { .rule = { .type = number, .flags = FLAGS_##gate, .states = 1, .min_length = 8 + message##_LEAST, \
-                .max_length = 8 + message##_MOST, .handler = hear_##name }, \
+    { .rule = { .type = number, .flags = FLAGS_##gate, .states = 1, .min_length = edge_caller_LEAST + message##_LEAST, \
+                .max_length = edge_caller_MOST + message##_MOST, .handler = hear_##name }, \
       .roles = roles_, __VA_ARGS__ },
 static const struct question {
     struct msg_rule rule;
@@ -210,25 +210,22 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
 {
     struct wire_in in = wire_in_of(f->payload, f->length);
     struct err err = ERR_INIT;
-    uint32_t number;
+    struct edge_caller caller;
 
-    w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = wire_be32(&in) };
     w->who = WHO_NOBODY;
     w->proof = (struct proof){ .is = false };
     w->approvals->pass = NULL;
-    if (in.bad || w->asker.ticket == 0)
+    if (!proto_get_some(&in, &edge_caller_shape, &caller))
         return -1;
-    number = wire_be32(&in);
-    if (in.bad)
-        return -1;
+    w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = caller.ticket };
     if (f->type == EDGE_ASK_WHO)
         return 1;       /* that is what it asks */
     if (by != NULL) {
         w->proof = *by;
-        if (number != 0)        /* one that waited has the pass that it had */
-            (void)gate_pass(w, e, number, &(struct proof){ .is = false });
+        if (caller.who != 0)    /* one that waited has the pass that it had */
+            (void)gate_pass(w, e, caller.who, &(struct proof){ .is = false });
     }
-    if ((by != NULL || proof_of(w, e, number, &w->proof, &err) == 0) &&
+    if ((by != NULL || proof_of(w, e, caller.who, &w->proof, &err) == 0) &&
         who_of(w, e, &w->proof, &w->who, &err) == 0) {
         if ((roles_of(f->type) & 1U << w->who.role) != 0)
             return 1;
