@@ -127,7 +127,7 @@ trial_project_git_steps(struct attempt *a)
         { "steps/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
         { "sub/.git/modules/x/config", "[core]\n\tfsmonitor = touch ran\n" },
         { ".git/worktrees/x/config.worktree", "[core]\n\tfsmonitor = touch ran\n" },
-        { "led/.git", "gitdir: ../steps\n" }, { "led/.git", "gitdir: ../.git/../steps\n" },
+        { "led/.git", "gitdir: ../steps\n" }, { "led/.git", "gitdir: ../.git/modules/../../steps\n" },
         { ".git/worktrees/x/commondir", "../../../steps\n" },      /* the last: it removes the one that is there */
     };
     char path[1024];
