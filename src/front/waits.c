@@ -59,8 +59,6 @@ waits_place(struct request *r)
     }
     reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.busy", "let some of them end, and ask again",
                 "too many requests of this credential are under way");
-    if (r->response != NULL)
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     return false;
 }
 
