@@ -54,8 +54,16 @@ static const char *const protect_more[] = {
     ".hg/hgrc-not-shared",
     ".hg/sharedpath",
     ".jj/repo/config.toml",
+    ".jj/workspace-config.toml",
     ".sl/config",
+    ".git/sl/config",
+    ".git/lazygit.yml",
+    ".pijul/config",
+    "_darcs/prefs/defaults",
 };
+
+/* In every dialect: where `cloche apply` has its stage (workspace/apply.c). */
+static const char *const protect_own[] = { ".cloche-apply" };
 
 /* Variables that make a program load or run something else, and the password manager's own sessions. */
 static const char *const env_deny_names[] = {
@@ -82,8 +90,9 @@ builtin_protect(struct policy *p, bool srt, struct err *err)
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "protected names" };
 
     p->protect = (struct policy_list){ .from = from };
-    if (list_reserve(p, &p->protect, N(protect_srt) + N(protect_more), err) < 0 ||
-        add_names(p, &p->protect, protect_srt, N(protect_srt), &from, err) < 0)
+    if (list_reserve(p, &p->protect, N(protect_srt) + N(protect_more) + N(protect_own), err) < 0 ||
+        add_names(p, &p->protect, protect_srt, N(protect_srt), &from, err) < 0 ||
+        add_names(p, &p->protect, protect_own, N(protect_own), &from, err) < 0)
         return -1;
     return srt ? 0 : add_names(p, &p->protect, protect_more, N(protect_more), &from, err);
 }

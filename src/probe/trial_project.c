@@ -45,6 +45,7 @@ static const char *const absent_names[] = {
     ".claude/hooks", ".codex/config.toml", ".gemini/settings.json", ".gemini/commands", ".srt-settings.json",
     ".config/git", ".config/systemd", ".config/autostart", ".config/environment.d", ".config/fish",
     ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml", ".sl/config",
+    ".jj/workspace-config.toml", ".git/sl/config", ".git/lazygit.yml", ".pijul/config", "_darcs/prefs/defaults",
 };
 #define TRIED_IN_EVERY_WAY 7    /* of these; of the rest by the commonest */
 

@@ -16,6 +16,10 @@
 #include "workspace/apply_priv.h"
 #include "workspace/tree.h"
 
+/* Where stages are that must lie in the project. A protected name (policy/builtin.c): no sandbox that may write to the
+ * project changes there what its owner has looked at and is about to take over. */
+#define STAGES ".cloche-apply"
+
 /* An apply under way. */
 struct work {
     const struct cow_state *state;
@@ -24,7 +28,7 @@ struct work {
     const struct apply_plan *plan;
     struct journal journal;
     size_t *change_of;      /* per step */
-    int stage_parent;       /* borrowed: the state's directory or the project's */
+    int stages;             /* the project's directory for stages; -1: the stage is in the state's directory */
     int stage;
 };
 
@@ -110,21 +114,44 @@ same_mount(int a, int b)
            sa.stx_dev_major == sb.stx_dev_major && sa.stx_dev_minor == sb.stx_dev_minor;
 }
 
+/* The project's directory for stages. */
+static int
+open_stages(int project)
+{
+    int fd = openat(project, STAGES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && !same_mount(fd, project)) {
+        close_fd(&fd);
+        errno = EXDEV;
+    }
+    return fd;
+}
+
+static int
+make_stages(struct work *w, struct err *err)
+{
+    if (mkdirat(w->in->project, STAGES, 0700) == 0 || errno == EEXIST)
+        w->stages = open_stages(w->in->project);
+    if (w->stages >= 0)
+        return 0;
+    return err_sys(err, errno, "workspace.apply.stage", "cannot make the directory %s in the project", STAGES);
+}
+
 static int
 open_stage(struct work *w, struct err *err)
 {
     struct journal *j = &w->journal;
 
     j->in_project = !same_mount(w->state->state_fd, w->in->project);
-    w->stage_parent = j->in_project ? w->in->project : w->state->state_fd;
-    snprintf(j->stage, sizeof(j->stage), j->in_project ? ".cloche-apply-%.12s" : "stage", w->state->id);
+    snprintf(j->stage, sizeof(j->stage), j->in_project ? "%.12s" : "stage", w->state->id);
     /* the journal first: it is what leads a later verb to the stage */
-    if (journal_write(w->state->state_fd, j, false, err) < 0)
+    if (journal_write(w->state->state_fd, j, false, err) < 0 || (j->in_project && make_stages(w, err) < 0))
         return -1;
-    if (mkdirat(w->stage_parent, j->stage, 0700) < 0)
-        return err_sys(err, errno, "workspace.apply.stage", "cannot make the directory %s in the %s", j->stage,
-                       j->in_project ? "project" : "state");
-    w->stage = openat(w->stage_parent, j->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int parent = j->in_project ? w->stages : w->state->state_fd;
+    if (mkdirat(parent, j->stage, 0700) < 0)
+        return err_sys(err, errno, "workspace.apply.stage", "cannot make the directory %s%s in the %s",
+                       j->in_project ? STAGES "/" : "", j->stage, j->in_project ? "project" : "state");
+    w->stage = openat(parent, j->stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (w->stage < 0)
         return err_sys(err, errno, "workspace.apply.stage", "cannot open the stage");
     return 0;
@@ -149,10 +176,14 @@ fill_stage(struct work *w, struct err *err)
 
 /* The stage goes, then the journal that leads to it. */
 static int
-clean_up(int state_fd, int parent, const char *stage, struct err *err)
+clean_up(int state_fd, int project, int stages, const struct journal *j, struct err *err)
 {
-    if (tree_remove(parent, stage, err) < 0)
+    int parent = j->in_project ? stages : state_fd;
+
+    if (parent >= 0 && tree_remove(parent, j->stage, err) < 0)
         return err_wrap(err, "the stage of an apply");
+    if (j->in_project)
+        (void)unlinkat(project, STAGES, AT_REMOVEDIR);     /* not while another apply has its stage there */
     return journal_remove(state_fd, err);
 }
 
@@ -282,7 +313,8 @@ run(struct work *w, struct err *err)
         r = commit(w, err);
     /* with what could not be undone the stage stays: it holds the old content */
     bool keep = r < 0 && err_is(err, "workspace.apply.undo");
-    if (!keep && clean_up(w->state->state_fd, w->stage_parent, w->journal.stage, r == 0 ? err : NULL) < 0 && r == 0)
+    if (!keep && clean_up(w->state->state_fd, w->in->project, w->stages, &w->journal, r == 0 ? err : NULL) < 0 &&
+        r == 0)
         r = -1;
     guard_end(&guard);
     return r;
@@ -292,7 +324,7 @@ int
 apply_commit(const struct cow_state *state, const struct diff_input *in, const struct changes *c,
              const struct apply_plan *plan, struct err *err)
 {
-    struct work w = { .state = state, .in = in, .c = c, .plan = plan, .journal = JOURNAL_INIT, .stage_parent = -1,
+    struct work w = { .state = state, .in = in, .c = c, .plan = plan, .journal = JOURNAL_INIT, .stages = -1,
                       .stage = -1 };
     struct err local = ERR_INIT;
 
@@ -300,6 +332,7 @@ apply_commit(const struct cow_state *state, const struct diff_input *in, const s
         return err_set(err, ERR_USAGE, "workspace.apply.conflict", "there are conflicts");
     int r = run(&w, &local);
     close_fd(&w.stage);
+    close_fd(&w.stages);
     journal_free(&w.journal);
     free(w.change_of);
     if (r < 0 && err != NULL)
@@ -315,8 +348,9 @@ apply_recover(const struct cow_state *state, int project, struct err *err)
 
     if (r <= 0)
         return r;
-    int parent = j.in_project ? project : state->state_fd;
-    cleanup_close int stage = openat(parent, j.stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int stages = j.in_project ? open_stages(project) : -1;
+    cleanup_close int stage = j.in_project && stages < 0 ? -1 :
+        openat(j.in_project ? stages : state->state_fd, j.stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (stage < 0 && (errno != ENOENT || j.n > 0))
         return err_sys(err, errno, "workspace.apply.undo", "cannot open the stage of an interrupted apply");
     if (stage >= 0 && undo_steps(&j, j.n, stage, project, err) < 0)
@@ -324,5 +358,5 @@ apply_recover(const struct cow_state *state, int project, struct err *err)
     /* undone: a second interruption from here on has only the stage to remove */
     if (j.n > 0 && journal_write(state->state_fd, &j, false, err) < 0)
         return -1;
-    return clean_up(state->state_fd, parent, j.stage, err) < 0 ? -1 : 1;
+    return clean_up(state->state_fd, project, stages, &j, err) < 0 ? -1 : 1;
 }

@@ -78,7 +78,9 @@ static const struct planted_row rows[] = {
     { ".hg", "hgrc", "Mercurial", VCS }, { ".hg", "hgrc-not-shared", "Mercurial", VCS },
     { NULL, "lazygit.yml", "lazygit", VCS }, { NULL, ".lazygit.yml", "lazygit", VCS },
     { ".sl", "config", "Sapling", VCS }, { ".pijul", "config", "Pijul", VCS },
-    { ".jj", "config.toml", "Jujutsu", VCS }, { ".svn", "config", "Subversion", VCS },
+    { "sl", "config", "Sapling", VCS }, { "_darcs", "defaults", "darcs", VCS },
+    { ".jj", "config.toml", "Jujutsu", VCS }, { ".jj", "workspace-config.toml", "Jujutsu", VCS },
+    { ".svn", "config", "Subversion", VCS },
     { NULL, ".pre-commit-config.yaml", "pre-commit", COMMIT }, { NULL, "lefthook.yml", "lefthook", COMMIT },
     { NULL, ".lefthook.yml", "lefthook", COMMIT }, { ".husky", "*", "husky", COMMIT },
 };

@@ -96,15 +96,31 @@ stronger(enum protect_match a, enum protect_match b)
     return a > b ? a : b;
 }
 
-/* Against the given names: those below ".git", or the others. */
+/* Whether @names is one that git itself reads, which is judged by what it holds (git_mark.c). Others below ".git" are
+ * other programs'. */
+static bool
+read_by_git(struct str names)
+{
+    static const char *const own[] = { "hooks", "config", "config.worktree", "commondir", "info" };
+    struct str first, second;
+
+    if (!next_name(&names, &first) || !same_name(first, STR_LIT(".git")) || !next_name(&names, &second))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (same_name(second, str_of(own[i])))
+            return true;
+    return false;
+}
+
+/* Against the given names: those that git reads, or the others. */
 static enum protect_match
 given_names(const struct protect *rules, struct str path, bool of_git)
 {
     enum protect_match best = PROTECT_NOT;
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
-        struct str names = str_of(rules->names[i]), rest = names, first;
-        if ((next_name(&rest, &first) && same_name(first, STR_LIT(".git"))) == of_git)
+        struct str names = str_of(rules->names[i]);
+        if (read_by_git(names) == of_git)
             best = stronger(best, match_anywhere(names, path));
     }
     return best;
