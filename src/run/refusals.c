@@ -44,7 +44,7 @@ tell(const struct policy *p, const struct session_denied *d)
     if (d->count > 1)
         buf_printf(&line, ", %llu times", (unsigned long long)d->count);
     if (strcmp(d->op, "connect") != 0 || !explain_connection(p, d->target, &line)) {
-        buf_puts(&line, strcmp(d->op, "connect") == 0 ? ": " : ", protected: ");
+        buf_puts(&line, strcmp(d->op, "connect") == 0 ? ": " : ": rule ");
         quote_name(&line, "", str_of(d->rule));
     }
     fprintf(stderr, "%.*s\n", (int)line.n, (const char *)line.p);

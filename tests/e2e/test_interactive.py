@@ -288,7 +288,7 @@ def test_what_was_refused_is_told_at_the_end(cloche):
     assert lines[1].startswith("  connect nobody.example:443, 2 times: no rule names") and "--allow-domain nobody.example would" in lines[1], lines
     assert "connect other.example:8080: " in lines[2] and "--allow-domain other.example:8080 would" in lines[2], lines
     # the sandbox chose the name: its escape sequence does not come to the terminal
-    assert '"/workspace/.git/hooks/a\\033[2Jb", protected: /workspace/.git/hooks' in lines[3] and len(lines) == 5, lines
+    assert '"/workspace/.git/hooks/a\\033[2Jb": rule /workspace/.git/hooks' in lines[3] and len(lines) == 5, lines
 
 
 def test_nothing_is_told_quietly(cloche):

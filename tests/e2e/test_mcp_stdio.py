@@ -172,7 +172,9 @@ def test_a_cancelled_call_ends_its_run(daemon, cloche, version):
 @pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGKILL])
 def test_its_end_is_the_end_of_all(cloche, how):
     session = Session(cloche)
-    box = session.call("create_sandbox")["sandbox_id"]
+    made = session.call("create_sandbox")
+    assert "sandbox_id" in made, made
+    box = made["sandbox_id"]
     session.ask("tools/call", {"name": "code_execute", "arguments": {"language": "shell", "sandbox_id": box, "code": "sleep 1234567", "timeout": 3000}})
     if how == "eof":
         session.process.stdin.close()

@@ -69,7 +69,7 @@ def assert_all_refused(said):
     assert len(lines) >= 7 and all(line.endswith(" refused") for line in lines), said
 
 
-@pytest.mark.parametrize("flags", [[], ["--pty"]], ids=["pipes", "terminal"])
+@pytest.mark.parametrize("flags", [[], ["--pty", "--quiet"]], ids=["pipes", "terminal"])
 @pytest.mark.parametrize("access", ["rw", "ro"])
 def test_another_terminal_of_the_users(cloche, flags, access):
     with terminal_of(cloche.person) as (master, slave, name):
