@@ -96,23 +96,26 @@ stronger(enum protect_match a, enum protect_match b)
     return a > b ? a : b;
 }
 
-/* Whether @names is one that git itself reads, which is judged by what it holds (git_mark.c). Others below ".git" are
- * other programs'. */
+/* Whether a rule with these names, which fits @path as @m, is about what git reads: that is judged by what it holds
+ * (git_mark.c), and so is a ".git" itself, whatever is protected below it. Other names below ".git" are other
+ * programs'. */
 static bool
-read_by_git(struct str names)
+about_git(struct str names, struct str path, enum protect_match m)
 {
     static const char *const own[] = { "hooks", "config", "config.worktree", "commondir", "info" };
-    struct str first, second;
+    struct str first, second, last = STR_LIT("");
 
     if (!next_name(&names, &first) || !same_name(first, STR_LIT(".git")) || !next_name(&names, &second))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (same_name(second, str_of(own[i])))
             return true;
-    return false;
+    while (next_name(&path, &last))
+        ;
+    return m == PROTECT_ABOVE && same_name(last, STR_LIT(".git"));
 }
 
-/* Against the given names: those that git reads, or the others. */
+/* Against the given names: those about what git reads, or the others. */
 static enum protect_match
 given_names(const struct protect *rules, struct str path, bool of_git)
 {
@@ -120,8 +123,9 @@ given_names(const struct protect *rules, struct str path, bool of_git)
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
         struct str names = str_of(rules->names[i]);
-        if (read_by_git(names) == of_git)
-            best = stronger(best, match_anywhere(names, path));
+        enum protect_match m = match_anywhere(names, path);
+        if (about_git(names, path, m) == of_git)
+            best = stronger(best, m);
     }
     return best;
 }
