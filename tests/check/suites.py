@@ -133,15 +133,16 @@ class Suite:
         self.env = {**(env or clean_environment()), **TREE.environment(), 'CLOCHE': self.cloche,
                     'CLOCHE_TEST_LOOPS': os.environ.get('CLOCHE_TEST_LOOPS', loops)}
 
-    def once(self, log, tests, *words):
+    def once(self, log, tests, *words, role=None):
         # The results file is made by whoever the tests run as, in a place of its own.
+        env = {**self.env, 'CLOCHE_TEST_RUN': role} if role else self.env
         with tempfile.TemporaryDirectory(prefix='ct-junit-') as place:
             os.chmod(place, 0o777)
             results = os.path.join(place, 'results.xml')
-            argv = [*self.before, 'env', '-i', *(f'{key}={value}' for key, value in self.env.items()), PYTHON, '-m', 'pytest',
+            argv = [*self.before, 'env', '-i', *(f'{key}={value}' for key, value in env.items()), PYTHON, '-m', 'pytest',
                     '-q', '--tb=short', '--color=no', f'--junitxml={results}', '-o', 'junit_logging=no', *words, *self.words,
                     *tests]
-            done = run(f'suites-{self.name}{log}', argv, self.env, self.root, timeout=5400)
+            done = run(f'suites-{self.name}{log}', argv, env, self.root, timeout=5400)
             if done.code == NO_TESTS and log:
                 return Tally().took(done)
             tally = junit(results, done.out, done.code).took(done)
@@ -157,7 +158,7 @@ class Suite:
             tally.add(self.once('-alone', self.suites, '-m', 'alone'))
         if 0 < tally.failed == len(tally.names) <= SECOND_TRIES:
             names = list(dict.fromkeys(tally.names))
-            second = self.once('-second-try', names)
+            second = self.once('-second-try', names, role='everything')     # what is named is all that it has
             tally.cpu += second.cpu
             if second.passed == len(names) and not second.failed:
                 tally.details = [f'only the second time: {text}' for text in tally.details]
