@@ -119,16 +119,6 @@ collect_well(struct request *r, const json_t *patterns)
 
 /* --- what is looked for ------------------------------------------------------------------------------------------- */
 
-static size_t
-slashes(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text != '\0'; text++)
-        n += *text == '/';
-    return n;
-}
-
 /* Whether something below the folder @path can match. */
 static bool
 may_hold(const struct collect *c, const char *path)
@@ -138,7 +128,7 @@ may_hold(const struct collect *c, const char *path)
         struct str prefix = { p, path_glob_prefix(str_of(p)) };
         if (prefix.n > 0 && !path_within(str_of(path), prefix) && !path_within(prefix, str_of(path)))
             continue;
-        if (strstr(p, "**") != NULL || slashes(p) > slashes(path))
+        if (path_glob_goes_below(p, path))
             return true;
     }
     return false;
@@ -237,8 +227,10 @@ on_read(struct request *r, uint64_t count)
     (void)count;
     if (c->buf_cut || !execute_files_same(r, path + 1, &c->buf)) {
         file = named(path + 1);
-        json_object_set_new(file, is_text(&c->buf) ? "content" : "content_base64",
-                            is_text(&c->buf) ? json_of_text(c->buf.p, c->buf.n) : json_of_base64(c->buf.p, c->buf.n));
+        if (is_text(&c->buf))
+            json_object_set_new(file, "content", json_of_text(c->buf.p, c->buf.n));
+        else
+            json_object_set_new(file, "content_base64", json_of_base64(c->buf.p, c->buf.n));
         json_object_set_new(file, "truncated", json_boolean(c->buf_cut));
         json_array_append_new(c->files, file);
         c->bytes += c->buf.n;

@@ -192,6 +192,22 @@ path_glob_prefix(struct str pattern)
     return pattern.n;
 }
 
+static size_t
+count_names(const char *path)
+{
+    size_t n = 0;
+
+    for (; *path != '\0'; path++)
+        n += *path == '/';
+    return n;
+}
+
+bool
+path_glob_goes_below(const char *pattern, const char *path)
+{
+    return strstr(pattern, "**") != NULL || count_names(path) < count_names(pattern);
+}
+
 /* Whether the set at @at holds the byte @c; @next is where the pattern goes on. */
 static bool
 set_holds(struct str set, size_t at, char c, size_t *next)

@@ -52,6 +52,9 @@ size_t path_glob_prefix(struct str pattern);
 /* Whether the normal @path matches the whole of @pattern. Time is polynomial in the lengths, whatever the pattern. */
 bool path_glob_match(struct str pattern, struct str path);
 
+/* Whether @pattern has more names than @path, or any number ("**"): below @path something may match it. */
+bool path_glob_goes_below(const char *pattern, const char *path);
+
 /* Whether @pattern (a glob, or plain text with @literal) matches @path or one of the directories above it. @depth
  * (may be NULL) is how many bytes of @path the longest such match takes: the measure of "more specific". */
 bool path_covers(struct str pattern, bool literal, struct str path, size_t *depth);

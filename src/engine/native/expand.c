@@ -69,23 +69,6 @@ open_folder(int parent, const char *name)
     return fd < 0 || !is_searchable(fd) ? -1 : take_fd(&fd);
 }
 
-static size_t
-count_names(const char *path)
-{
-    size_t n = 0;
-
-    for (; *path != '\0'; path++)
-        n += *path == '/';
-    return n;
-}
-
-/* Whether something below @path could still match. */
-static bool
-may_match_below(const struct walk *w, const char *path)
-{
-    return strstr(w->rule->value, "**") != NULL || count_names(path) < count_names(w->rule->value);
-}
-
 static int
 visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned depth, bool is_dir)
 {
@@ -96,7 +79,7 @@ visit_glob(struct walk *w, int parent, const char *name, size_t len, unsigned de
     text = str_of(path);
     if (path_glob_match(str_of(w->rule->value), text))
         return w->found(w->ctx, w->relative, w->err);
-    if (!is_dir || !may_match_below(w, path))
+    if (!is_dir || !path_glob_goes_below(w->rule->value, path))
         return 0;
     cleanup_close int child = open_folder(parent, name);
     if (child >= 0)
