@@ -14,18 +14,23 @@
 #define TOLD      5         /* lines; the rest is counted */
 #define TEXT_MAX  8192
 
+/* The host's, looked up once. */
+struct addresses {
+    struct ip v[ADDRESSES_MAX];
+    size_t n;
+    bool known;
+};
+
 /* By the rules at the start, in the words of `cloche why --host`. False where they say nothing about it: a rule that
  * looks at methods or tools refused it, or rules were changed since. */
 static bool
-explain_connection(const struct policy *p, const char *target, struct buf *line)
+explain_connection(const struct policy *p, const struct addresses *own, const char *target, struct buf *line)
 {
-    struct ip own[ADDRESSES_MAX];
     struct err err = ERR_INIT;
     struct why why;
-    size_t n;
 
-    if (interface_addresses(own, &n, &err) < 0 || egress_why_host(p, own, n, target, NULL, &why, &err) < 0 ||
-        why.allowed || !quote_harmless(str_of(why.text)) || !quote_harmless(str_of(why.flag)))
+    if (!own->known || egress_why_host(p, own->v, own->n, target, NULL, &why, &err) < 0 || why.allowed ||
+         !quote_harmless(str_of(why.text)) || !quote_harmless(str_of(why.flag)))
         return false;
     buf_printf(line, ": %s%s%s%s", why.text, why.flag[0] != '\0' ? " (" : "", why.flag,
                why.flag[0] != '\0' ? " would open it)" : "");
@@ -33,7 +38,7 @@ explain_connection(const struct policy *p, const char *target, struct buf *line)
 }
 
 static void
-tell(const struct policy *p, const struct session_denied *d)
+tell(const struct policy *p, const struct addresses *own, const struct session_denied *d)
 {
     cleanup_buf struct buf line = BUF_INIT(TEXT_MAX);
 
@@ -43,7 +48,7 @@ tell(const struct policy *p, const struct session_denied *d)
     quote_name(&line, "", str_of(d->target));
     if (d->count > 1)
         buf_printf(&line, ", %llu times", (unsigned long long)d->count);
-    if (strcmp(d->op, "connect") != 0 || !explain_connection(p, d->target, &line)) {
+    if (strcmp(d->op, "connect") != 0 || !explain_connection(p, own, d->target, &line)) {
         buf_puts(&line, strcmp(d->op, "connect") == 0 ? ": " : ": rule ");
         quote_name(&line, "", str_of(d->rule));
     }
@@ -54,14 +59,17 @@ void
 refusals_tell(const struct session *s, const struct session_result *r)
 {
     const struct policy *p = r->weakened ? &r->weaker : s->policy;
+    struct addresses own;
+    struct err err = ERR_INIT;
     uint64_t rest = r->denied_more;
     size_t told = r->n_denied < TOLD ? r->n_denied : TOLD;
 
     if (r->n_denied == 0)
         return;
+    own.known = interface_addresses(own.v, &own.n, &err) == 0;
     fprintf(stderr, "cloche: this was refused (--quiet does not tell):\n");
     for (size_t i = 0; i < told; i++)
-        tell(p, &r->denied[i]);
+        tell(p, &own, &r->denied[i]);
     for (size_t i = told; i < r->n_denied; i++)
         rest += r->denied[i].count;
     if (rest > 0)
