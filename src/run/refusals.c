@@ -30,7 +30,7 @@ explain_connection(const struct policy *p, const struct addresses *own, const ch
     struct why why;
 
     if (!own->known || egress_why_host(p, own->v, own->n, target, NULL, &why, &err) < 0 || why.allowed ||
-         !quote_harmless(str_of(why.text)) || !quote_harmless(str_of(why.flag)))
+        !quote_harmless(str_of(why.text)) || !quote_harmless(str_of(why.flag)))
         return false;
     buf_printf(line, ": %s%s%s%s", why.text, why.flag[0] != '\0' ? " (" : "", why.flag,
                why.flag[0] != '\0' ? " would open it)" : "");
