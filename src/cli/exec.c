@@ -11,6 +11,7 @@
 #include "client/api_verb.h"
 #include "program/say.h"
 #include "program/tty.h"
+#include "proto/edge.h"
 
 #define TIME_MAX_MS (24UL * 3600 * 1000)
 
@@ -100,8 +101,9 @@ detach(const struct options *o, const char *path, const json_t *command, struct 
 static int
 failed_code(const struct err *err)
 {
-    return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? EXIT_NO_COMMAND
-           : err_is(err, "exec.not-runnable") ? EXIT_CANNOT_EXEC : EXIT_REFUSED;
+    uint32_t code = edge_shells_code(err);
+
+    return code != 0 ? (int)code : EXIT_REFUSED;
 }
 
 static int

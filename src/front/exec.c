@@ -237,18 +237,10 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     reply_json(r, MHD_HTTP_OK, body);
 }
 
-/* What a shell says and exits with when there is no such command. */
-uint32_t
-exec_shells_code(const struct err *err)
-{
-    return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? 127
-           : err_is(err, "exec.not-runnable") ? 126 : 0;
-}
-
 static void
 on_failed_whole(struct request *r, const struct err *err)
 {
-    uint32_t code = exec_shells_code(err);
+    uint32_t code = edge_shells_code(err);
 
     if (code == 0) {
         reply_err(r, err);
@@ -306,7 +298,7 @@ on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 static void
 on_failed_event(struct request *r, const struct err *err)
 {
-    uint32_t code = exec_shells_code(err);
+    uint32_t code = edge_shells_code(err);
 
     if (code == 0) {
         stream_refuse(r, err);

@@ -477,8 +477,6 @@ const struct route *route_find(struct request *r);      /* NULL: r->early says w
 void route_allow(struct request *r, const char *method);        /* one more method of this path, for Allow */
 
 /* exec.c: commands. */
-/* What a shell exits with when there is no such command, or it cannot be run; 0: another failure. */
-uint32_t exec_shells_code(const struct err *err);
 json_t *exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t ms);
 /* A signal's number, by that or by a name such as INT or SIGINT; -1. */
 int exec_signal(const json_t *v);

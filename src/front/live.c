@@ -380,7 +380,7 @@ on_ended(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
 static void
 on_failed(struct request *r, const struct err *err)
 {
-    uint32_t code = exec_shells_code(err);
+    uint32_t code = edge_shells_code(err);
 
     if (code == 0) {
         reply_err(r, err);

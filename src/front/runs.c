@@ -41,7 +41,7 @@ json_of_run(const struct edge_run *run)
 static void
 on_failed(struct request *r, const struct err *err)
 {
-    if (exec_shells_code(err) != 0)     /* there is no such program: no such thing of ours */
+    if (edge_shells_code(err) != 0)     /* there is no such program: no such thing of ours */
         reply_error(r, MHD_HTTP_UNPROCESSABLE_CONTENT, err->code, err->hint, "%s", err->msg);
     else
         reply_err(r, err);

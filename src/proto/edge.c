@@ -292,3 +292,10 @@ op_end_name(enum op_end result)
 
     return names[result];
 }
+
+uint32_t
+edge_shells_code(const struct err *err)
+{
+    return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? 127
+           : err_is(err, "exec.not-runnable") ? 126 : 0;
+}

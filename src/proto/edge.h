@@ -326,6 +326,8 @@ PROTO_STRUCT(edge_change, EDGE_CHANGE_FIELDS);
 enum op_end { RESULT_OK, RESULT_NONZERO, RESULT_SIGNALED, RESULT_TIMED_OUT, RESULT_FAILED, RESULT_CANCELED,
                  RESULT_REFUSED, RESULTS };
 const char *op_end_name(enum op_end result);
+/* What a shell exits with when there is no such command, or it cannot be run; 0: @err is another failure. */
+uint32_t edge_shells_code(const struct err *err);
 #define EDGE_OP_RESULT_FIELDS(F) \
     F(ENUM, op_kind, kind, 1, OP_KINDS - 1) \
     F(ENUM, op_end, result, 0, RESULTS - 1) \
