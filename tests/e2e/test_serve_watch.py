@@ -27,7 +27,7 @@ class Watch:
                                 headers=box.daemon.credential())
         self.response = self.connection.getresponse()
         self.status = self.response.status
-        self.seen, self.data, self.comments = [], [], 0
+        self.seen, self.data, self.comments, self.patience = [], [], 0, float("inf")
         if ready:
             assert self.status == 200, self.response.read()
             assert self.response.getheader("Content-Type") == "text/event-stream"
@@ -40,7 +40,8 @@ class Watch:
             name, value = line.decode().rstrip("\n").split(":", 1)
             fields[name] = value.strip()
             self.comments += name == ""
-        if "event" not in fields:
+        if "event" not in fields:       # a comment: it comes for ever where nothing happens
+            assert time.monotonic() < self.patience, self.seen[-50:]
             return None if line == b"" else self.step()
         data = json.loads(fields["data"])
         entry = (fields["event"], data.get("path", data.get("code")))
@@ -50,6 +51,7 @@ class Watch:
 
     def until(self, *wanted):
         """The data of the event that begins with these."""
+        self.patience = time.monotonic() + HANG_GUARD
         while True:
             step = self.step()
             assert step, self.seen[-50:]
