@@ -20,9 +20,9 @@ _cloche() {
     case $verb in
         run)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
-                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
@@ -32,11 +32,11 @@ _cloche() {
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
-                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
@@ -45,9 +45,9 @@ _cloche() {
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
-                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
                 --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
                 --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
@@ -65,11 +65,11 @@ _cloche() {
             rest="files" ;;
         policy)
             flags="--json --all --for --help --mode --settings --engine --fallback --audit --view --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
-                --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
@@ -78,11 +78,11 @@ _cloche() {
             rest="files" ;;
         why)
             flags="--path --op --host --method --url-path --tool --planted --json --help --mode --settings
-                --engine --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read
-                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --engine --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --allow-unix-socket --allow-all-unix-sockets --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --mode --settings --engine --fallback --audit
                 --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
@@ -179,11 +179,11 @@ _cloche() {
             rest="files" ;;
         prove)
             flags="--quick --bare --json --help --mode --settings --engine --fallback --audit --view --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
-                --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket

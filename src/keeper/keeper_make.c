@@ -114,7 +114,7 @@ keeper_policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct
 {
     if (keeper_policy_read(k, &k->policy, text, bounds, err) < 0)
         return -1;
-    return keeper_policy_within(k, &k->policy, text, bounds, 0, err);
+    return policy_fits_daemon(&k->policy, err) < 0 ? -1 : keeper_policy_within(k, &k->policy, text, bounds, 0, err);
 }
 
 void

@@ -251,7 +251,7 @@ check_policy(struct serve_plan *plan, struct err *err)
         return err_hint(err, "use light, standard or max");
     }
     cli_policy_hash(&p, plan->defaults);
-    return policy_validate(&p, err);
+    return policy_fits_daemon(&p, err) < 0 ? -1 : policy_validate(&p, err);
 }
 
 int

@@ -202,8 +202,7 @@ protected_by(const struct policy *p, const struct place *place, size_t root, why
             return &p->led.v[i];
     by = protected_in(p, &own, exists);
     if (by == NULL && p->workspace.dir != NULL && p->workspace.kind == WORKSPACE_RW)
-        by = protected_at(p, place, p->workspace.dir, p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir,
-                          exists);
+        by = protected_at(p, place, p->workspace.dir, policy_workspace_at(p), exists);
     for (size_t i = 0; by == NULL && i < p->n_binds; i++)
         if (p->binds[i].writable)
             by = protected_at(p, place, p->binds[i].source, p->binds[i].dest, exists);

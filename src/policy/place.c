@@ -23,10 +23,18 @@ shown_bind(const struct policy_bind *bind)
     return (struct shown){ bind->source, bind->dest, bind->writable, &bind->from, bind, true };
 }
 
+const char *
+policy_workspace_at(const struct policy *p)
+{
+    if (p->view.v != VIEW_PRIVATE)
+        return p->workspace.dir;
+    return p->workspace.at != NULL ? p->workspace.at : PLACE_WORKSPACE;
+}
+
 static struct shown
 shown_workspace(const struct policy *p)
 {
-    const char *dest = p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir;
+    const char *dest = policy_workspace_at(p);
     bool writable = p->workspace.kind == WORKSPACE_RW || p->workspace.kind == WORKSPACE_COW;
 
     return (struct shown){ p->workspace.dir, dest, writable, &p->workspace.from, NULL, true };
@@ -176,14 +184,16 @@ etc_is_shown(const struct policy *p, const char *path)
 static void
 place_private(const struct policy *p, const char *path, struct place *out)
 {
-    static const char *const own[] = { "/tmp", "/home/agent", "/workspace", "/dev/shm" };
+    static const char *const own[] = { "/tmp", "/home/agent", "/dev/shm" };
     static const char *const own_more[] = { "/var/tmp", "/run" };
     static const char *const system_dirs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt" };
     static const char *const folders[] = { "/", "/home", "/var", "/var/tmp", "/run" };
     static const char *const kernel[] = { "/proc", "/dev" };
 
     copy(out->inside, path);
-    if (within_any(path, own, N(own)) || (!p->read_only_root.v && within_any(path, own_more, N(own_more)))) {
+    if (within_any(path, own, N(own)) ||
+        (p->workspace.at == NULL && path_within(str_of(path), STR_LIT(PLACE_WORKSPACE))) ||
+        (!p->read_only_root.v && within_any(path, own_more, N(own_more)))) {
         out->kind = PLACE_OWN;
         out->writable = true;
         return;

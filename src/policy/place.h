@@ -9,6 +9,8 @@
 #include "match/path.h"
 #include "policy/policy.h"
 
+#define PLACE_WORKSPACE "/workspace"    /* where a private root has it, but with keep_path */
+
 enum place_kind {
     PLACE_ABSENT,       /* not in the sandbox */
     PLACE_HOST,         /* the host's file, shown by the workspace, a bind, or the host view */
@@ -32,6 +34,10 @@ struct place {
  * engine shows these and no others. */
 extern const char *const place_etc_host[];
 extern const size_t n_place_etc_host;
+
+/* The path of the workspace inside; in the host's tree its own. NULL where there is none of its own (the host's tree,
+ * no folder). */
+const char *policy_workspace_at(const struct policy *p);
 
 /* What the normal absolute @path means under @p. Where both could be meant, the sandbox's name wins; with @host_name
  * (the path was relative, or below `~`: it can only be the host's) the host's name does. */

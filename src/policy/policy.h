@@ -163,8 +163,10 @@ struct policy {
         char *dir;                          /* absolute host directory; NULL for WORKSPACE_TMPFS */
         bool kind_given;                    /* the kind was written, not taken by default (rw) */
         bool own;                           /* a volume: in cloche's own folder, and made for it */
+        char *at;                           /* its path inside, settled; NULL: see policy_workspace_at() (place.h) */
         struct origin from;
     } workspace;
+    struct policy_bool keep_path;           /* the workspace lies inside where it lies outside */
     struct policy_string settings;          /* the settings file as it was named, absolute; NULL: none */
     struct policy_string workdir;           /* cwd inside; default /workspace (private), the caller's cwd (host view) */
     struct policy_bind *binds;
@@ -311,6 +313,9 @@ int policy_give_env(struct policy *p, const char *name, const char *value, const
  * left the protected names when allow_git_config is set; the working directory is known; binds are sorted by
  * destination, parents first, no two alike. */
 int policy_validate(struct policy *p, struct err *err);
+
+/* Whether `cloche serve` can make sandboxes of @p: 0 or -1 with @err. */
+int policy_fits_daemon(const struct policy *p, struct err *err);
 
 /* Why the host's folder @path must not be shown in a sandbox, as words that follow the path, or NULL. For a validated
  * policy this can only be said of what links lead to: @workspace, the folder behind a workspace's name. A link is then

@@ -46,6 +46,42 @@ settle_git_config(struct policy *p)
     p->protect.n = kept;
 }
 
+/* A workspace that keeps its path has no other: where /workspace is written, it is meant. */
+static int
+kept_name(struct policy *p, char *path, char **out, struct err *err)
+{
+    *out = path;
+    if (p->workspace.at == NULL || !path_within(str_of(path), STR_LIT(PLACE_WORKSPACE)))
+        return 0;
+    *out = arena_join(p->arena, str_of(p->workspace.at), str_of(path + strlen(PLACE_WORKSPACE)));
+    return *out != NULL ? 0 : policy_no_memory(err);
+}
+
+static int
+kept_names(struct policy *p, struct policy_list *list, bool deny, struct err *err)
+{
+    for (size_t i = 0, n = list->n; p->workspace.at != NULL && i < n; i++) {
+        const struct policy_entry entry = list->v[i];
+        if (entry.written[0] != '/' || !path_within(str_of(entry.value), STR_LIT(PLACE_WORKSPACE)))
+            continue;
+        if (kept_name(p, entry.value, &list->v[i].value, err) < 0 || (deny && list_push(p, list, entry, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* Every rule's name for it. */
+static int
+settle_kept(struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (kept_name(p, p->binds[i].dest, &p->binds[i].dest, err) < 0)
+            return -1;
+    return kept_names(p, &p->deny_read, true, err) < 0 || kept_names(p, &p->deny_write, true, err) < 0 ||
+                   kept_names(p, &p->allow_read, false, err) < 0 || kept_names(p, &p->allow_write, false, err) < 0
+               ? -1 : 0;
+}
+
 static bool
 is_host_name(const struct policy_entry *entry)
 {
@@ -167,7 +203,7 @@ settle_write(struct policy *p, const struct policy_entry *entry, bool *keep, str
         bind->from = entry->from;
         return 0;
     }
-    if (p->workspace.dir != NULL && strcmp(place.inside, "/workspace") == 0) {
+    if (p->workspace.dir != NULL && strcmp(place.inside, policy_workspace_at(p)) == 0) {
         REFUSE(&entry->from, NULL, "policy.write.workspace", "the workspace %s is read-only", p->workspace.dir);
         return err_hint(err, "--workspace %s:rw", p->workspace.dir);
     }
@@ -249,13 +285,13 @@ settle_host_view(struct policy *p, struct err *err)
 static int
 settle_workdir(struct policy *p, struct err *err)
 {
-    const char *dir = p->view.v == VIEW_PRIVATE ? "/workspace" : p->workspace.dir != NULL ? p->workspace.dir : p->cwd;
+    const char *dir = policy_workspace_at(p);
 
     if (origin_explicit(&p->workdir.from))
-        return 0;
-    if (p->workspace.dir != NULL && p->view.v == VIEW_HOST)
+        return kept_name(p, p->workdir.p, &p->workdir.p, err);
+    if (p->workspace.dir != NULL && (p->view.v == VIEW_HOST || p->workspace.at != NULL))
         p->workdir.from = p->workspace.from;
-    p->workdir.p = arena_copy(p->arena, str_of(dir));
+    p->workdir.p = arena_copy(p->arena, str_of(dir != NULL ? dir : p->cwd));
     return p->workdir.p != NULL ? 0 : policy_no_memory(err);
 }
 
@@ -264,6 +300,8 @@ settle(struct policy *p, struct err *err)
 {
     settle_env(p);
     settle_git_config(p);
+    if (settle_kept(p, err) < 0)
+        return -1;
     if (p->mode.v != MODE_OFF && credentials_of_owners(p, err) < 0)
         return -1;
     if (p->mode.v != MODE_OFF &&

@@ -80,6 +80,8 @@ const struct policy_spec policy_specs[] = {
       .show = show_workspace, .within = within_workspace,
       .refused = { [IN_OFF] = (uint8_t)~BIT(WORKSPACE_RW), [IN_LIGHT] = BIT(WORKSPACE_COW) | BIT(WORKSPACE_TMPFS),
                    [IN_HOST_VIEW] = BIT(WORKSPACE_TMPFS) } },
+    { KEY("keep-path", "--keep-path", NULL, "the workspace keeps its own path inside, instead of /workspace"),
+      BOOL(keep_path), .ceiling = CEILING_LESS },
     { KEY("workdir", "--workdir", "PATH", "current directory inside"),
       TEXT(workdir), .set = set_workdir, .ceiling = CEILING_FREE },
 

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "match/path.h"
 #include "policy/internal.h"
+#include "policy/place.h"
 
 #define N(a) ARRAY_LEN(a)
 
@@ -165,13 +166,14 @@ policy_source_unfit(const char *path, bool workspace)
     return workspace && system_folder(path) ? "a folder of the system" : NULL;
 }
 
+/* What the sandbox's own root has, or is made in. */
+static const char *const own_dirs[] = {
+    "/", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/tmp", "/var", "/run", "/home",
+    "/home/agent", PLACE_WORKSPACE };
+
 static int
 check_bind(const struct policy *p, const struct policy_bind *bind, struct err *err)
 {
-    static const char *const system_dirs[] = {
-        "/", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/tmp", "/var", "/run", "/home",
-        "/home/agent", "/workspace" };
-
     if (strcmp(bind->source, "/") == 0) {
         REFUSE(&bind->from, NULL, "policy.bind.source", "the whole host cannot be bound into a sandbox");
         return err_hint(err, "bind the directories that are needed, or use --view host");
@@ -192,8 +194,8 @@ check_bind(const struct policy *p, const struct policy_bind *bind, struct err *e
                bind->dest, kernel_tree(bind->dest));
         return err_hint(err, "choose a destination such as /workspace/NAME or /mnt/NAME");
     }
-    for (size_t i = 0; i < N(system_dirs); i++) {
-        if (strcmp(bind->dest, system_dirs[i]) != 0)
+    for (size_t i = 0; i < N(own_dirs); i++) {
+        if (strcmp(bind->dest, own_dirs[i]) != 0)
             continue;
         REFUSE(&bind->from, NULL, "policy.bind.reserved", "destination %s would hide what the sandbox puts there",
                bind->dest);
@@ -224,6 +226,12 @@ check_binds(const struct policy *p, struct err *err)
 static int
 check_bind_order(struct policy *p, struct err *err)
 {
+    for (size_t i = 0; p->workspace.at != NULL && i < p->n_binds; i++)
+        if (strcmp(p->binds[i].dest, p->workspace.at) == 0) {
+            REFUSE(&p->binds[i].from, NULL, "policy.bind.twice", "the workspace keeps its path %s, where this bind "
+                   "would be", p->workspace.at);
+            return err_hint(err, "leave out the bind, or --keep-path");
+        }
     if (p->n_binds < 2)
         return 0;
     qsort(p->binds, p->n_binds, sizeof(*p->binds), bind_order);
@@ -268,6 +276,51 @@ check_workspace(const struct policy *p, struct err *err)
     return 0;
 }
 
+static const char *
+hides(const char *dir)
+{
+    for (size_t i = 0; i < N(own_dirs); i++)
+        if (within(own_dirs[i], dir))
+            return own_dirs[i];
+    return within("/var/tmp", dir) ? "/var/tmp" : NULL;
+}
+
+static int
+keep_path(struct policy *p, struct err *err)
+{
+    const char *dir = p->workspace.dir, *hidden;
+
+    if (!p->keep_path.v || p->view.v != VIEW_PRIVATE)
+        return 0;
+    if (dir == NULL) {
+        REFUSE(&p->keep_path.from, NULL, "policy.keep-path.workspace", "there is no workspace to keep its path");
+        return err_hint(err, "--workspace . --keep-path");
+    }
+    if (system_folder(dir)) {
+        REFUSE(&p->keep_path.from, NULL, "policy.keep-path.reserved", "%s cannot keep its path: it lies in a folder of "
+               "the system, which the sandbox has itself", dir);
+        return err_hint(err, "leave it out: the workspace is then at /workspace");
+    }
+    hidden = hides(dir);
+    if (hidden != NULL) {
+        REFUSE(&p->keep_path.from, NULL, "policy.keep-path.reserved", "%s cannot keep its path: it would hide %s, "
+               "which the sandbox has itself", dir, hidden);
+        return err_hint(err, "leave it out: the workspace is then at /workspace");
+    }
+    p->workspace.at = arena_copy(p->arena, str_of(dir));
+    return p->workspace.at != NULL ? 0 : policy_no_memory(err);
+}
+
+int
+policy_fits_daemon(const struct policy *p, struct err *err)
+{
+    if (!p->keep_path.v)
+        return 0;
+    REFUSE(&p->keep_path.from, NULL, "policy.keep-path.daemon", "in sandboxes of cloche serve the workspace is at "
+           "/workspace");
+    return err_hint(err, "leave out keep-path; `cloche run`, `shell` and `code` have it");
+}
+
 static int
 check_writes(const struct policy *p, struct err *err)
 {
@@ -285,8 +338,8 @@ check_writes(const struct policy *p, struct err *err)
 int
 policy_validate(struct policy *p, struct err *err)
 {
-    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 ||
-        check_workspace(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
+    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_workspace(p, err) < 0 ||
+        keep_path(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
         check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/str.h"
 #include "match/path.h"
+#include "policy/place.h"
 #include "program/json.h"
 #include "prove/prove.h"
 #include "wall/capture.h"
@@ -84,7 +85,7 @@ may_write(const struct policy *p, const char *point)
     struct str at = str_of(point);
 
     if (p->workspace.dir != NULL && p->workspace.kind != WORKSPACE_RO &&
-        path_within(at, p->view.v == VIEW_HOST ? str_of(p->workspace.dir) : STR_LIT("/workspace")))
+        path_within(at, str_of(policy_workspace_at(p))))
         return true;
     for (size_t i = 0; i < p->n_binds; i++)
         if (p->binds[i].writable && path_within(at, str_of(p->binds[i].dest)))
@@ -115,10 +116,12 @@ static bool
 known_mount(const struct policy *p, const char *point, const char *type)
 {
     static const char *const system[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
-                                          "/proc", "/workspace" };
+                                          "/proc" };
     static const char *const own[] = { "/", "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run", "/dev/pts" };
     struct str at = str_of(point);
 
+    if (path_within(at, str_of(policy_workspace_at(p))))
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(system); i++)
         if (path_within(at, str_of(system[i])))
             return true;

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "match/path.h"
+#include "policy/place.h"
 #include "program/say.h"
 #include "program/state.h"
 #include "run/session.h"
@@ -88,7 +89,7 @@ workdir(const struct policy *p, char out[PATH_MAX])
     for (size_t i = p->n_binds; i-- > 0;)       /* parents come first */
         if (below(path, p->binds[i].dest, p->binds[i].source, out))
             return out;
-    return p->workspace.dir != NULL && below(path, "/workspace", p->workspace.dir, out) ? out : NULL;
+    return p->workspace.dir != NULL && below(path, policy_workspace_at(p), p->workspace.dir, out) ? out : NULL;
 }
 
 static _Noreturn void

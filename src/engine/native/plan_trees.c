@@ -171,7 +171,7 @@ cow(struct native_plan *plan, const struct plan_tree *project, const char *id, s
 static int
 workspace(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
-    const char *inside = p->view.v == VIEW_HOST || plan->light ? NULL : "/workspace";
+    const char *inside = p->view.v == VIEW_HOST || plan->light ? NULL : policy_workspace_at(&plan->real);
     struct plan_tree *tree;
     struct judged judged;
     struct place place;
