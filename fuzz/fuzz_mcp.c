@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "front/mcp/message.h"
+#include "adapters/mcp/message.h"
 
 static void
 message(const char *p, size_t n)

@@ -12,11 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "adapters/visit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "front/front.h"
-#include "front/mcp/mcp.h"
 #include "front/preview_rules.h"
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ doors_settings(struct front *f, const struct frame *message, int pem)
         return -1;
     if (f->tls && tls_take(pem, m.cert, m.key, &err) < 0)
         return doors_say(f, EDGE_UNSETTLED, &err);
-    if (mcp_tools_open() < 0)       /* languages may have come with it */
+    if (adapters_languages() < 0)   /* languages may have come with it */
         return -1;
     f->doors = new;
     return doors_say(f, EDGE_SETTLED, NULL);

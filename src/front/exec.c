@@ -219,14 +219,6 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
         return;
     execute_over(r);
     files = collect_files(r, &cut);
-    if (r->api) {       /* /api/sandbox/exec: a signal is what a shell makes of it */
-        bool signalled = (flags & EDGE_SIGNALED) != 0;
-        json_int_t status = (flags & EDGE_TIMED_OUT) != 0 ? 124 : signalled ? 128 + (json_int_t)code : (json_int_t)code;
-        body = json_pack("{s:I, s:o, s:o, s:I, s:b}", "exitCode", status, "stdout", text(r, &r->out), "stderr",
-                         text(r, &r->err_out), "durationMs", (json_int_t)ms, "executedInSandbox", 1);
-        reply_json(r, status != 0 ? MHD_HTTP_UNPROCESSABLE_CONTENT : MHD_HTTP_OK, body);
-        return;
-    }
     body = exec_exit_json(r, flags, code, ms);
     json_object_set_new(body, "stdout", text(r, &r->out));
     json_object_set_new(body, "stderr", text(r, &r->err_out));
@@ -324,27 +316,7 @@ on_granted(struct request *r)
     }
 }
 
-/* Under /api a refusal is a result. */
-static void
-on_no(struct request *r, const struct err *err)
-{
-    char text[128];
-
-    if (!r->api || (!err_is(err, "sandbox.not-found") && !err_is(err, "sandbox.state") &&
-                    !err_is(err, "sandbox.paused"))) {
-        reply_err(r, err);
-        return;
-    }
-    /* "the sandbox is STATE" */
-    snprintf(text, sizeof(text), "Sandbox not ready (state=%.32s)", err_is(err, "sandbox.state") &&
-             strlen(err->msg) > 15 ? err->msg + 15 : err_is(err, "sandbox.paused") ? "paused"
-                                                                                              : "uninitialized");
-    reply_json(r, MHD_HTTP_UNPROCESSABLE_CONTENT,
-               json_pack("{s:i, s:s, s:s, s:i, s:b}", "exitCode", 1, "stdout", "", "stderr", text, "durationMs", 0,
-                         "executedInSandbox", 0));
-}
-
-static const struct answers answers = { .granted = on_granted, .no = on_no };
+static const struct answers answers = { .granted = on_granted };
 
 void
 exec_run(struct request *r, const char *id, const struct edge_op *op, bool events)

@@ -29,22 +29,23 @@
 #include "proto/edge_launcher.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
+#include "wire/json_text.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
 #define FRONT_PASSING     128                       /* more, for a moment, until one is closed or refused */
 #define FRONT_BODY_MAX    (10UL * 1024 * 1024)      /* of a JSON body */
 #define FRONT_BODIES_MAX  (128UL * 1024 * 1024)     /* of all of them together */
-#define FRONT_RESULT_MAX  (32UL * 1024 * 1024)      /* of one command's output in a JSON answer, each stream */
+#define FRONT_RESULT_MAX  JSON_TEXT_MAX             /* of one command's output in a JSON answer, each stream */
 #define FRONT_STREAM_MAX  (256UL * 1024)            /* of a streamed answer that its client did not take yet */
 #define FRONT_WAITS_MAX   (256UL * 1024 * 1024)     /* of all that waits for clients, or for what they write to */
 #define FRONT_URI_MAX     8192
+#define VISIT_PUTS        2                         /* headers that an adapter adds to one answer */
 #define FRONT_IDLE_S      120                       /* a connection on which nothing comes or goes */
 
 struct front;
 struct request;
-struct mcp_call;
-struct mcp_session;
+struct visit;
 struct page;
 
 /* What the launcher says (EDGE_SETTINGS). */
@@ -226,7 +227,9 @@ struct request {
     uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
-    struct mcp_call *mcp;               /* of /mcp: front/mcp/mcp.h */
+    struct visit *visit;                /* an adapter answers it: visit.c; NULL */
+    uint64_t visit_epoch;               /* ... when its caller was known to be good last */
+    char *puts[VISIT_PUTS];             /* ... headers of its answer, "NAME\0VALUE" */
     const struct upgraded *upgraded;    /* it is, or is about to be */
     struct MHD_UpgradeResponseHandle *up_handle;
     struct live *live;                  /* of a live command; NULL */
@@ -261,10 +264,6 @@ struct front {
     struct link *idle_first, *idle_last;
     size_t n_links, max_links;          /* connections */
     struct rate rate;
-    json_t *platform;
-    struct mcp_session *mcp_sessions;
-    uint64_t mcp_turns;
-    uint8_t mcp_key[32];                /* of what clients bring along: MCP_KEY */
     struct late {
         bool owed;                      /* an answer to EDGE_PING, */
         unsigned looks;                 /* for so many looks */
@@ -394,15 +393,8 @@ json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
  * that one's record meanwhile. */
 json_t *json_of_next(const json_t *list, bool more);
-/* Numbers as they came: 0.1 as 0.1. 17 digits would show 0.10000000000000001, and make of a policy that is written
- * again what is no number of processors. */
-#define JSON_DIGITS JSON_REAL_PRECISION(15)
 /* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
 json_t *json_of_lines(const char *lines, bool facts);
-json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */
-json_t *json_of_base64(const uint8_t *p, size_t n);
-/* What is whole characters of *half* and p[0..n); the rest stays in @half unless @last. */
-json_t *json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
 /* The same of @text, a form as browsers send it (application/x-www-form-urlencoded). */
@@ -522,18 +514,28 @@ void audit_free(struct request *r);
 extern const struct route change_routes[];
 extern const size_t change_n_routes;
 
-/* v1.c, files.c, life.c, api.c, tokens.c, audit.c, watch.c, mcp/post.c: the routes. */
+/* languages.c: those of the user's own, before adapters_languages(). -1: no language, or no memory for it. */
+void languages_none(void);
+int languages_add(const struct frame *message);
+
+/* visit.c: requests that adapters answer. What it has is over; what adapters hold of memory; those whose stream goes on
+ * are looked at, and end with their caller's credential. */
+extern const struct route adapter_routes[];
+extern const size_t adapter_n_routes;
+void visit_over(struct request *r);
+size_t visit_held(const struct request *r);
+bool visit_leaves(const struct request *r);
+void visit_time(struct front *f);
+
+/* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
 extern const struct route volume_routes[];
 extern const size_t volume_n_routes;
 extern const struct route execute_routes[];
 extern const size_t execute_n_routes;
-extern const struct route v1_routes[], files_routes[], life_routes[], api_routes[], token_routes[], audit_routes[];
-extern const size_t v1_n_routes, files_n_routes, life_n_routes, api_n_routes, token_n_routes, audit_n_routes;
+extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];
+extern const size_t v1_n_routes, files_n_routes, life_n_routes, token_n_routes, audit_n_routes;
 extern const struct route watch_routes[];
 extern const size_t watch_n_routes;
-extern const struct route mcp_routes[];
-extern const size_t mcp_n_routes;
-json_t *platform_facts(const char *engine);             /* before confinement */
 
 int front_confine(struct err *err);
 

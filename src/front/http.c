@@ -11,9 +11,8 @@
 #include "front/collect.h"
 #include "front/front.h"
 #include "front/live.h"
-#include "front/mcp/mcp.h"
 #include "front/preview.h"
-#include "front/whole.h"
+#include "wire/whole.h"
 #include "wall/service.h"
 
 /* Memory of requests that are over, for those to come: one is so large (about 20 KiB) that the C library would give it
@@ -84,7 +83,7 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     metrics_request(r, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     ask_drop(r);
     op_drop(r);
-    mcp_gone(r);
+    visit_over(r);
     execute_over(r);
     http_unwatch_peer(r);
     r->dead = true;
@@ -123,7 +122,6 @@ http_bury(struct front *f)
         waits_unplace(r);
         if (r->response != NULL)
             MHD_destroy_response(r->response);
-        mcp_free(r);
         json_decref(r->json);
         json_decref(r->list);
         json_decref(r->files);
@@ -198,7 +196,7 @@ suspend(struct request *r)
     doors_busy(r, true);
     MHD_suspend_connection(r->c);
     /* over TCP a client that has gone looks like one that says no more; the owner's socket tells them apart */
-    http_watch_peer(r, r->mcp != NULL || r->f->strangers);
+    http_watch_peer(r, visit_leaves(r) || r->f->strangers);
 }
 
 void
@@ -299,19 +297,12 @@ body_well(struct request *r)
                     "the body has too many values");
         return false;
     }
-    r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES | (r->api ? JSON_DECODE_ANY : 0),
-                         &why);
+    r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES, &why);
     if (r->json != NULL) {
         json_whole_numbers(r->json);
         return true;
     }
-    /* the words of /api are matched by programs; which route has which is the sheet's */
-    if (r->api)
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text,
-                    strcmp(r->path, "/api/sandbox/screen/screenshot") == 0 ? "Invalid JSON body"
-                                                                           : "Invalid JSON in request body");
-    else
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");
+    reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");
     return false;
 }
 

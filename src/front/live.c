@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "wire/ws.h"
 #include "front/live.h"
-#include "front/whole.h"
+#include "wire/whole.h"
 
 #define LIVE_STDIN_MAX (256UL * 1024)   /* bytes that the command did not take yet */
 #define LIVE_TEXT_MAX  (256UL * 1024)   /* of one text message: a command has half of that */

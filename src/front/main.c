@@ -15,12 +15,12 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "adapters/visit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "front/front.h"
 #include "front/live.h"
-#include "front/mcp/mcp.h"
 #include "front/preview.h"
 #include "wall/service.h"
 
@@ -45,9 +45,9 @@ on_door(struct watch *w, uint32_t events)
         } else if (r > 0 && message.type == EDGE_SETTINGS) {
             r = doors_settings(f, &message, fd) < 0 ? -1 : 1;
         } else if (r > 0 && message.type == EDGE_NO_LANGUAGE) {
-            mcp_no_language();
+            languages_none();
         } else if (r > 0 && message.type == EDGE_LANGUAGE) {
-            r = mcp_language(&message) < 0 ? -1 : 1;
+            r = languages_add(&message) < 0 ? -1 : 1;
         } else if (r > 0) {
             r = message.type == EDGE_PING && message.length == 0 ? doors_say(f, EDGE_PONG, NULL) + 1 : -1;
         }
@@ -84,9 +84,10 @@ static void
 serve(struct front *f)
 {
     while (!f->ended) {
-        int ms = earlier(earlier(http_timeout(f), mcp_timeout(f)), earlier(upgrade_timeout(f), doors_expire(f)));
+        int ms = earlier(earlier(http_timeout(f), adapters_timeout()), earlier(upgrade_timeout(f), doors_expire(f)));
         (void)loop_round(&f->loop, earlier(ms, earlier(preview_timeout(f), late_timeout(f))), NULL);
-        mcp_tick(f);
+        adapters_tick();
+        visit_time(f);
         upgrade_time(f);
         preview_time(f);
         late_time(f);
@@ -140,9 +141,8 @@ main(int argc, char **argv)
     if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||
         getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
-    f.platform = platform_facts(argv[1]);
     if (loop_init(&f.loop, &err) < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden.fd, true) < 0 ||
-        io_set_nonblock(f.door.fd, true) < 0 || mcp_open(&f) < 0 || http_open(&f, &err) < 0 ||
+        io_set_nonblock(f.door.fd, true) < 0 || adapters_open(argv[1]) < 0 || http_open(&f, &err) < 0 ||
         loop_watch(&f.loop, &f.warden, EPOLLIN) < 0 ||
         loop_watch(&f.loop, &f.door, EPOLLIN) < 0 || front_confine(&err) < 0) {
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);

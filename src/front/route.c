@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/str.h"
-#include "front/api.h"
+#include "front/front.h"
 #include "front/live.h"
 #include "front/preview.h"
 
@@ -167,9 +167,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { live_routes, &live_n_routes },
     { run_routes, &run_n_routes },
     { life_routes, &life_n_routes },
-    { api_routes, &api_n_routes },
-    { api_device_routes, &api_device_n_routes },
-    { mcp_routes, &mcp_n_routes },
+    { adapter_routes, &adapter_n_routes },
     { watch_routes, &watch_n_routes },
     { port_routes, &port_n_routes },
     { preview_routes, &preview_n_routes },

@@ -6,7 +6,6 @@
  */
 #include "front/collect.h"
 #include "front/front.h"
-#include "front/mcp/mcp.h"
 
 #define GIVEN_BACK 65536        /* of memory that is empty: kept no longer when there is little */
 
@@ -38,9 +37,7 @@ waits_count(struct request *r)
     bool little = f->waits.all > f->waits.max / 2;
     size_t n = taken(&r->out, little) + taken(&r->err_out, little) + taken(&r->in, little) + r->answer_bytes;
 
-    if (r->mcp != NULL)
-        n += r->mcp->out.cap + r->mcp->err.cap;
-    n += collect_held(r);
+    n += visit_held(r) + collect_held(r);
     f->eased = f->eased || n < r->waits;
     hold_count(&f->waits, r->caller, r->waits, n);
     r->waits = n;

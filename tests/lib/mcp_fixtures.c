@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
 
 #define JSON(...) #__VA_ARGS__
 #define PNG "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -23,7 +23,7 @@ parsed(const char *text)
 }
 
 static void
-say_text(struct request *r, const char *text)
+say_text(struct visit *r, const char *text)
 {
     mcp_result(r, json_pack("{s:[{s:s, s:s}]}", "content", "type", "text", "text", text));
 }
@@ -47,7 +47,7 @@ static const struct { const char *name, *result; } plain[] = {
 };
 
 static void
-say_plain(struct request *r)
+say_plain(struct visit *r)
 {
     for (size_t i = 0; i < ARRAY_LEN(plain); i++)
         if (strcmp(plain[i].name, r->mcp->tool->name) == 0)
@@ -55,13 +55,13 @@ say_plain(struct request *r)
 }
 
 static void
-notify(struct request *r, const char *method, json_t *params)
+notify(struct visit *r, const char *method, json_t *params)
 {
     mcp_say(r, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
 static void
-with_logging(struct request *r)
+with_logging(struct visit *r)
 {
     static const char *const lines[] = { "Tool execution started", "Tool processing data", "Tool execution completed" };
 
@@ -72,7 +72,7 @@ with_logging(struct request *r)
 }
 
 static void
-with_progress(struct request *r)
+with_progress(struct visit *r)
 {
     mcp_begin_stream(r);
     for (int i = 0; i <= 100 && r->mcp->token != NULL; i += 50)
@@ -84,7 +84,7 @@ with_progress(struct request *r)
 /* --- tools that ask (sessions) ---------------------------------------------------------------------------------------- */
 
 static void
-heard(struct request *r, const json_t *result)
+heard(struct visit *r, const json_t *result)
 {
     char text[2048];
     char *content = result != NULL ? json_dumps(json_object_get(result, "content"), JSON_COMPACT) : NULL;
@@ -122,7 +122,7 @@ static const struct { const char *name, *schema; } forms[] = {
 };
 
 static void
-ask_form(struct request *r)
+ask_form(struct visit *r)
 {
     const char *message = mcp_text(r, "message");
 
@@ -133,7 +133,7 @@ ask_form(struct request *r)
 }
 
 static void
-ask_sampling(struct request *r)
+ask_sampling(struct visit *r)
 {
     mcp_ask_client(r, "sampling/createMessage", json_pack("{s:[{s:s, s:{s:s, s:s}}], s:i}", "messages", "role", "user", "content",
                    "type", "text", "text", mcp_text(r, "prompt"), "maxTokens", 100), heard);
@@ -185,7 +185,7 @@ rounds_of(const char *name)
 
 /* What the client said it can be asked. */
 static bool
-can(const struct request *r, const char *method)
+can(const struct visit *r, const char *method)
 {
     const char *key = strncmp(method, "elicitation/", 12) == 0 ? "elicitation" : strncmp(method, "sampling/", 9) == 0 ? "sampling" : "roots";
 
@@ -193,14 +193,14 @@ can(const struct request *r, const char *method)
 }
 
 static bool
-bound(struct request *r, const char *name, struct mcp_state *s)
+bound(struct visit *r, const char *name, struct mcp_state *s)
 {
     s->who = r->who;
     return mcp_call_digest(r->mcp->message.method, name, r->mcp->args, s->digest);
 }
 
 static void
-ask_round(struct request *r, const struct rounds *w, int round)
+ask_round(struct visit *r, const struct rounds *w, int round)
 {
     json_t *asks = parsed(w->asks[round]), *result = json_pack("{s:s, s:O}", "resultType", "input_required", "inputRequests", asks);
     struct mcp_state s = { .expires_ms = clock_wall_ms() + STATE_MS };
@@ -216,7 +216,7 @@ ask_round(struct request *r, const struct rounds *w, int round)
     json_decref(asks);
     snprintf(s.about, sizeof(s.about), "%d", round + 1);
     if (w->state && bound(r, w->name, &s)) {
-        mcp_state_make(r->f->mcp_key, &s, text);
+        mcp_state_make(mcp_all.key, &s, text);
         json_object_set_new(result, "requestState", json_string(text));
     }
     mcp_result(r, result);
@@ -243,7 +243,7 @@ answered(const struct rounds *w, int round, const json_t *responses)
 
 /* True: all rounds are through. Otherwise it has said what is missing. */
 static bool
-through(struct request *r, const char *name)
+through(struct visit *r, const char *name)
 {
     const struct rounds *w = rounds_of(name);
     const json_t *responses = json_object_get(r->mcp->message.params, "inputResponses");
@@ -251,7 +251,7 @@ through(struct request *r, const char *name)
     struct mcp_state s = { .who = 0 };
     int round = 0;
 
-    if (text != NULL && (!bound(r, name, &s) || !mcp_state_check(r->f->mcp_key, text, clock_wall_ms(), &s))) {
+    if (text != NULL && (!bound(r, name, &s) || !mcp_state_check(mcp_all.key, text, clock_wall_ms(), &s))) {
         mcp_error(r, MCP_INVALID_PARAMS, NULL, "requestState is not what it was");
         return false;
     }
@@ -269,7 +269,7 @@ through(struct request *r, const char *name)
 }
 
 static void
-need_input(struct request *r)
+need_input(struct visit *r)
 {
     const char *name = r->mcp->tool->name;
 
@@ -280,7 +280,7 @@ need_input(struct request *r)
 }
 
 static void
-missing_capability(struct request *r)
+missing_capability(struct visit *r)
 {
     if (can(r, "sampling/createMessage"))
         say_text(r, "sampling is there");
@@ -291,7 +291,7 @@ missing_capability(struct request *r)
 /* --- resources and prompts -------------------------------------------------------------------------------------------- */
 
 static void
-cacheable(struct request *r, json_t *result)
+cacheable(struct visit *r, json_t *result)
 {
     if (mcp_is_stateless(r)) {
         json_object_set_new(result, "ttlMs", json_integer(1000));
@@ -301,7 +301,7 @@ cacheable(struct request *r, json_t *result)
 }
 
 static void
-read_resource(struct request *r, const json_t *params)
+read_resource(struct visit *r, const json_t *params)
 {
     const char *uri = json_string_value(json_object_get(params, "uri"));
     int id;
@@ -329,7 +329,7 @@ said_by_user(const char *text)
 }
 
 static void
-get_prompt(struct request *r, json_t *params)
+get_prompt(struct visit *r, json_t *params)
 {
     const char *name = json_string_value(json_object_get(params, "name"));
     json_t *args = json_object_get(params, "arguments");
@@ -375,7 +375,7 @@ static const char prompts[] = JSON({"prompts": [{"name": "test_simple_prompt", "
     {"name": "test_input_required_result_prompt", "description": "asks"}]});
 
 static bool
-method(struct request *r, const char *name, json_t *params)
+method(struct visit *r, const char *name, json_t *params)
 {
     if (strcmp(name, "resources/list") == 0)
         cacheable(r, parsed(resources));

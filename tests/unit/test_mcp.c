@@ -1,4 +1,4 @@
-/* front/mcp: messages, headers, arguments: what is accepted and what is not (R62, R85) */
+/* adapters/mcp: messages, headers, arguments: what is accepted and what is not (R62, R85) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "front/mcp/message.h"
+#include "adapters/mcp/message.h"
 
 #define N(a) ARRAY_LEN(a)
 

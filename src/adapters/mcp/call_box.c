@@ -1,17 +1,17 @@
-/* front/mcp/call_box.c: tools about sandboxes as such */
+/* adapters/mcp/call_box.c: tools about sandboxes as such */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "front/mcp/mcp.h"
-#include "front/preview.h"
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
 #include "match/language.h"
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
 /* The network that was asked for; false: it cannot be had. */
 static bool
-network_of(struct request *r, const char *language, json_t *policy)
+network_of(struct visit *r, const char *language, json_t *policy)
 {
     const json_t *domains = json_object_get(r->mcp->args, "allowed_domains");
     json_t *list = json_array(), *network;
@@ -44,7 +44,7 @@ network_of(struct request *r, const char *language, json_t *policy)
 }
 
 bool
-call_make(struct request *r, const char *name, const char *language, const struct answers *answers)
+call_make(struct visit *r, const char *name, const char *language, const struct visit_answers *answers)
 {
     json_t *policy = json_object();
     cleanup_free char *text = NULL;
@@ -66,7 +66,7 @@ call_make(struct request *r, const char *name, const char *language, const struc
     text = json_object_size(policy) > 0 ? json_dumps(policy, JSON_COMPACT) : NULL;
     json_decref(policy);
     create.policy = text != NULL ? text : "";
-    ask_create(r, &create, answers);
+    visit_create(r, &create, answers);
     return true;
 }
 
@@ -82,7 +82,7 @@ box_json(const struct edge_box *box)
 }
 
 static void
-on_created(struct request *r, const struct edge_box *box)
+on_created(struct visit *r, const struct edge_box *box)
 {
     json_t *body = box_json(box);
 
@@ -91,10 +91,10 @@ on_created(struct request *r, const struct edge_box *box)
     mcp_done(r, body, false);
 }
 
-static const struct answers created = { .box = on_created, .gate = mcp_verdict, .no = mcp_fail_err };
+static const struct visit_answers created = { .box = on_created, .gate = mcp_verdict, .no = mcp_fail_err };
 
 void
-call_create(struct request *r)
+call_create(struct visit *r)
 {
     const char *name = mcp_text(r, "name");
 
@@ -107,50 +107,50 @@ call_create(struct request *r)
 /* --- listing ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_item(struct request *r, const struct edge_box *box)
+on_item(struct visit *r, const struct edge_box *box)
 {
     json_array_append_new(r->list, box_json(box));
 }
 
 static void
-on_listed(struct request *r, uint32_t count, bool more)
+on_listed(struct visit *r, uint32_t count, bool more)
 {
     (void)count;
     mcp_done(r, json_pack("{s:b, s:O, s:b, s:n}", "success", 1, "sandboxes", r->list, "truncated", more, "error"),
              false);
 }
 
-static const struct answers listed = { .item = on_item, .end = on_listed, .no = mcp_fail_err };
+static const struct visit_answers listed = { .item = on_item, .end = on_listed, .no = mcp_fail_err };
 
 void
-call_list(struct request *r)
+call_list(struct visit *r)
 {
     const json_t *limit = json_object_get(r->mcp->args, "limit");
 
     r->list = json_array();
-    ASK(r, EDGE_ASK_LIST, &listed, .limit = limit != NULL ? (uint16_t)json_integer_value(limit) : 100);
+    VISIT_ASK(r, EDGE_ASK_LIST, &listed, .limit = limit != NULL ? (uint16_t)json_integer_value(limit) : 100);
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
 
 static void
-on_destroyed(struct request *r, const struct edge_box *box)
+on_destroyed(struct visit *r, const struct edge_box *box)
 {
     mcp_done(r, json_pack("{s:b, s:s, s:s, s:n}", "success", 1, "sandbox_id", box->id, "message",
                           "Sandbox destroyed successfully", "error"), false);
 }
 
-static const struct answers destroyed = { .box = on_destroyed, .no = mcp_fail_err };
+static const struct visit_answers destroyed = { .box = on_destroyed, .no = mcp_fail_err };
 
 void
-call_destroy(struct request *r)
+call_destroy(struct visit *r)
 {
     if (call_names_box(r))
-        ASK(r, EDGE_ASK_DELETE, &destroyed, .id = r->mcp->box);
+        VISIT_ASK(r, EDGE_ASK_DELETE, &destroyed, .id = r->mcp->box);
 }
 
 static void
-on_port_box(struct request *r, const struct edge_box *box)
+on_port_box(struct visit *r, const struct edge_box *box)
 {
     (void)box;
     mcp_fail(r, "NoAddress", "no browser reaches this daemon: it listens at no TCP address (cloche serve --listen "
@@ -158,9 +158,9 @@ on_port_box(struct request *r, const struct edge_box *box)
 }
 
 static void
-on_exposed(struct request *r, const struct edge_port *port, const char *capability)
+on_exposed(struct visit *r, const struct edge_port *port, const char *capability)
 {
-    json_t *body = json_of_port(r, port, capability);
+    json_t *body = visit_port(r, port, capability);
 
     json_object_set_new(body, "sandbox_id", json_string(port->box));
     json_object_set_new(body, "success", json_true());
@@ -168,25 +168,25 @@ on_exposed(struct request *r, const struct edge_port *port, const char *capabili
     mcp_done(r, body, false);
 }
 
-static const struct answers port_box = { .box = on_port_box, .no = mcp_fail_err };
-static const struct answers exposed = { .port = on_exposed, .no = mcp_fail_err };
+static const struct visit_answers port_box = { .box = on_port_box, .no = mcp_fail_err };
+static const struct visit_answers exposed = { .port = on_exposed, .no = mcp_fail_err };
 
 void
-call_expose(struct request *r)
+call_expose(struct visit *r)
 {
     const json_t *port = json_object_get(r->mcp->args, "port");
 
     if (!call_names_box(r))
         return;
-    if (ports_have_address(r))
-        ASK(r, EDGE_ASK_EXPOSE, &exposed, .id = r->mcp->box, .port = (uint16_t)json_integer_value(port));
+    if (visit_has_address(r))
+        VISIT_ASK(r, EDGE_ASK_EXPOSE, &exposed, .id = r->mcp->box, .port = (uint16_t)json_integer_value(port));
     else
-        ASK(r, EDGE_ASK_GET, &port_box, .id = r->mcp->box);
+        VISIT_ASK(r, EDGE_ASK_GET, &port_box, .id = r->mcp->box);
 }
 
 /* What a sandbox changed is its user's to look at and to take over, on the host: a result names the command. */
 static void
-on_workspace_box(struct request *r, const struct edge_box *box)
+on_workspace_box(struct visit *r, const struct edge_box *box)
 {
     const char *cow = strstr(box->facts, "\ncow=");
     const char *verb = r->mcp->tool->name;
@@ -206,17 +206,17 @@ on_workspace_box(struct request *r, const struct edge_box *box)
                           json_sprintf("cloche diff %.*s", (int)strcspn(cow, "\n"), cow), "error"), false);
 }
 
-static const struct answers workspace_box = { .box = on_workspace_box, .no = mcp_fail_err };
+static const struct visit_answers workspace_box = { .box = on_workspace_box, .no = mcp_fail_err };
 
 void
-call_workspace(struct request *r)
+call_workspace(struct visit *r)
 {
     if (call_names_box(r))
-        ASK(r, EDGE_ASK_GET, &workspace_box, .id = r->mcp->box);
+        VISIT_ASK(r, EDGE_ASK_GET, &workspace_box, .id = r->mcp->box);
 }
 
 bool
-call_names_box(struct request *r)
+call_names_box(struct visit *r)
 {
     const char *id = mcp_text(r, "sandbox_id");
 

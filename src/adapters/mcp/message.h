@@ -1,10 +1,10 @@
-/* front/mcp/message.h: JSON-RPC 2.0 as MCP uses it: pure functions from a stranger's bytes to a judged message
+/* adapters/mcp/message.h: JSON-RPC 2.0 as MCP uses it: pure functions from a stranger's bytes to a judged message
  *
  * Revisions of the protocol: 2026-07-28, in which every request says all about itself, and the ones before it, in which
  * a session is made by `initialize`. https://modelcontextprotocol.io/specification
  */
-#ifndef CLOCHE_FRONT_MCP_MESSAGE_H
-#define CLOCHE_FRONT_MCP_MESSAGE_H
+#ifndef CLOCHE_ADAPTERS_MCP_MESSAGE_H
+#define CLOCHE_ADAPTERS_MCP_MESSAGE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* front/api_devices.c: /api/sandbox: a screen, audio, a keyboard and a mouse, which no sandbox here has
+/* adapters/api_devices.c: /api/sandbox: a screen, audio, a keyboard and a mouse, which no sandbox here has
  *
  * A request is judged as it would be with them, with the words that existing clients match on, and fails then.
  */
@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/array.h"
-#include "front/api.h"
+#include "adapters/api.h"
 
 /* Without the blanks around it, as String.trim() has it. */
 static struct str
@@ -25,14 +25,14 @@ trimmed(const char *text)
 #define NO_SCREEN "this sandbox has no screen"
 #define NO_AUDIO  "this sandbox has no audio"
 
-static void
-screenshot(struct request *r)
+void
+api_screenshot(struct visit *r)
 {
-    api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Screenshot failed: " NO_SCREEN);
+    api_refuse(r, HTTP_INTERNAL, "Screenshot failed: " NO_SCREEN);
 }
 
-static void
-screenshot_region(struct request *r)
+void
+api_screenshot_region(struct visit *r)
 {
     static const char *const names[] = { "x", "y", "width", "height" };
     json_int_t v[] = { 0, 0, 1, 1 };    /* none of them: all of the screen */
@@ -40,7 +40,7 @@ screenshot_region(struct request *r)
     bool named = false;
 
     if (r->json != NULL && !json_is_null(r->json) && !json_is_object(r->json)) {
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Screenshot region payload must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Screenshot region payload must be a JSON object");
         return;
     }
     for (size_t i = 0; i < 4; i++)
@@ -49,38 +49,38 @@ screenshot_region(struct request *r)
         const json_t *one = json_object_get(r->json, names[i]);
         v[i] = json_integer_value(one);
         if (!json_is_integer(one)) {
-            api_refuse(r, MHD_HTTP_BAD_REQUEST, "Region requires integer x, y, width, and height values");
+            api_refuse(r, HTTP_BAD_REQUEST, "Region requires integer x, y, width, and height values");
             return;
         }
     }
     if (v[2] <= 0 || v[3] <= 0)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
+        api_refuse(r, HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
     else
-        screenshot(r);
+        api_screenshot(r);
 }
 
-static void
-windows(struct request *r)
+void
+api_windows(struct visit *r)
 {
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", NO_SCREEN));
+    visit_json(r, HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", NO_SCREEN));
 }
 
-static void
-audio_record(struct request *r)
+void
+api_audio_record(struct visit *r)
 {
     const json_t *ms = json_object_get(r->json, "durationMs");
     json_int_t v = json_integer_value(ms);
 
     if (r->json != NULL && !json_is_object(r->json))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Request body must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Request body must be a JSON object");
     else if (ms != NULL && !json_is_number(ms))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be a finite number");
+        api_refuse(r, HTTP_BAD_REQUEST, "durationMs must be a finite number");
     else if (ms != NULL && !json_is_integer(ms))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be an integer number of milliseconds");
+        api_refuse(r, HTTP_BAD_REQUEST, "durationMs must be an integer number of milliseconds");
     else if (ms != NULL && (v < 250 || v > 30000))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
+        api_refuse(r, HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
     else
-        api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio recording failed: " NO_AUDIO);
+        api_refuse(r, HTTP_INTERNAL, "Audio recording failed: " NO_AUDIO);
 }
 
 /* "" is the usual one. NULL, or what is wrong with it. */
@@ -99,41 +99,41 @@ format_wrong(const char *text)
     return "format must be one of: wav, mp3, ogg, flac, m4a";
 }
 
-static void
-audio_play(struct request *r)
+void
+api_audio_play(struct visit *r)
 {
     const char *data = json_string_value(json_object_get(r->json, "data"));
     const json_t *format = json_object_get(r->json, "format");
     const char *wrong = json_is_string(format) ? format_wrong(json_string_value(format)) : NULL;
 
     if (!json_is_object(r->json))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Body must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Body must be a JSON object");
     else if (data == NULL || trimmed(data).n == 0)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
+        api_refuse(r, HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
     else if (format != NULL && !json_is_null(format) && !json_is_string(format))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "format must be a string");
+        api_refuse(r, HTTP_BAD_REQUEST, "format must be a string");
     else if (wrong != NULL)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, wrong);
+        api_refuse(r, HTTP_BAD_REQUEST, wrong);
     else
-        api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Audio playback failed: " NO_AUDIO);
+        api_refuse(r, HTTP_INTERNAL, "Audio playback failed: " NO_AUDIO);
 }
 
 /* --- a keyboard and a mouse --------------------------------------------------------------------------------------- */
 
-static void
-click(struct request *r)
+void
+api_click(struct visit *r)
 {
     const json_t *button = json_object_get(r->json, "button");
     const char *name = json_string_value(button);
 
     if (!json_is_object(r->json))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Click payload must be a JSON object");
     else if (!json_is_integer(json_object_get(r->json, "x")) || !json_is_integer(json_object_get(r->json, "y")))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Click payload requires integer x and y coordinates");
+        api_refuse(r, HTTP_BAD_REQUEST, "Click payload requires integer x and y coordinates");
     else if (button != NULL && (name == NULL || (strcmp(name, "left") != 0 && strcmp(name, "right") != 0)))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");
+        api_refuse(r, HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");
     else
-        api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Click failed: " NO_SCREEN);
+        api_refuse(r, HTTP_INTERNAL, "Click failed: " NO_SCREEN);
 }
 
 /* Characters as JavaScript counts them: one above U+FFFF is two. */
@@ -147,53 +147,41 @@ length_of(struct str text)
     return n;
 }
 
-static void
-type(struct request *r)
+void
+api_type(struct visit *r)
 {
     const char *text = json_string_value(json_object_get(r->json, "text"));
 
     if (!json_is_object(r->json))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Type payload must be a JSON object");
     else if (text == NULL)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Type payload requires a string 'text' field");
+        api_refuse(r, HTTP_BAD_REQUEST, "Type payload requires a string 'text' field");
     else if (text[0] == '\0')
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "text cannot be empty");
+        api_refuse(r, HTTP_BAD_REQUEST, "text cannot be empty");
     else if (length_of(str_of(text)) > 4096)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
+        api_refuse(r, HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
     else
-        api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Type failed: " NO_SCREEN);
+        api_refuse(r, HTTP_INTERNAL, "Type failed: " NO_SCREEN);
 }
 
-static void
-keypress(struct request *r)
+void
+api_keypress(struct visit *r)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_.,: -";
     const char *text = json_string_value(json_object_get(r->json, "keys"));
     struct str keys = trimmed(text != NULL ? text : "");
 
     if (!json_is_object(r->json))
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload must be a JSON object");
+        api_refuse(r, HTTP_BAD_REQUEST, "Keypress payload must be a JSON object");
     else if (text == NULL)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Keypress payload requires a string 'keys' field");
+        api_refuse(r, HTTP_BAD_REQUEST, "Keypress payload requires a string 'keys' field");
     else if (keys.n == 0)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "keys cannot be empty");
+        api_refuse(r, HTTP_BAD_REQUEST, "keys cannot be empty");
     else if (length_of(keys) > 128)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "keys exceeds maximum length (128)");
+        api_refuse(r, HTTP_BAD_REQUEST, "keys exceeds maximum length (128)");
     else if (strspn(keys.p, known) < keys.n)
-        api_refuse(r, MHD_HTTP_BAD_REQUEST,
+        api_refuse(r, HTTP_BAD_REQUEST,
                "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -");
     else
-        api_refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "Keypress failed: " NO_SCREEN);
+        api_refuse(r, HTTP_INTERNAL, "Keypress failed: " NO_SCREEN);
 }
-
-const struct route api_device_routes[] = {
-    { "GET",  "/api/sandbox/screen/screenshot", screenshot,        false, false },
-    { "POST", "/api/sandbox/screen/screenshot", screenshot_region, true,  false },
-    { "GET",  "/api/sandbox/screen/windows",    windows,           false, false },
-    { "POST", "/api/sandbox/audio/record",      audio_record,      true,  false },
-    { "POST", "/api/sandbox/audio/play",        audio_play,        true,  false },
-    { "POST", "/api/sandbox/computer/click",    click,             true,  false },
-    { "POST", "/api/sandbox/computer/type",     type,              true,  false },
-    { "POST", "/api/sandbox/computer/keypress", keypress,          true,  false },
-};
-const size_t api_device_n_routes = ARRAY_LEN(api_device_routes);

@@ -1,5 +1,5 @@
-/* front/mcp/message.c: see message.h */
-#include "front/mcp/message.h"
+/* adapters/mcp/message.c: see message.h */
+#include "adapters/mcp/message.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-/* front/mcp/call_gate.c: what somebody has to approve (docs/gate.md), before a tool begins
+/* adapters/mcp/call_gate.c: what somebody has to approve (docs/gate.md), before a tool begins
  *
  * Whether, and until when, is the warden's to say; here it is said to the client in the way that it understands. A URL
  * where the client can show one: the answer is then given on the page that is there, with another credential. Never a
@@ -10,17 +10,17 @@
 
 #include "base/clock.h"
 #include "base/cleanup.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
 
 #define STATE_EXTRA_MS 600000       /* after the decision's own time, for the call to be made again */
 
-static const struct answers first_answers, waiting_answers;
+static const struct visit_answers first_answers, waiting_answers;
 
 /* Longer ones the warden judges by the operations that they come to, with what it can be shown of them. */
 #define PARAMS_MAX (60UL * 1024)
 
 static bool
-hold_for(struct request *r, bool hold)
+hold_for(struct visit *r, bool hold)
 {
     cleanup_free char *text = json_dumps(r->mcp->args, JSON_COMPACT);
     const char *id = mcp_text(r, "sandbox_id");
@@ -28,31 +28,32 @@ hold_for(struct request *r, bool hold)
     r->async = false;
     if (text == NULL || strlen(text) > PARAMS_MAX || (id != NULL && !edge_is_id(id) && !edge_name_well(id)))
         return false;
-    ask_gate(r, id != NULL ? id : "", r->mcp->tool->name, r->mcp->args, hold, hold ? &waiting_answers : &first_answers);
+    visit_gate(r, id != NULL ? id : "", r->mcp->tool->name, r->mcp->args, hold,
+               hold ? &waiting_answers : &first_answers);
     return true;
 }
 
 /* --- saying that somebody is asked -------------------------------------------------------------------------------- */
 
 static bool
-url_of(const struct request *r, const struct edge_verdict *v, char *out, size_t size)
+url_of(const struct visit *r, const struct edge_verdict *v, char *out, size_t size)
 {
-    const char *host = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    const char *host = visit_header(r, "Host");
 
-    if (!r->f->strangers || host == NULL || strlen(host) > 260)     /* a unix socket has no URL */
+    if (!r->strangers || host == NULL || strlen(host) > 260)     /* a unix socket has no URL */
         return false;
-    snprintf(out, size, "%s://%s/approvals/%s", r->f->tls ? "https" : "http", host, v->approval);
+    snprintf(out, size, "%s://%s/approvals/%s", r->tls ? "https" : "http", host, v->approval);
     return true;
 }
 
 static bool
-shows_urls(const struct request *r)
+shows_urls(const struct visit *r)
 {
     return json_object_get(json_object_get(r->mcp->capabilities, "elicitation"), "url") != NULL;
 }
 
 static json_t *
-message_of(const struct request *r, const struct edge_verdict *v)
+message_of(const struct visit *r, const struct edge_verdict *v)
 {
     return json_sprintf("%s needs somebody's approval (%s%s%s) within %u s. To decide: cloche approvals approve %s",
                         r->mcp->tool->name, gate_risk_name(v->risk), v->rule[0] != '\0' ? ", rule " : "", v->rule,
@@ -60,16 +61,16 @@ message_of(const struct request *r, const struct edge_verdict *v)
 }
 
 static json_t *
-elicitation(const struct request *r, const struct edge_verdict *v, const char *url)
+elicitation(const struct visit *r, const struct edge_verdict *v, const char *url)
 {
     return json_pack("{s:s, s:o, s:s, s:s}", "mode", "url", "message", message_of(r, v), "url", url, "elicitationId",
                      v->approval);
 }
 
 static void
-input_required(struct request *r, const struct edge_verdict *v, const char *url)
+input_required(struct visit *r, const struct edge_verdict *v, const char *url)
 {
-    struct mcp_state s = { .who = r->mcp->who,
+    struct mcp_state s = { .who = r->who,
                            .expires_ms = clock_wall_ms() + (uint64_t)v->timeout_s * 1000 + STATE_EXTRA_MS };
     char text[MCP_STATE_MAX + 1];
 
@@ -78,13 +79,13 @@ input_required(struct request *r, const struct edge_verdict *v, const char *url)
         mcp_error(r, MCP_INTERNAL, NULL, "out of memory");
         return;
     }
-    mcp_state_make(r->f->mcp_key, &s, text);
+    mcp_state_make(mcp_all.key, &s, text);
     mcp_result(r, json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required", "inputRequests", "approval",
                             "method", "elicitation/create", "params", elicitation(r, v, url), "requestState", text));
 }
 
 static void
-say_pending(struct request *r, const struct edge_verdict *v, const char *url)
+say_pending(struct visit *r, const struct edge_verdict *v, const char *url)
 {
     json_t *message = message_of(r, v);
     json_t *body = json_pack("{s:b, s:o, s:s, s:s}", "success", 0, "error",
@@ -101,7 +102,7 @@ say_pending(struct request *r, const struct edge_verdict *v, const char *url)
 
 /* The client has shown it, or would not. What counts is what is decided there. */
 static void
-on_shown(struct request *r, const json_t *result)
+on_shown(struct visit *r, const json_t *result)
 {
     const char *action = json_string_value(json_object_get(result, "action"));
 
@@ -110,7 +111,7 @@ on_shown(struct request *r, const json_t *result)
 }
 
 static void
-on_wait(struct request *r, const struct edge_verdict *v)
+on_wait(struct visit *r, const struct edge_verdict *v)
 {
     char url[512] = "";
     bool shown = url_of(r, v, url, sizeof(url)) && shows_urls(r);
@@ -139,7 +140,7 @@ on_wait(struct request *r, const struct edge_verdict *v)
 }
 
 void
-mcp_verdict(struct request *r, const struct edge_verdict *v)
+mcp_verdict(struct visit *r, const struct edge_verdict *v)
 {
     if (r->mcp->over)
         return;
@@ -153,29 +154,29 @@ mcp_verdict(struct request *r, const struct edge_verdict *v)
         r->mcp->tool->begin(r);
 }
 
-static const struct answers first_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
-static const struct answers waiting_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
+static const struct visit_answers first_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
+static const struct visit_answers waiting_answers = { .gate = mcp_verdict, .no = mcp_fail_err };
 
 /* The second round of a call that was told to show a URL. False: it is not what it was; said. */
 static bool
-comes_again(struct request *r, bool *again)
+comes_again(struct visit *r, bool *again)
 {
     const json_t *state = json_object_get(r->mcp->message.params, "requestState");
-    struct mcp_state s = { .who = r->mcp->who };
+    struct mcp_state s = { .who = r->who };
 
     *again = false;
     if (state == NULL || !mcp_is_stateless(r))
         return true;
     *again = json_is_string(state) &&
              mcp_call_digest(r->mcp->message.method, r->mcp->tool->name, r->mcp->args, s.digest) &&
-             mcp_state_check(r->f->mcp_key, json_string_value(state), clock_wall_ms(), &s);
+             mcp_state_check(mcp_all.key, json_string_value(state), clock_wall_ms(), &s);
     if (!*again)
         mcp_error(r, MCP_INVALID_PARAMS, NULL, "requestState is not what this call was given, or too old");
     return *again;
 }
 
 void
-mcp_gate(struct request *r)
+mcp_gate(struct visit *r)
 {
     bool again;
 
@@ -191,7 +192,7 @@ mcp_gate(struct request *r)
 }
 
 bool
-mcp_gate_own(struct request *r)
+mcp_gate_own(struct visit *r)
 {
     bool again = r->mcp->holds;
 

@@ -1,20 +1,19 @@
-/* front/mcp/session.c: sessions of the protocol's older form */
+/* adapters/mcp/session.c: sessions of the protocol's older form */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
 
 static uint64_t
-turn(struct front *f)
+turn(void)
 {
-    return ++f->mcp_turns;
+    return ++mcp_all.turns;
 }
 
 void
-mcp_session_end(struct front *f, struct mcp_session *s)
+mcp_session_end(struct mcp_session *s)
 {
-    (void)f;
     json_decref(s->capabilities);
     *s = (struct mcp_session){ .id = "" };
 }
@@ -22,13 +21,13 @@ mcp_session_end(struct front *f, struct mcp_session *s)
 /* A free one, else the one that was not used for longest, whose client begins anew: of the caller's own when it has
  * many, so that nobody drives the others out. Callers are hold.h's, to whom all keys are one. */
 static struct mcp_session *
-place_for(struct front *f, unsigned caller)
+place_for(unsigned caller)
 {
-    struct mcp_session *oldest = &f->mcp_sessions[0], *own = NULL;
+    struct mcp_session *oldest = &mcp_all.sessions[0], *own = NULL;
     size_t owns = 0;
 
     for (size_t i = 0; i < MCP_SESSIONS; i++) {
-        struct mcp_session *s = &f->mcp_sessions[i];
+        struct mcp_session *s = &mcp_all.sessions[i];
         if (s->used < oldest->used)
             oldest = s;
         if (s->id[0] == '\0' || s->caller != caller)
@@ -41,32 +40,31 @@ place_for(struct front *f, unsigned caller)
 }
 
 struct mcp_session *
-mcp_session_new(const struct request *r, int version, json_t *capabilities)
+mcp_session_new(const struct visit *r, int version, json_t *capabilities)
 {
-    struct front *f = r->f;
-    struct mcp_session *s = place_for(f, r->caller);
+    struct mcp_session *s = place_for(r->caller);
     uint8_t random[16];
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return NULL;
-    mcp_session_end(f, s);
+    mcp_session_end(s);
     str_hex(random, sizeof(random), s->id);
     s->who = r->who;
     s->caller = r->caller;
     s->version = version;
     s->capabilities = json_incref(capabilities);
-    s->used = turn(f);
+    s->used = turn();
     return s;
 }
 
 struct mcp_session *
-mcp_session_find(struct front *f, uint32_t who, const char *id)
+mcp_session_find(uint32_t who, const char *id)
 {
     for (size_t i = 0; i < MCP_SESSIONS && edge_is_id(id); i++) {
-        if (strcmp(f->mcp_sessions[i].id, id) != 0 || f->mcp_sessions[i].who != who)
+        if (strcmp(mcp_all.sessions[i].id, id) != 0 || mcp_all.sessions[i].who != who)
             continue;
-        f->mcp_sessions[i].used = turn(f);
-        return &f->mcp_sessions[i];
+        mcp_all.sessions[i].used = turn();
+        return &mcp_all.sessions[i];
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* front/mcp/state.c: what a client keeps for us between two rounds of one call (see message.h)
+/* adapters/mcp/state.c: what a client keeps for us between two rounds of one call (see message.h)
  *
  * It comes back from whoever holds it, so nothing that it says is believed by itself: EXPIRES.ABOUT.MAC in text, the
  * MAC over what it says, whose it was and what exactly was called. HMAC-SHA256 (RFC 2104).
@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "front/mcp/message.h"
+#include "adapters/mcp/message.h"
 
 #define BLOCK 64
 

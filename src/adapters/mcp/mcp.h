@@ -1,4 +1,4 @@
-/* front/mcp/mcp.h: /mcp: the Model Context Protocol over HTTP, in front of the warden's questions (docs/mcp.md)
+/* adapters/mcp/mcp.h: /mcp: the Model Context Protocol over HTTP (docs/mcp.md)
  *
  * One HTTP request is one message. A call of a tool is a chain of questions, as a route's is; its answer is JSON, or a
  * stream of events with what it says meanwhile. A client that goes away takes its call along.
@@ -9,11 +9,11 @@
  *     tools.c    the table of tools with their schemas
  *     call*.c    what they do
  */
-#ifndef CLOCHE_FRONT_MCP_MCP_H
-#define CLOCHE_FRONT_MCP_MCP_H
+#ifndef CLOCHE_ADAPTERS_MCP_MCP_H
+#define CLOCHE_ADAPTERS_MCP_MCP_H
 
-#include "front/front.h"
-#include "front/mcp/message.h"
+#include "adapters/adapters.h"
+#include "adapters/mcp/message.h"
 
 #define MCP_OUTPUT_MAX  (1024UL * 1024)     /* of each stream of a command, and of a file that is read */
 #define MCP_CUT         "\n[OUTPUT TRUNCATED]"
@@ -35,6 +35,13 @@ struct mcp_session {
 
 struct mcp_tool;
 
+/* Of all calls. */
+extern struct mcp_all {
+    struct mcp_session *sessions;
+    uint64_t turns;
+    uint8_t key[MCP_KEY];                   /* of what clients bring along */
+} mcp_all;
+
 struct mcp_call {
     struct mcp_message message;
     int version;
@@ -42,9 +49,7 @@ struct mcp_call {
     bool streaming;                         /* and gets them */
     bool over;
     uint64_t said_s;                        /* when something was said last */
-    uint64_t epoch;                         /* when its caller was known to be good last (warden/epoch.h) */
     struct mcp_session *session;            /* NULL in the stateless form */
-    uint32_t who;                           /* whose call it is; r->who is the call's own once it was judged */
     char session_id[33];                    /* whose it was, should the place be another's by now */
     const struct mcp_tool *tool;
     json_t *args;                           /* an object, owned */
@@ -52,7 +57,7 @@ struct mcp_call {
     uint64_t progress;
     json_t *capabilities;                   /* of the client, owned: its session may end first */
     char wait[40];                          /* the id of a question to the client; "" none */
-    void (*answered)(struct request *r, const json_t *result);     /* NULL @result: it refused */
+    void (*answered)(struct visit *r, const json_t *result);     /* NULL @result: it refused */
     bool holds;                             /* until somebody has decided: the client knows what for */
     char box[EDGE_NAME_MAX + 1];
     bool made;                              /* by this call, whose client has not been told which it is */
@@ -68,7 +73,7 @@ struct mcp_tool {
     const char *input, *output;             /* schemas, as text */
     bool reads_only, destroys, reaches_out; /* what clients tell their user */
     bool gated;                             /* judged before it begins; others by what they ask for (mcp_gate_own) */
-    void (*begin)(struct request *r);
+    void (*begin)(struct visit *r);
     json_t *listed;                         /* made of the above at the start */
 };
 
@@ -78,40 +83,38 @@ struct mcp_extra {
     size_t n_tools;
     const char *capabilities;               /* JSON, "" none */
     /* Other methods: false when it is none of its own. */
-    bool (*method)(struct request *r, const char *method, json_t *params);
+    bool (*method)(struct visit *r, const char *method, json_t *params);
 };
 extern const struct mcp_extra mcp_extra;
 
 /* rpc.c */
-int mcp_open(struct front *f);                              /* before confinement; -1: no memory */
-void mcp_free(struct request *r);
-void mcp_result(struct request *r, json_t *result);         /* takes the reference; ends the request */
-void mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-bool mcp_begin(struct request *r);                           /* false: no memory */
+int mcp_open(void);                                         /* before confinement; -1: no memory */
+void mcp_result(struct visit *r, json_t *result);         /* takes the reference; ends the request */
+void mcp_error(struct visit *r, int code, json_t *data, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+bool mcp_begin(struct visit *r);                           /* false: no memory */
 json_t *mcp_server_info(void);
 /* A refusal of the request as such, with its status. */
-void mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const char *fmt, ...)
+void mcp_turn_away(struct visit *r, unsigned status, int code, json_t *data, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-bool mcp_is_live(const struct request *r);                  /* a call that has not ended */
-bool mcp_is_stateless(const struct request *r);
-void mcp_begin_stream(struct request *r);                   /* from here on events, where the client takes them */
-void mcp_say(struct request *r, json_t *message);           /* one event; takes the reference */
-void mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err);
+bool mcp_is_live(const struct visit *r);                  /* a call that has not ended */
+bool mcp_is_stateless(const struct visit *r);
+void mcp_begin_stream(struct visit *r);                   /* from here on events, where the client takes them */
+void mcp_say(struct visit *r, json_t *message);           /* one event; takes the reference */
+void mcp_progress(struct visit *r, const uint8_t *p, size_t n, bool is_err);
 /* Ask the client (sessions only, on its stream). */
-void mcp_ask_client(struct request *r, const char *method, json_t *params,
-                    void (*answered)(struct request *r, const json_t *result));
-void mcp_cancel(struct request *r);
-void mcp_gone(struct request *r);                           /* nobody hears what it says any more */
+void mcp_ask_client(struct visit *r, const char *method, json_t *params,
+                    void (*answered)(struct visit *r, const json_t *result));
+void mcp_cancel(struct visit *r);
 /* What runs in @session: the request @id, or all (NULL); not @by. */
-void mcp_cancel_in(struct request *by, const char *session, const json_t *id);
+void mcp_cancel_in(struct visit *by, const char *session, const json_t *id);
 /* Every round of the front's loop; how long it may wait at most, -1 for ever. */
-void mcp_tick(struct front *f);
-int mcp_timeout(const struct front *f);
+void mcp_tick(void);
+int mcp_timeout(void);
 
 /* session.c */
-struct mcp_session *mcp_session_new(const struct request *r, int version, json_t *capabilities);
-struct mcp_session *mcp_session_find(struct front *f, uint32_t who, const char *id);
-void mcp_session_end(struct front *f, struct mcp_session *s);
+struct mcp_session *mcp_session_new(const struct visit *r, int version, json_t *capabilities);
+struct mcp_session *mcp_session_find(uint32_t who, const char *id);
+void mcp_session_end(struct mcp_session *s);
 
 /* tools.c */
 extern struct mcp_tool mcp_tools[];
@@ -120,39 +123,35 @@ int mcp_tools_open(void);                   /* with the first settings, and anew
 struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_json(void);
 
-/* languages.c: before mcp_tools_open(), those of the user's own. -1: no language, or no memory for it. */
-void mcp_no_language(void);
-int mcp_language(const struct frame *message);
-
 /* call_gate.c: begin the tool, when it may */
-void mcp_gate(struct request *r);
+void mcp_gate(struct visit *r);
 /* Of a tool that is judged by what it asks for, first: whether that waits for a decision. False: said. Its answers have
  * mcp_verdict() as .gate, and it is begun again when it is to wait. */
-bool mcp_gate_own(struct request *r);
-void mcp_verdict(struct request *r, const struct edge_verdict *v);
+bool mcp_gate_own(struct visit *r);
+void mcp_verdict(struct visit *r, const struct edge_verdict *v);
 
 /* call.c: ends of calls */
-void mcp_done(struct request *r, json_t *structured, bool failed);      /* takes the reference */
+void mcp_done(struct visit *r, json_t *structured, bool failed);      /* takes the reference */
 /* {success: false, error: ..., error_type: ...} */
-void mcp_fail(struct request *r, const char *type, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void mcp_fail_err(struct request *r, const struct err *err);
-const char *mcp_text(const struct request *r, const char *name);       /* an argument; NULL: not given */
-bool mcp_true(const struct request *r, const char *name);
+void mcp_fail(struct visit *r, const char *type, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void mcp_fail_err(struct visit *r, const struct err *err);
+const char *mcp_text(const struct visit *r, const char *name);       /* an argument; NULL: not given */
+bool mcp_true(const struct visit *r, const char *name);
 json_t *mcp_output(struct buf *b, bool cut);                            /* what a command said, as text */
 /* sandbox_id into the call; false: said. */
-bool call_names_box(struct request *r);
+bool call_names_box(struct visit *r);
 
-void call_execute(struct request *r);       /* call_run.c */
-void call_install(struct request *r);
-void call_create(struct request *r);        /* call_box.c */
-void call_list(struct request *r);
-void call_destroy(struct request *r);
-void call_expose(struct request *r);
-void call_workspace(struct request *r);
-void call_write(struct request *r);         /* call_file.c */
-void call_read(struct request *r);
-void call_list_files(struct request *r);
+void call_execute(struct visit *r);       /* call_run.c */
+void call_install(struct visit *r);
+void call_create(struct visit *r);        /* call_box.c */
+void call_list(struct visit *r);
+void call_destroy(struct visit *r);
+void call_expose(struct visit *r);
+void call_workspace(struct visit *r);
+void call_write(struct visit *r);         /* call_file.c */
+void call_read(struct visit *r);
+void call_list_files(struct visit *r);
 /* A sandbox as the call's arguments want it (network_enabled, allowed_domains); the answers get it. False: said. */
-bool call_make(struct request *r, const char *name, const char *language, const struct answers *answers);
+bool call_make(struct visit *r, const char *name, const char *language, const struct visit_answers *answers);
 
 #endif

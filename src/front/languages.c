@@ -1,8 +1,8 @@
-/* front/mcp/languages.c: the languages of the user's own, as the launcher says them (proto/edge_launcher.h) */
+/* front/languages.c: the languages of the user's own, as the launcher says them (proto/edge_launcher.h) */
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/mcp/mcp.h"
+#include "front/front.h"
 #include "match/language.h"
 #include "proto/edge_launcher.h"
 
@@ -13,7 +13,7 @@ static struct {
 } own;
 
 void
-mcp_no_language(void)
+languages_none(void)
 {
     language_more(NULL, 0);
     for (size_t i = 0; i < own.n; i++)
@@ -22,7 +22,7 @@ mcp_no_language(void)
 }
 
 int
-mcp_language(const struct frame *message)
+languages_add(const struct frame *message)
 {
     uint8_t *text = own.n < LANGUAGES_MORE ? malloc(message->length + 1) : NULL;
     struct wire_in in;

@@ -1,5 +1,5 @@
-/* front/whole.c: see whole.h; the depth is the JSON parser's, which refuses what is nested deeper */
-#include "front/whole.h"
+/* wire/whole.c: see whole.h; the depth is the JSON parser's, which refuses what is nested deeper */
+#include "wire/whole.h"
 
 #include <stdbool.h>
 

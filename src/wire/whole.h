@@ -1,8 +1,8 @@
-/* front/whole.h: numbers that are whole, however they are written: JSON has one kind (RFC 8259, 6), and a client whose
+/* wire/whole.h: numbers that are whole, however they are written: JSON has one kind (RFC 8259, 6), and a client whose
  * language has another one too writes 1500.0 for what it computed
  */
-#ifndef CLOCHE_FRONT_WHOLE_H
-#define CLOCHE_FRONT_WHOLE_H
+#ifndef CLOCHE_WIRE_WHOLE_H
+#define CLOCHE_WIRE_WHOLE_H
 
 #include <jansson.h>
 

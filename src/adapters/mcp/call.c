@@ -1,14 +1,15 @@
-/* front/mcp/call.c: how calls of tools end, and what their arguments say */
+/* adapters/mcp/call.c: how calls of tools end, and what their arguments say */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
 
 void
-mcp_done(struct request *r, json_t *structured, bool failed)
+mcp_done(struct visit *r, json_t *structured, bool failed)
 {
     cleanup_free char *text = structured != NULL ? json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15))
                                                    : NULL;
@@ -22,7 +23,7 @@ mcp_done(struct request *r, json_t *structured, bool failed)
 }
 
 static void
-fail(struct request *r, const char *type, const char *text)
+fail(struct visit *r, const char *type, const char *text)
 {
     json_t *body = json_pack("{s:b, s:o, s:s}", "success", 0, "error",
                              json_of_text((const uint8_t *)text, strlen(text)), "error_type", type);
@@ -33,7 +34,7 @@ fail(struct request *r, const char *type, const char *text)
 }
 
 void
-mcp_fail(struct request *r, const char *type, const char *fmt, ...)
+mcp_fail(struct visit *r, const char *type, const char *fmt, ...)
 {
     char text[2048];
     va_list ap;
@@ -45,23 +46,23 @@ mcp_fail(struct request *r, const char *type, const char *fmt, ...)
 }
 
 void
-mcp_fail_err(struct request *r, const struct err *err)
+mcp_fail_err(struct visit *r, const struct err *err)
 {
     char text[2048];
 
-    err = ended_of(r, err);
+    err = visit_ended(r, err);
     snprintf(text, sizeof(text), "%s%s%s", err->msg, err->hint[0] != '\0' ? ": " : "", err->hint);
     fail(r, err->code, text);
 }
 
 const char *
-mcp_text(const struct request *r, const char *name)
+mcp_text(const struct visit *r, const char *name)
 {
     return json_string_value(json_object_get(r->mcp->args, name));
 }
 
 bool
-mcp_true(const struct request *r, const char *name)
+mcp_true(const struct visit *r, const char *name)
 {
     return json_is_true(json_object_get(r->mcp->args, name));
 }

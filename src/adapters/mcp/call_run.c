@@ -1,10 +1,11 @@
-/* front/mcp/call_run.c: tools that run something: make a sandbox if none is named, run, tell what came of it */
+/* adapters/mcp/call_run.c: tools that run something: make a sandbox if none is named, run, tell what came of it */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
 #include "match/language.h"
 
 #define TIMEOUT_S    30
@@ -24,9 +25,9 @@ mcp_output(struct buf *b, bool cut)
 }
 
 static void
-on_output(struct request *r, bool is_err, const uint8_t *p, size_t n)
+on_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
 {
-    waits_keep(r, is_err ? &r->mcp->err : &r->mcp->out, &r->mcp->cut[is_err ? 1 : 0], p, n);
+    visit_keep(r, is_err ? &r->mcp->err : &r->mcp->out, &r->mcp->cut[is_err ? 1 : 0], p, n);
     mcp_progress(r, p, n, is_err);
 }
 
@@ -38,7 +39,7 @@ error_of(uint8_t flags)
 
 /* stdout, stderr and error of a result; what is about the time is said where programs say such things */
 static void
-add_output(struct request *r, json_t *body, uint8_t flags)
+add_output(struct visit *r, json_t *body, uint8_t flags)
 {
     struct mcp_call *call = r->mcp;
     const char *error = error_of(flags);
@@ -64,20 +65,16 @@ code_of(uint8_t flags, uint32_t code)
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_granted(struct request *r)
+on_granted(struct visit *r)
 {
     if (r->mcp->token != NULL)
         mcp_begin_stream(r);
-    if (r->has_stdin) {
-        r->in_end = true;
-        op_hear(r, EPOLLOUT);
-    }
 }
 
-static const struct answers granted = { .granted = on_granted, .no = mcp_fail_err };
+static const struct visit_answers granted = { .granted = on_granted, .no = mcp_fail_err };
 
 static void
-on_executed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     int exit_code = code_of(flags, code);
     json_t *body = json_pack("{s:b, s:s, s:i, s:f}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "exit_code",
@@ -87,10 +84,10 @@ on_executed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     mcp_done(r, body, exit_code != 0);
 }
 
-static const struct op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err };
+static const struct visit_op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err };
 
 static void
-execute(struct request *r)
+execute(struct visit *r)
 {
     static struct edge_op op;
     static char packages[128];
@@ -100,7 +97,6 @@ execute(struct request *r)
     op.kind = OP_EXEC;
     op.path = "";
     op.flags = OP_STDIN;
-    r->has_stdin = true;
     op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
     if (l == NULL) {            /* the schema let its name through: it was taken away since */
         mcp_fail(r, "UnsupportedLanguage", "there is no such language any more: ask for the tools again");
@@ -114,18 +110,18 @@ execute(struct request *r)
         snprintf(packages, sizeof(packages), "%s=" MODULES, l->packages);
         op.env[op.n_env++] = packages;
     }
-    ask_op(r, r->mcp->box, &op, &granted, &executed);
+    visit_op(r, r->mcp->box, &op, &granted, &executed);
 }
 
 static void
-on_made(struct request *r, const struct edge_box *box)
+on_made(struct visit *r, const struct edge_box *box)
 {
     memcpy(r->mcp->box, box->id, sizeof(box->id));
     r->mcp->made = true;
     execute(r);
 }
 
-static const struct answers made = { .box = on_made, .no = mcp_fail_err };
+static const struct visit_answers made = { .box = on_made, .no = mcp_fail_err };
 
 static bool
 has_network(const struct edge_box *box)
@@ -135,7 +131,7 @@ has_network(const struct edge_box *box)
 
 /* A sandbox's network is settled when it is made: asking for one in a sandbox that exists asks if it is there. */
 static void
-on_networked(struct request *r, const struct edge_box *box)
+on_networked(struct visit *r, const struct edge_box *box)
 {
     if (!has_network(box))
         mcp_fail(r, "NetworkDisabled",
@@ -144,15 +140,15 @@ on_networked(struct request *r, const struct edge_box *box)
         execute(r);
 }
 
-static const struct answers networked = { .box = on_networked, .no = mcp_fail_err };
+static const struct visit_answers networked = { .box = on_networked, .no = mcp_fail_err };
 
 void
-call_execute(struct request *r)
+call_execute(struct visit *r)
 {
     const json_t *code = json_object_get(r->mcp->args, "code"), *timeout = json_object_get(r->mcp->args, "timeout");
 
     r->mcp->timeout_s = timeout != NULL ? json_integer_value(timeout) : TIMEOUT_S;
-    if (buf_append(&r->in, json_string_value(code), json_string_length(code)) < 0) {
+    if (!visit_input(r, json_string_value(code), json_string_length(code))) {
         mcp_fail(r, "http.body-too-large", "the code is too large");
         return;
     }
@@ -166,7 +162,7 @@ call_execute(struct request *r)
         mcp_fail(r, "InvalidArguments",
                  "allowed_domains is for a new sandbox: one that exists keeps what it was made with");
     else if (mcp_true(r, "network_enabled"))
-        ASK(r, EDGE_ASK_GET, &networked, .id = r->mcp->box);
+        VISIT_ASK(r, EDGE_ASK_GET, &networked, .id = r->mcp->box);
     else
         execute(r);
 }
@@ -174,7 +170,7 @@ call_execute(struct request *r)
 /* --- packages ----------------------------------------------------------------------------------------------------- */
 
 static const char *
-registry_of(const struct request *r)
+registry_of(const struct visit *r)
 {
     const char *registry = mcp_text(r, "registry");
 
@@ -182,7 +178,7 @@ registry_of(const struct request *r)
 }
 
 static void
-on_installed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
+on_installed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     int exit_code = code_of(flags, code);
     json_t *body = json_pack("{s:b, s:s, s:s, s:s}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "package",
@@ -195,10 +191,10 @@ on_installed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     mcp_done(r, body, exit_code != 0);
 }
 
-static const struct op_answers installed = { .out = on_output, .exit = on_installed, .failed = mcp_fail_err };
+static const struct visit_op_answers installed = { .out = on_output, .exit = on_installed, .failed = mcp_fail_err };
 
 static void
-on_install_box(struct request *r, const struct edge_box *box)
+on_install_box(struct visit *r, const struct edge_box *box)
 {
     static struct edge_op op;
     static const char *const pip[] = { "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
@@ -220,13 +216,13 @@ on_install_box(struct request *r, const struct edge_box *box)
     memcpy(op.argv, words, n * sizeof(words[0]));
     op.argv[n] = mcp_text(r, "package");
     op.n_argv = n + 1;
-    ask_op(r, r->mcp->box, &op, &granted, &installed);
+    visit_op(r, r->mcp->box, &op, &granted, &installed);
 }
 
-static const struct answers install_box = { .box = on_install_box, .no = mcp_fail_err };
+static const struct visit_answers install_box = { .box = on_install_box, .no = mcp_fail_err };
 
 void
-call_install(struct request *r)
+call_install(struct visit *r)
 {
     const char *registry = registry_of(r);
 
@@ -239,5 +235,5 @@ call_install(struct request *r)
         mcp_fail(r, "InvalidArguments", "package is not a name of %s with at most a version: no URL, path or option",
                  registry);
     else
-        ASK(r, EDGE_ASK_GET, &install_box, .id = r->mcp->box);
+        VISIT_ASK(r, EDGE_ASK_GET, &install_box, .id = r->mcp->box);
 }

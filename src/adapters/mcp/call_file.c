@@ -1,12 +1,13 @@
-/* front/mcp/call_file.c: tools about files: one operation each */
+/* adapters/mcp/call_file.c: tools about files: one operation each */
 #include <string.h>
 #include <sys/stat.h>
 
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
 
 /* Where @name leads, relative to the workspace: clients know it as /workspace. What leads out is refused inside. */
 static const char *
-path_of(const struct request *r, const char *name)
+path_of(const struct visit *r, const char *name)
 {
     static const char root[] = "/workspace";
     const char *path = mcp_text(r, name);
@@ -22,7 +23,7 @@ path_of(const struct request *r, const char *name)
 }
 
 static struct edge_op *
-op_of(const struct request *r, enum op_kind kind, const char *name)
+op_of(const struct visit *r, enum op_kind kind, const char *name)
 {
     static struct edge_op op;       /* large, used at once, one thread */
 
@@ -33,7 +34,7 @@ op_of(const struct request *r, enum op_kind kind, const char *name)
 }
 
 static json_t *
-result(const struct request *r, const char *path)
+result(const struct visit *r, const char *path)
 {
     return json_pack("{s:b, s:s, s:s, s:n}", "success", 1, "sandbox_id", r->mcp->box, "path", path, "error");
 }
@@ -41,25 +42,17 @@ result(const struct request *r, const char *path)
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_written(struct request *r, uint64_t count)
+on_written(struct visit *r, uint64_t count)
 {
     (void)count;
     mcp_done(r, result(r, mcp_text(r, "file_path")), false);
 }
 
-static void
-on_granted(struct request *r)
-{
-    r->in_end = true;
-    op_hear(r, EPOLLOUT);
-}
-
-static const struct answers granted = { .granted = on_granted, .no = mcp_fail_err };
-static const struct answers plain = { .no = mcp_fail_err };
-static const struct op_answers write_answers = { .done = on_written, .failed = mcp_fail_err };
+static const struct visit_answers plain = { .no = mcp_fail_err };
+static const struct visit_op_answers write_answers = { .done = on_written, .failed = mcp_fail_err };
 
 void
-call_write(struct request *r)
+call_write(struct visit *r)
 {
     const json_t *content = json_object_get(r->mcp->args, "content");
     struct edge_op *op = op_of(r, OP_WRITE, "file_path");
@@ -67,25 +60,25 @@ call_write(struct request *r)
     if (!call_names_box(r))
         return;
     op->flags = OP_PARENTS;
-    if (buf_append(&r->in, json_string_value(content), json_string_length(content)) < 0) {
+    if (!visit_input(r, json_string_value(content), json_string_length(content))) {
         mcp_fail(r, "http.body-too-large", "the file is too large");
     } else {
-        op_content(op, &r->in, true);
-        ask_op(r, r->mcp->box, op, &granted, &write_answers);
+        visit_content(r, op);
+        visit_op(r, r->mcp->box, op, &plain, &write_answers);
     }
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_bytes(struct request *r, bool is_err, const uint8_t *p, size_t n)
+on_bytes(struct visit *r, bool is_err, const uint8_t *p, size_t n)
 {
     (void)is_err;
-    waits_keep(r, &r->mcp->out, &r->mcp->cut[0], p, n);
+    visit_keep(r, &r->mcp->out, &r->mcp->cut[0], p, n);
 }
 
 static void
-on_read(struct request *r, uint64_t count)
+on_read(struct visit *r, uint64_t count)
 {
     json_t *body = result(r, mcp_text(r, "file_path"));
 
@@ -95,22 +88,22 @@ on_read(struct request *r, uint64_t count)
     mcp_done(r, body, false);
 }
 
-static const struct op_answers read_answers = { .out = on_bytes, .done = on_read, .failed = mcp_fail_err };
+static const struct visit_op_answers read_answers = { .out = on_bytes, .done = on_read, .failed = mcp_fail_err };
 
 void
-call_read(struct request *r)
+call_read(struct visit *r)
 {
     struct edge_op *op = op_of(r, OP_READ, "file_path");
 
     op->length = MCP_OUTPUT_MAX + 1;        /* one more tells whether there is more */
     if (call_names_box(r))
-        ask_op(r, r->mcp->box, op, &plain, &read_answers);
+        visit_op(r, r->mcp->box, op, &plain, &read_answers);
 }
 
 /* --- listing ------------------------------------------------------------------------------------------------------ */
 
 static void
-on_entry(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name)
+on_entry(struct visit *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name)
 {
     json_t *text;
 
@@ -130,7 +123,7 @@ on_entry(struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, con
 }
 
 static void
-on_listed(struct request *r, uint64_t count)
+on_listed(struct visit *r, uint64_t count)
 {
     const char *path = mcp_text(r, "path");
     json_t *body = result(r, path != NULL ? path : ".");
@@ -141,12 +134,12 @@ on_listed(struct request *r, uint64_t count)
     mcp_done(r, body, false);
 }
 
-static const struct op_answers list_answers = { .entry = on_entry, .done = on_listed, .failed = mcp_fail_err };
+static const struct visit_op_answers list_answers = { .entry = on_entry, .done = on_listed, .failed = mcp_fail_err };
 
 void
-call_list_files(struct request *r)
+call_list_files(struct visit *r)
 {
     r->list = json_array();
     if (call_names_box(r))
-        ask_op(r, r->mcp->box, op_of(r, OP_LIST, "path"), &plain, &list_answers);
+        visit_op(r, r->mcp->box, op_of(r, OP_LIST, "path"), &plain, &list_answers);
 }

@@ -1,8 +1,8 @@
-/* front/mcp/tools.c: the tools, with the schemas that clients are told and arguments are judged by (JSON Schema) */
+/* adapters/mcp/tools.c: the tools, with the schemas that clients are told and arguments are judged by (JSON Schema) */
 #include <string.h>
 
 #include "base/array.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
 #include "match/language.h"
 
 /* JSON, written as it is. */

@@ -1,4 +1,4 @@
-/* front/mcp/rpc.c: the life of a call, and all that is said to its client */
+/* adapters/mcp/rpc.c: the life of a call, and all that is said to its client */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,23 +7,24 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "front/mcp/mcp.h"
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
+struct mcp_all mcp_all;
+
 int
-mcp_open(struct front *f)
+mcp_open(void)
 {
-    f->mcp_sessions = calloc(MCP_SESSIONS, sizeof(*f->mcp_sessions));
-    return getrandom(f->mcp_key, sizeof(f->mcp_key), 0) == (ssize_t)sizeof(f->mcp_key) && f->mcp_sessions != NULL
+    mcp_all.sessions = calloc(MCP_SESSIONS, sizeof(*mcp_all.sessions));
+    return getrandom(mcp_all.key, sizeof(mcp_all.key), 0) == (ssize_t)sizeof(mcp_all.key) && mcp_all.sessions != NULL
                ? 0 : -1;
 }
 
-void
-mcp_free(struct request *r)
+static void
+call_free(struct visit *r)
 {
-    if (r->mcp == NULL)
-        return;
     mcp_message_free(&r->mcp->message);
     json_decref(r->mcp->args);
     json_decref(r->mcp->capabilities);
@@ -36,21 +37,21 @@ mcp_free(struct request *r)
 }
 
 bool
-mcp_begin(struct request *r)
+mcp_begin(struct visit *r)
 {
     r->mcp = calloc(1, sizeof(*r->mcp));
     if (r->mcp == NULL) {
-        r->f->ended = true;
+        visit_no_memory(r);
         return false;
     }
-    r->mcp->who = r->who;
+    r->leaves = true;
     r->mcp->out = r->mcp->err = (struct buf)BUF_INIT(MCP_OUTPUT_MAX);
     r->mcp->half[0] = r->mcp->half[1] = (struct buf)BUF_INIT(8);
     return true;
 }
 
 bool
-mcp_is_stateless(const struct request *r)
+mcp_is_stateless(const struct visit *r)
 {
     return r->mcp->version == MCP_VERSION_STATELESS;
 }
@@ -58,7 +59,7 @@ mcp_is_stateless(const struct request *r)
 /* --- saying ------------------------------------------------------------------------------------------------------- */
 
 void
-mcp_say(struct request *r, json_t *message)
+mcp_say(struct visit *r, json_t *message)
 {
     static const char head[] = "event: message\ndata: ";
     /* ASCII: some clients take U+2028 and the like for the end of a line */
@@ -67,36 +68,36 @@ mcp_say(struct request *r, json_t *message)
 
     json_decref(message);
     if (text == NULL) {
-        stream_break(r);
+        visit_break(r);
         return;
     }
-    stream_add(r, head, sizeof(head) - 1);
-    stream_add(r, text, strlen(text));
-    stream_add(r, "\n\n", 2);
+    visit_add(r, head, sizeof(head) - 1);
+    visit_add(r, text, strlen(text));
+    visit_add(r, "\n\n", 2);
     r->mcp->said_s = clock_ms() / 1000;
 }
 
 static void
-say_last(struct request *r, unsigned status, json_t *message)
+say_last(struct visit *r, unsigned status, json_t *message)
 {
     r->mcp->over = true;
     if (r->mcp->streaming) {
         mcp_say(r, message);
-        stream_close(r);
+        visit_close(r);
     } else {
-        reply_json(r, status, message);
+        visit_json(r, status, message);
     }
 }
 
 static json_t *
-id_of(const struct request *r)
+id_of(const struct visit *r)
 {
     return r->mcp->message.id != NULL ? json_incref(r->mcp->message.id) : json_null();
 }
 
 /* An answer about the request as such. */
 static void __attribute__((format(printf, 5, 0)))
-rpc_refuse(struct request *r, unsigned status, int code, json_t *data, const char *fmt, va_list ap)
+rpc_refuse(struct visit *r, unsigned status, int code, json_t *data, const char *fmt, va_list ap)
 {
     char text[1024];
     json_t *error;
@@ -109,7 +110,7 @@ rpc_refuse(struct request *r, unsigned status, int code, json_t *data, const cha
 }
 
 void
-mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const char *fmt, ...)
+mcp_turn_away(struct visit *r, unsigned status, int code, json_t *data, const char *fmt, ...)
 {
     va_list ap;
 
@@ -119,13 +120,13 @@ mcp_turn_away(struct request *r, unsigned status, int code, json_t *data, const 
 }
 
 void
-mcp_error(struct request *r, int code, json_t *data, const char *fmt, ...)
+mcp_error(struct visit *r, int code, json_t *data, const char *fmt, ...)
 {
-    unsigned status = MHD_HTTP_OK;
+    unsigned status = HTTP_OK;
     va_list ap;
 
     if (mcp_is_stateless(r))
-        status = code == MCP_NO_METHOD ? MHD_HTTP_NOT_FOUND : code == MCP_NO_CAPABILITY ? MHD_HTTP_BAD_REQUEST : status;
+        status = code == MCP_NO_METHOD ? HTTP_NOT_FOUND : code == MCP_NO_CAPABILITY ? HTTP_BAD_REQUEST : status;
     va_start(ap, fmt);
     rpc_refuse(r, status, code, data, fmt, ap);
     va_end(ap);
@@ -138,7 +139,7 @@ mcp_server_info(void)
 }
 
 void
-mcp_result(struct request *r, json_t *result)
+mcp_result(struct visit *r, json_t *result)
 {
     if (mcp_is_stateless(r) && result != NULL) {
         json_t *meta = json_object_get(result, "_meta");
@@ -151,22 +152,17 @@ mcp_result(struct request *r, json_t *result)
             json_object_set_new(result, "resultType", json_string("complete"));
     }
     r->mcp->made = false;
-    say_last(r, MHD_HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
+    say_last(r, HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
 }
 
 void
-mcp_begin_stream(struct request *r)
+mcp_begin_stream(struct visit *r)
 {
-    if (!r->mcp->streams || r->response != NULL)
+    if (!r->mcp->streams || !visit_stream(r, "text/event-stream"))
         return;
-    reply_stream(r, "text/event-stream");
-    if (r->response == NULL)
-        return;
-    (void)MHD_add_response_header(r->response, "X-Accel-Buffering", "no");
-    http_watch_peer(r, true);
+    visit_put(r, "X-Accel-Buffering", "no");
     r->mcp->streaming = true;
     r->mcp->said_s = clock_ms() / 1000;
-    r->mcp->epoch = r->epoch;
 }
 
 static json_t *
@@ -176,7 +172,7 @@ notification(const char *method, json_t *params)
 }
 
 void
-mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err)
+mcp_progress(struct visit *r, const uint8_t *p, size_t n, bool is_err)
 {
     struct mcp_call *call = r->mcp;
     json_t *text;
@@ -195,13 +191,13 @@ mcp_progress(struct request *r, const uint8_t *p, size_t n, bool is_err)
 }
 
 void
-mcp_ask_client(struct request *r, const char *method, json_t *params,
-               void (*answered)(struct request *r, const json_t *result))
+mcp_ask_client(struct visit *r, const char *method, json_t *params,
+               void (*answered)(struct visit *r, const json_t *result))
 {
     struct mcp_call *call = r->mcp;
 
     mcp_begin_stream(r);
-    snprintf(call->wait, sizeof(call->wait), "cloche-%llu", (unsigned long long)++r->f->mcp_turns);
+    snprintf(call->wait, sizeof(call->wait), "cloche-%llu", (unsigned long long)++mcp_all.turns);
     call->answered = answered;
     mcp_say(r, json_pack("{s:s, s:s, s:s, s:o}", "jsonrpc", "2.0", "id", call->wait, "method", method, "params",
                          params));
@@ -210,113 +206,62 @@ mcp_ask_client(struct request *r, const char *method, json_t *params,
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
 void
-mcp_cancel(struct request *r)
+mcp_cancel(struct visit *r)
 {
     if (r->mcp->over)
         return;
-    ask_drop(r);
-    op_drop(r);
+    visit_drop(r);
     r->mcp->over = true;
     if (r->mcp->streaming)
-        stream_close(r);
+        visit_close(r);
     else
-        mcp_turn_away(r, MHD_HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
-    http_wake(r);
+        mcp_turn_away(r, HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
 }
 
 /* Nobody knows of a sandbox that a call has made and not named. It is not waited for. */
 void
-mcp_gone(struct request *r)
+mcp_gone(struct visit *r)
 {
-    static const struct answers none = { .no = NULL };
-
-    if (r->mcp == NULL || !r->mcp->made)
+    if (r->mcp == NULL)
         return;
-    r->mcp->made = false;
-    ASK(r, EDGE_ASK_DELETE, &none, .id = r->mcp->box);
-    r->ticket = 0;
+    if (r->mcp->made)
+        VISIT_ASK(r, EDGE_ASK_DELETE, NULL, .id = r->mcp->box);
+    call_free(r);
 }
 
 bool
-mcp_is_live(const struct request *r)
+mcp_is_live(const struct visit *r)
 {
-    return r->mcp != NULL && !r->dead && !r->mcp->over;
+    return r->mcp != NULL && !r->mcp->over;
 }
 
 void
-mcp_cancel_in(struct request *by, const char *session, const json_t *id)
+mcp_cancel_in(struct visit *by, const char *session, const json_t *id)
 {
-    for (struct request *r = by->f->requests; r != NULL; r = r->next)
+    for (struct visit *r = adapters_visits; r != NULL; r = r->next)
         if (r != by && mcp_is_live(r) && session[0] != '\0' && strcmp(r->mcp->session_id, session) == 0 &&
             (id == NULL || (r->mcp->message.id != NULL && json_equal(r->mcp->message.id, id))))
             mcp_cancel(r);
 }
 
 int
-mcp_timeout(const struct front *f)
+mcp_timeout(void)
 {
-    for (const struct request *r = f->requests; r != NULL; r = r->next)
+    for (const struct visit *r = adapters_visits; r != NULL; r = r->next)
         if (mcp_is_live(r) && r->mcp->streaming)
             return 1000;
     return -1;
 }
 
-/* --- a stream on which nothing goes on, and whose caller may have none to go on with ------------------------------ */
-
-static void
-on_approval(struct request *r, const struct edge_approval *a)
-{
-    (void)r;
-    (void)a;
-}
-
-static void
-on_still_good(struct request *r, uint32_t count, bool more)
-{
-    (void)r;
-    (void)count;
-    (void)more;
-}
-
-static void
-on_ended(struct request *r, const struct err *err)
-{
-    if (r->mcp->over || strncmp(err->code, "auth.", 5) != 0)
-        return;
-    r->mcp->over = true;
-    stream_refuse(r, err);
-}
-
-/* What a command or a question of it does is ended by who does it (warden/ends.c). Any caller may ask this. */
-static void
-look(struct request *r)
-{
-    static const struct answers still = { .approval = on_approval, .end = on_still_good, .no = on_ended };
-    uint64_t epoch = r->f->epochs != NULL ? atomic_load(&r->f->epochs->credentials) : 0;
-    uint32_t who = r->who;
-
-    if (r->mcp->who == 0 || r->ticket != 0 || r->op.fd >= 0 ||
-        (epoch == r->mcp->epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
-        return;
-    r->who = r->mcp->who;       /* not the call's own: that is judged no more */
-    ask_approvals(r, false, 0, 1, "", "", &still);
-    r->who = who;
-    if (r->ticket != 0)
-        r->mcp->epoch = epoch;
-}
-
 void
-mcp_tick(struct front *f)
+mcp_tick(void)
 {
     uint64_t now = clock_ms() / 1000;
 
-    for (struct request *r = f->requests; r != NULL; r = r->next) {
-        if (!mcp_is_live(r) || !r->mcp->streaming || r->stream_end)
+    for (struct visit *r = adapters_visits; r != NULL; r = r->next) {
+        if (!mcp_is_live(r) || !r->mcp->streaming || now - r->mcp->said_s < MCP_ALIVE_S)
             continue;
-        if (now - r->mcp->said_s >= MCP_ALIVE_S) {
-            r->mcp->said_s = now;
-            stream_add(r, ":\r\n\r\n", 5);
-        }
-        look(r);
+        r->mcp->said_s = now;
+        visit_add(r, ":\r\n\r\n", 5);
     }
 }

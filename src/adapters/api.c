@@ -1,36 +1,37 @@
-/* front/api.c: /api/sandbox: one default sandbox, in the words that existing clients match on (docs/daemon.md)
+/* adapters/api.c: /api/sandbox: one default sandbox, in the words that existing clients match on (docs/daemon.md)
  *
  * ?id= names another one. What there is nothing for here (a screen, audio, a browser, a signer) says so, after the
  * request was judged as it would be with it.
  */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "front/api.h"
+#include "adapters/api.h"
+#include "wire/json_text.h"
 
 #define EVENTS_SHOWN 100
 #define EVENTS_ASKED 1000      /* more of them, for some are not shown */
 
 void
-api_refuse(struct request *r, unsigned status, const char *what)
+api_refuse(struct visit *r, unsigned status, const char *what)
 {
-    reply_error(r, status, "api", "", "%s", what);
+    visit_json(r, status, json_pack("{s:o}", "error", json_of_text((const uint8_t *)what, strlen(what))));
 }
 
 /* ?id=, or "" for the default one. NULL when it cannot be an id; said. */
 static const char *
-which(struct request *r)
+which(struct visit *r)
 {
     bool bad = false;
-    const char *id = query_get(r, "id", r->id, sizeof(r->id), &bad);
+    const char *id = visit_query(r, "id", r->id, sizeof(r->id), &bad);
 
     if (!bad && (id == NULL || edge_is_id(id) || edge_name_well(id)))
         return id != NULL ? id : "";
-    api_refuse(r, MHD_HTTP_BAD_REQUEST, "id names no sandbox");
+    api_refuse(r, HTTP_BAD_REQUEST, "id names no sandbox");
     return NULL;
 }
 
@@ -57,146 +58,106 @@ status_json(const struct edge_box *box)
 }
 
 static void
-on_status(struct request *r, const struct edge_box *box)
+on_status(struct visit *r, const struct edge_box *box)
 {
-    reply_json(r, MHD_HTTP_OK, status_json(box));
+    visit_json(r, HTTP_OK, status_json(box));
 }
 
 static void
-on_no_status(struct request *r, const struct err *err)
+on_no_status(struct visit *r, const struct err *err)
 {
     if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
-        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+        visit_json(r, HTTP_OK, status_json(NULL));
     else
-        reply_err(r, err);
+        visit_err(r, err);
 }
 
 static void
-failed(struct request *r, const char *what, const struct err *err)
+failed(struct visit *r, const char *what, const struct err *err)
 {
+    char text[2048];
+
+    snprintf(text, sizeof(text), "%s: %s", what, err->msg);
     if (err_is(err, "auth.role"))
-        reply_err(r, err);
+        visit_err(r, err);
     else
-        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "api", "", "%s: %s", what, err->msg);
+        api_refuse(r, HTTP_INTERNAL, text);
 }
 
-static const struct answers status_answers = { .box = on_status, .no = on_no_status };
+static const struct visit_answers status_answers = { .box = on_status, .no = on_no_status };
 
 static void
-on_no_start(struct request *r, const struct err *err)
+on_no_start(struct visit *r, const struct err *err)
 {
     if (err_is(err, "sandbox.state"))        /* it runs */
-        ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
+        VISIT_ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
     else
         failed(r, "Failed to start sandbox", err);
 }
 
 static void
-on_no_stop(struct request *r, const struct err *err)
+on_no_stop(struct visit *r, const struct err *err)
 {
     if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
-        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+        visit_json(r, HTTP_OK, status_json(NULL));
     else
         failed(r, "Failed to stop sandbox", err);
 }
 
 static void
-on_no_recovery(struct request *r, const struct err *err)
+on_no_recovery(struct visit *r, const struct err *err)
 {
     if (err_is(err, "sandbox.state"))        /* it needs none */
-        ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
+        VISIT_ASK(r, EDGE_ASK_GET, &status_answers, .id = r->id);
     else if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
-        reply_json(r, MHD_HTTP_OK, status_json(NULL));
+        visit_json(r, HTTP_OK, status_json(NULL));
     else
         failed(r, "Recovery failed", err);
 }
 
-static const struct answers start_answers = { .box = on_status, .no = on_no_start };
-static const struct answers stop_answers = { .box = on_status, .no = on_no_stop };
-static const struct answers recover_answers = { .box = on_status, .no = on_no_recovery };
+static const struct visit_answers start_answers = { .box = on_status, .no = on_no_start };
+static const struct visit_answers stop_answers = { .box = on_status, .no = on_no_stop };
+static const struct visit_answers recover_answers = { .box = on_status, .no = on_no_recovery };
 
-/* Asked for far more often than it changes: remembered until the warden counts on (warden/epoch.h). */
-static void
-tell(struct request *r, const struct edge_box *box)
-{
-    struct told_status *s = who_status(r);
-    json_t *json = status_json(box);
-
-    if (s != NULL) {
-        free(s->text);
-        *s = (struct told_status){ .text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL, .epoch = r->epoch };
-        s->n = s->text != NULL ? strlen(s->text) : 0;
-    }
-    reply_json(r, MHD_HTTP_OK, json);
-}
-
-static void
-on_default(struct request *r, const struct edge_box *box)
-{
-    tell(r, box);
-}
-
-static void
-on_no_default(struct request *r, const struct err *err)
-{
-    if (err_is(err, "sandbox.not-found"))
-        tell(r, NULL);
-    else
-        reply_err(r, err);
-}
-
-static const struct answers default_answers = { .box = on_default, .no = on_no_default };
-
-static void
-status(struct request *r)
+void
+api_status(struct visit *r)
 {
     const char *id = which(r);
-    const struct told_status *s;
 
-    if (id == NULL)
-        return;
-    if (id[0] != '\0') {
-        ASK(r, EDGE_ASK_GET, &status_answers, .id = id);
-        return;
-    }
-    s = who_status(r);
-    r->epoch = s != NULL ? atomic_load(&r->f->epochs->defaults) : 0;
-    if (s != NULL && s->text != NULL && s->epoch == r->epoch)
-        reply_text(r, MHD_HTTP_OK, "application/json", s->text, s->n);
-    else
-        ASK(r, EDGE_ASK_GET, &default_answers, .id = "");
+    if (id != NULL)
+        VISIT_ASK(r, EDGE_ASK_GET, &status_answers, .id = id);
 }
 
-static void
-start(struct request *r)
+void
+api_start(struct visit *r)
 {
     const char *id = which(r);
 
     if (id == NULL)
         return;
     if (id[0] != '\0')          /* one that was made by /v1: it runs, or it is made anew */
-        ASK(r, EDGE_ASK_RECOVER, &start_answers, .id = id);
+        VISIT_ASK(r, EDGE_ASK_RECOVER, &start_answers, .id = id);
     else
-        ask_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
+        visit_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
                                           .workspace = "", .volume = "" }, &start_answers);
 }
 
-static void
-stop(struct request *r)
+void
+api_stop(struct visit *r)
 {
     const char *id = which(r);
 
     if (id != NULL)
-        ASK(r, EDGE_ASK_DELETE, &stop_answers, .id = id);
+        VISIT_ASK(r, EDGE_ASK_DELETE, &stop_answers, .id = id);
 }
 
-static void
-recover(struct request *r)
+void
+api_recover(struct visit *r)
 {
     const char *id = which(r);
 
     if (id != NULL)
-        ASK(r, EDGE_ASK_RECOVER, &recover_answers, .id = id);
+        VISIT_ASK(r, EDGE_ASK_RECOVER, &recover_answers, .id = id);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
@@ -211,7 +172,7 @@ static const struct { const char *ours, *theirs; } kinds[] = {
 };
 
 static void
-on_event(struct request *r, const struct edge_event *event)
+on_event(struct visit *r, const struct edge_event *event)
 {
     json_t *said = json_of_text((const uint8_t *)event->detail, strlen(event->detail));
     const char *type = NULL;
@@ -227,33 +188,41 @@ on_event(struct request *r, const struct edge_event *event)
         json_array_remove(r->list, 0);
 }
 
-static const struct answers event_answers = { .event = on_event, .end = reply_events };
+static void
+on_events_end(struct visit *r, uint32_t count, bool more)
+{
+    (void)count;
+    (void)more;
+    visit_json(r, HTTP_OK, json_pack("{s:O}", "events", r->list));
+}
+
+static const struct visit_answers event_answers = { .event = on_event, .end = on_events_end };
 
 static void
-on_whose_events(struct request *r, const struct edge_box *box)
+on_whose_events(struct visit *r, const struct edge_box *box)
 {
     r->list = json_array();
-    ASK(r, EDGE_ASK_EVENTS, &event_answers, .limit = EVENTS_ASKED, .id = box->id);
+    VISIT_ASK(r, EDGE_ASK_EVENTS, &event_answers, .limit = EVENTS_ASKED, .id = box->id);
 }
 
 static void
-on_nobodys_events(struct request *r, const struct err *err)
+on_nobodys_events(struct visit *r, const struct err *err)
 {
     if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
-        reply_json(r, MHD_HTTP_OK, json_pack("{s:[]}", "events"));
+        visit_json(r, HTTP_OK, json_pack("{s:[]}", "events"));
     else
-        reply_err(r, err);
+        visit_err(r, err);
 }
 
-static const struct answers whose_answers = { .box = on_whose_events, .no = on_nobodys_events };
+static const struct visit_answers whose_answers = { .box = on_whose_events, .no = on_nobodys_events };
 
-static void
-events(struct request *r)
+void
+api_events(struct visit *r)
 {
     const char *id = which(r);
 
     if (id != NULL)
-        ASK(r, EDGE_ASK_GET, &whose_answers, .id = id);
+        VISIT_ASK(r, EDGE_ASK_GET, &whose_answers, .id = id);
 }
 
 /* --- exec --------------------------------------------------------------------------------------------------------- */
@@ -295,15 +264,67 @@ words(const char *text, char *room, struct edge_op *op)
 }
 
 static void
-refused_result(struct request *r, const char *why)
+refused_result(struct visit *r, const char *why)
 {
-    reply_json(r, MHD_HTTP_UNPROCESSABLE_CONTENT,
+    visit_json(r, HTTP_UNPROCESSABLE,
                json_pack("{s:i, s:s, s:s, s:i, s:b}", "exitCode", 1, "stdout", "", "stderr", why, "durationMs", 0,
                          "executedInSandbox", 0));
 }
 
 static void
-exec(struct request *r)
+keep_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
+{
+    visit_keep(r, is_err ? &r->err_out : &r->out, is_err ? &r->cut_err : &r->cut_out, p, n);
+}
+
+/* A signal is what a shell makes of it. */
+static void
+on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    json_int_t status = (flags & EDGE_TIMED_OUT) != 0 ? 124 : (flags & EDGE_SIGNALED) != 0 ? 128 + (json_int_t)code
+                                                                                           : (json_int_t)code;
+
+    visit_json(r, status != 0 ? HTTP_UNPROCESSABLE : HTTP_OK,
+               json_pack("{s:I, s:o, s:o, s:I, s:b}", "exitCode", status, "stdout", json_of_text(r->out.p, r->out.n),
+                         "stderr", json_of_text(r->err_out.p, r->err_out.n), "durationMs", (json_int_t)ms,
+                         "executedInSandbox", 1));
+}
+
+static void
+on_failed(struct visit *r, const struct err *err)
+{
+    uint32_t code = edge_shells_code(err);
+
+    if (code == 0) {
+        visit_err(r, err);
+        return;
+    }
+    keep_output(r, true, (const uint8_t *)err->msg, strlen(err->msg));
+    keep_output(r, true, (const uint8_t *)"\n", 1);
+    on_executed(r, 0, code, 0);
+}
+
+/* A refusal is a result. */
+static void
+on_no_exec(struct visit *r, const struct err *err)
+{
+    char text[128];
+
+    if (!err_is(err, "sandbox.not-found") && !err_is(err, "sandbox.state") && !err_is(err, "sandbox.paused")) {
+        visit_err(r, err);
+        return;
+    }
+    /* "the sandbox is STATE" */
+    snprintf(text, sizeof(text), "Sandbox not ready (state=%.32s)", err_is(err, "sandbox.state") &&
+             strlen(err->msg) > 15 ? err->msg + 15 : err_is(err, "sandbox.paused") ? "paused" : "uninitialized");
+    refused_result(r, text);
+}
+
+static const struct visit_answers exec_answers = { .no = on_no_exec };
+static const struct visit_op_answers exec_said = { .out = keep_output, .exit = on_executed, .failed = on_failed };
+
+void
+api_exec(struct visit *r)
 {
     static struct edge_op op;
     static char room[EDGE_OP_MAX];
@@ -319,18 +340,18 @@ exec(struct request *r)
     ms = json_is_null(ms) ? NULL : ms;
     op.path = workdir != NULL ? json_string_value(workdir) : "";
     if (text == NULL || text[0] == '\0' || strlen(text) != json_string_length(command)) {
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "Missing 'command' field");
+        api_refuse(r, HTTP_BAD_REQUEST, "Missing 'command' field");
     } else if (op.path == NULL || (workdir != NULL && strlen(op.path) != json_string_length(workdir)) ||
                (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
                                json_integer_value(ms) > 86400000))) {
-        api_refuse(r, MHD_HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
+        api_refuse(r, HTTP_BAD_REQUEST, "workdir is a string, timeoutMs a positive number of milliseconds");
     } else if (strlen(text) >= sizeof(room)) {
         refused_result(r, "the command is too long: at most 124 KiB are taken");
     } else if (!words(text, room, &op) || op.argv[0][0] == '\0') {
         refused_result(r, "unsupported shell syntax: the command is split into words, no shell reads it");
     } else {
         op.timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
-        exec_run(r, id, &op, false);
+        visit_op(r, id, &op, &exec_answers, &exec_said);
     }
 }
 
@@ -344,35 +365,39 @@ there(const char *path)
     return stat(path, &st) == 0;
 }
 
-json_t *
-platform_facts(const char *engine)
+static json_t *facts;
+
+void
+api_platform_look(const char *engine)
 {
     bool docker = there("/usr/bin/docker") || there("/usr/local/bin/docker");
     bool runs = there("/var/run/docker.sock") || there("/run/docker.sock");
     struct utsname host;
     const char *arch;
 
+    facts = json_object();
     if (uname(&host) < 0)
-        return json_object();
+        return;
     arch = strcmp(host.machine, "x86_64") == 0 ? "x64" : strcmp(host.machine, "aarch64") == 0 ? "arm64" : host.machine;
-    return json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "dockerInstalled",
+    json_decref(facts);
+    facts = json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "dockerInstalled",
                      docker, "dockerRunning", runs, "dockerAvailable", docker && runs, "appleContainerAvailable", 0,
                      "wsl2", strstr(host.release, "WSL2") != NULL || strstr(host.release, "microsoft") != NULL,
                      "recommended", engine);
 }
 
-static void
-platform(struct request *r)
+void
+api_platform(struct visit *r)
 {
-    reply_json(r, MHD_HTTP_OK, json_deep_copy(r->f->platform));
+    visit_json(r, HTTP_OK, json_deep_copy(facts));
 }
 
-static void
-docker_start(struct request *r)
+void
+api_docker_start(struct visit *r)
 {
     static const char why[] = "Failed to start Docker: cloche starts no services of the host";
 
-    reply_json(r, MHD_HTTP_INTERNAL_SERVER_ERROR,
+    visit_json(r, HTTP_INTERNAL,
                json_pack("{s:b, s:s, s:s, s:i}", "success", 0, "message", why, "error", why, "waitMs", 0));
 }
 
@@ -382,44 +407,25 @@ absent(void)
     return json_pack("{s:b, s:s}", "available", 0, "tool", "none");
 }
 
-static void
-capabilities(struct request *r)
+void
+api_capabilities(struct visit *r)
 {
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b, s:s}}", "screenshot", absent(),
+    visit_json(r, HTTP_OK, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b, s:s}}", "screenshot", absent(),
                                          "audioRecord", absent(), "audioPlay", absent(), "computerUse", absent(),
                                          "windowList", absent(), "browser", absent(), "shell", "available", 1, "tool",
                                          "cloche"));
 }
 
-static void
-browser(struct request *r)
+void
+api_browser(struct visit *r)
 {
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
+    visit_json(r, HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
 }
 
 /* --- what belongs to other parts ---------------------------------------------------------------------------------- */
 
-static void
-no_signer(struct request *r)
+void
+api_no_signer(struct visit *r)
 {
-    api_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "Signing service not configured");
+    api_refuse(r, HTTP_UNAVAILABLE, "Signing service not configured");
 }
-
-const struct route api_routes[] = {
-    { "GET",  "/api/sandbox/platform",          platform,          false, false },
-    { "POST", "/api/sandbox/docker/start",      docker_start,      true,  false },
-    { "GET",  "/api/sandbox/status",            status,            false, false },
-    { "GET",  "/api/sandbox/events",            events,            false, false },
-    { "POST", "/api/sandbox/start",             start,             true,  false },
-    { "POST", "/api/sandbox/stop",              stop,              true,  false },
-    { "POST", "/api/sandbox/recover",           recover,           true,  false },
-    { "POST", "/api/sandbox/exec",              exec,              true,  false },
-    { "GET",  "/api/sandbox/browser",           browser,           false, false },
-    { "POST", "/api/sandbox/sign",              no_signer,         false, false },
-    { "POST", "/api/sandbox/sign/approve",      no_signer,         false, false },
-    { "POST", "/api/sandbox/sign/reject",       no_signer,         false, false },
-    { "GET",  "/api/sandbox/sign/pending",      no_signer,         false, false },
-    { "GET",  "/api/sandbox/sign/address",      no_signer,         false, false },
-    { "GET",  "/api/sandbox/capabilities",      capabilities,      false, false },
-};
-const size_t api_n_routes = ARRAY_LEN(api_routes);

@@ -1,11 +1,9 @@
-/* front/mcp/post.c: POST, GET and DELETE of /mcp: who says what in which form of the protocol */
+/* adapters/mcp/post.c: POST, GET and DELETE of /mcp: who says what in which form of the protocol */
 #include <string.h>
 
-#include "base/array.h"
-#include "front/mcp/mcp.h"
-#include "front/whole.h"
-
-#define HEADER(r, name) MHD_lookup_connection_value((r)->c, MHD_HEADER_KIND, name)
+#include "adapters/mcp/mcp.h"
+#include "wire/json_text.h"
+#include "wire/whole.h"
 
 /* --- methods ------------------------------------------------------------------------------------------------------ */
 
@@ -26,7 +24,7 @@ static const char instructions[] =
     "with code_destroy_sandbox.";
 
 static void
-discover(struct request *r)
+discover(struct visit *r)
 {
     mcp_result(r, json_pack("{s:[s], s:o, s:s, s:i, s:s}", "supportedVersions", mcp_versions[MCP_VERSION_STATELESS],
                             "capabilities", capabilities(), "instructions", instructions, "ttlMs", 0, "cacheScope",
@@ -34,7 +32,7 @@ discover(struct request *r)
 }
 
 static void
-initialize(struct request *r)
+initialize(struct visit *r)
 {
     json_t *params = r->mcp->message.params, *offered = json_object_get(params, "capabilities");
     const char *wanted = json_string_value(json_object_get(params, "protocolVersion"));
@@ -57,14 +55,13 @@ initialize(struct request *r)
         return;
     }
     r->mcp->version = version;
+    visit_put(r, "Mcp-Session-Id", s->id);
     mcp_result(r, json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", mcp_versions[version], "capabilities",
                             capabilities(), "serverInfo", mcp_server_info(), "instructions", instructions));
-    if (r->response != NULL)
-        (void)MHD_add_response_header(r->response, "Mcp-Session-Id", s->id);
 }
 
 static void
-list_tools(struct request *r)
+list_tools(struct visit *r)
 {
     json_t *result = json_pack("{s:o}", "tools", mcp_tools_json());
 
@@ -81,7 +78,7 @@ list_tools(struct request *r)
 }
 
 static void
-call_tool(struct request *r)
+call_tool(struct visit *r)
 {
     struct mcp_call *call = r->mcp;
     json_t *params = call->message.params, *meta = json_object_get(params, "_meta");
@@ -108,7 +105,7 @@ call_tool(struct request *r)
 }
 
 static void
-dispatch(struct request *r)
+dispatch(struct visit *r)
 {
     const char *method = r->mcp->message.method;
     bool stateless = mcp_is_stateless(r);
@@ -136,14 +133,14 @@ supported(const char *requested)
 
 /* A header is there and says what the body says. */
 static bool
-header_is(struct request *r, const char *header, const char *body)
+header_is(struct visit *r, const char *header, const char *body)
 {
-    const char *value = HEADER(r, header);
+    const char *value = visit_header(r, header);
     char text[MCP_NAME_MAX + 1];
 
     if (value != NULL && body != NULL && mcp_header_text(value, text) && strcmp(text, body) == 0)
         return true;
-    mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_HEADER_MISMATCH, NULL, "the header %s %s", header,
+    mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_HEADER_MISMATCH, NULL, "the header %s %s", header,
               value == NULL ? "is missing" : "is not what the message says");
     return false;
 }
@@ -159,30 +156,30 @@ named_in(const struct mcp_message *m)
 }
 
 static void
-stateless(struct request *r, const json_t *meta)
+stateless(struct visit *r, const json_t *meta)
 {
     const struct mcp_message *m = &r->mcp->message;
     const char *version = json_string_value(json_object_get(meta, MCP_META "protocolVersion"));
     json_t *offered = json_object_get(meta, MCP_META "clientCapabilities");
-    const char *header = HEADER(r, "MCP-Protocol-Version"), *name = named_in(m);
+    const char *header = visit_header(r, "MCP-Protocol-Version"), *name = named_in(m);
 
     r->mcp->version = MCP_VERSION_STATELESS;
     if (version == NULL) {
         if (header != NULL && mcp_version(header) < 0)
-            mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(header), "unsupported protocol version");
+            mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(header), "unsupported protocol version");
         else
-            mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
+            mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
                       "params._meta has no " MCP_META "protocolVersion");
         return;
     }
     if (!header_is(r, "MCP-Protocol-Version", version))
         return;
     if (mcp_version(version) != MCP_VERSION_STATELESS) {
-        mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(version), "unsupported protocol version");
+        mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_NO_VERSION, supported(version), "unsupported protocol version");
         return;
     }
     if (!json_is_object(offered)) {
-        mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
+        mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_INVALID_PARAMS, NULL,
                   "params._meta has no " MCP_META "clientCapabilities");
         return;
     }
@@ -192,23 +189,23 @@ stateless(struct request *r, const json_t *meta)
     if (m->kind == MCP_REQUEST)
         dispatch(r);
     else
-        reply_empty(r, MHD_HTTP_ACCEPTED);      /* there is none that would mean anything here */
+        visit_empty(r, HTTP_ACCEPTED);      /* there is none that would mean anything here */
 }
 
 /* --- the form with sessions --------------------------------------------------------------------------------------- */
 
 /* NULL: said. */
 static struct mcp_session *
-session_of(struct request *r)
+session_of(struct visit *r)
 {
-    const char *id = HEADER(r, "Mcp-Session-Id");
-    struct mcp_session *s = id != NULL ? mcp_session_find(r->f, r->who, id) : NULL;
+    const char *id = visit_header(r, "Mcp-Session-Id");
+    struct mcp_session *s = id != NULL ? mcp_session_find(r->who, id) : NULL;
 
     if (id == NULL)
-        mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL,
+        mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL,
                   "the header Mcp-Session-Id is missing: begin with initialize, or with server/discover");
     else if (s == NULL)
-        mcp_turn_away(r, MHD_HTTP_NOT_FOUND, MCP_INVALID_REQUEST, NULL, "there is no such session: initialize again");
+        mcp_turn_away(r, HTTP_NOT_FOUND, MCP_INVALID_REQUEST, NULL, "there is no such session: initialize again");
     if (s == NULL)
         return NULL;
     r->mcp->session = s;
@@ -220,23 +217,22 @@ session_of(struct request *r)
 
 /* The client's answer to a question of ours. */
 static void
-hear_answer(struct request *by, const struct mcp_session *s)
+hear_answer(struct visit *by, const struct mcp_session *s)
 {
     const char *id = json_string_value(by->mcp->message.id);
 
-    for (struct request *r = by->f->requests; id != NULL && r != NULL; r = r->next) {
+    for (struct visit *r = adapters_visits; id != NULL && r != NULL; r = r->next) {
         if (!mcp_is_live(r) || r->mcp->wait[0] == '\0' || strcmp(r->mcp->wait, id) != 0 ||
             strcmp(r->mcp->session_id, s->id) != 0)
             continue;
         r->mcp->wait[0] = '\0';
         r->mcp->answered(r, by->mcp->message.result);
-        http_wake(r);
         return;
     }
 }
 
 static void
-hear_notification(struct request *r, const struct mcp_session *s)
+hear_notification(struct visit *r, const struct mcp_session *s)
 {
     const json_t *id = json_object_get(r->mcp->message.params, "requestId");
 
@@ -245,15 +241,15 @@ hear_notification(struct request *r, const struct mcp_session *s)
 }
 
 static void
-with_session(struct request *r)
+with_session(struct visit *r)
 {
     const struct mcp_message *m = &r->mcp->message;
-    const char *version = HEADER(r, "MCP-Protocol-Version");
+    const char *version = visit_header(r, "MCP-Protocol-Version");
     struct mcp_session *s;
 
     r->mcp->version = MCP_VERSION_STATELESS + 1;
     if (version != NULL && mcp_version(version) <= MCP_VERSION_STATELESS) {
-        mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL, "MCP-Protocol-Version names no version with "
+        mcp_turn_away(r, HTTP_BAD_REQUEST, MCP_INVALID_REQUEST, NULL, "MCP-Protocol-Version names no version with "
                   "sessions");
         return;
     }
@@ -273,38 +269,38 @@ with_session(struct request *r)
     else
         hear_notification(r, s);
     r->mcp->over = true;
-    reply_empty(r, MHD_HTTP_ACCEPTED);
+    visit_empty(r, HTTP_ACCEPTED);
 }
 
 /* --- routes ------------------------------------------------------------------------------------------------------- */
 
-static void
-post(struct request *r)
+void
+mcp_post(struct visit *r)
 {
-    const char *type = HEADER(r, MHD_HTTP_HEADER_CONTENT_TYPE), *accept = HEADER(r, MHD_HTTP_HEADER_ACCEPT);
-    const char *version = HEADER(r, "MCP-Protocol-Version"), *why;
+    const char *type = visit_header(r, "Content-Type"), *accept = visit_header(r, "Accept");
+    const char *version = visit_header(r, "MCP-Protocol-Version"), *why;
     json_t *meta;
     int code;
 
     if (!mcp_begin(r))
         return;
     if (type == NULL || !mcp_is_json(type)) {
-        mcp_turn_away(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, MCP_INVALID_REQUEST, NULL,
+        mcp_turn_away(r, HTTP_MEDIA_TYPE, MCP_INVALID_REQUEST, NULL,
                       "Content-Type is application/json");
         return;
     }
     if (!mcp_accepts(accept != NULL ? accept : "*/*", &r->mcp->streams)) {
-        mcp_turn_away(r, MHD_HTTP_NOT_ACCEPTABLE, MCP_INVALID_REQUEST, NULL,
+        mcp_turn_away(r, HTTP_NOT_ACCEPTABLE, MCP_INVALID_REQUEST, NULL,
                   "Accept lists application/json and text/event-stream");
         return;
     }
-    if (!http_json_room(r)) {
-        mcp_turn_away(r, MHD_HTTP_CONTENT_TOO_LARGE, MCP_INVALID_REQUEST, NULL, "the message has too many values");
+    if (r->no_room) {
+        mcp_turn_away(r, HTTP_TOO_LARGE, MCP_INVALID_REQUEST, NULL, "the message has too many values");
         return;
     }
-    code = mcp_parse((const char *)r->body.p, r->body.n, &r->mcp->message, &why);
+    code = mcp_parse(r->body.p, r->body.n, &r->mcp->message, &why);
     if (code != 0) {
-        mcp_turn_away(r, MHD_HTTP_BAD_REQUEST, code, NULL, "%s", why);
+        mcp_turn_away(r, HTTP_BAD_REQUEST, code, NULL, "%s", why);
         return;
     }
     meta = json_object_get(r->mcp->message.params, "_meta");
@@ -316,32 +312,30 @@ post(struct request *r)
 }
 
 /* What is said outside of an answer would come here; nothing is, but clients ask for it and take a refusal ill. */
-static void
-get(struct request *r)
+void
+mcp_get(struct visit *r)
 {
     if (!mcp_begin(r))
         return;
-    if (HEADER(r, "Mcp-Session-Id") == NULL) {
-        mcp_turn_away(r, MHD_HTTP_METHOD_NOT_ALLOWED, MCP_INVALID_REQUEST, NULL,
-                      "without a session there is only POST");
-        if (r->response != NULL)
-            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_POST);
+    if (visit_header(r, "Mcp-Session-Id") == NULL) {
+        visit_put(r, "Allow", "POST");
+        mcp_turn_away(r, HTTP_NOT_ALLOWED, MCP_INVALID_REQUEST, NULL, "without a session there is only POST");
         return;
     }
     if (session_of(r) == NULL)
         return;
-    for (struct request *other = r->f->requests; other != NULL; other = other->next)
+    for (struct visit *other = adapters_visits; other != NULL; other = other->next)
         if (other != r && mcp_is_live(other) && other->mcp->message.whole == NULL &&
             strcmp(other->mcp->session_id, r->mcp->session_id) == 0)
             mcp_cancel(other);      /* one of them a session */
     r->mcp->streams = true;
     mcp_begin_stream(r);
     if (r->mcp->streaming)
-        stream_add(r, ":\r\n\r\n", 5);
+        visit_add(r, ":\r\n\r\n", 5);
 }
 
-static void
-end_session(struct request *r)
+void
+mcp_delete(struct visit *r)
 {
     struct mcp_session *s;
 
@@ -351,14 +345,7 @@ end_session(struct request *r)
     if (s == NULL)
         return;
     mcp_cancel_in(r, s->id, NULL);
-    mcp_session_end(r->f, s);
+    mcp_session_end(s);
     r->mcp->over = true;
-    reply_empty(r, MHD_HTTP_NO_CONTENT);
+    visit_empty(r, HTTP_NO_CONTENT);
 }
-
-const struct route mcp_routes[] = {
-    { "POST",   "/mcp", post,        false, false },
-    { "GET",    "/mcp", get,         false, false, .endless = true },
-    { "DELETE", "/mcp", end_session, false, false },
-};
-const size_t mcp_n_routes = ARRAY_LEN(mcp_routes);

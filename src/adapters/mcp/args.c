@@ -1,11 +1,11 @@
-/* front/mcp/args.c: what a tool may be given (see message.h) */
+/* adapters/mcp/args.c: what a tool may be given (see message.h) */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/str.h"
-#include "front/mcp/message.h"
+#include "adapters/mcp/message.h"
 
 #define PACKAGE_MAX 214         /* npm's own ceiling */
 #define DOMAIN_MAX  260

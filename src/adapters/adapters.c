@@ -1,0 +1,84 @@
+/* adapters/adapters.c: from a request to the adapter that answers it (see visit.h) */
+#include <string.h>
+
+#include "adapters/api.h"
+#include "adapters/mcp/mcp.h"
+#include "base/array.h"
+#include "wire/whole.h"
+
+#define FUNCTION(method, path, function, flags) function,
+#define FLAGS(method, path, function, flags) flags,
+
+static void (*const functions[])(struct visit *r) = { VISIT_ROUTES(FUNCTION) };
+const uint8_t visit_flags[] = { VISIT_ROUTES(FLAGS) };
+
+struct visit *adapters_visits;
+
+int
+adapters_open(const char *engine)
+{
+    api_platform_look(engine);
+    return mcp_open();
+}
+
+int
+adapters_languages(void)
+{
+    return mcp_tools_open();
+}
+
+/* False: said. Which route has which words is the sheet's that other programs match on. */
+static bool
+json_well(struct visit *r)
+{
+    if (r->body.n == 0)
+        return true;
+    if (r->no_room) {
+        api_refuse(r, HTTP_TOO_LARGE, "the body has too many values");
+        return false;
+    }
+    r->json = json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    json_whole_numbers(r->json);
+    if (r->json == NULL)
+        api_refuse(r, HTTP_BAD_REQUEST, strcmp(r->path, "/api/sandbox/screen/screenshot") == 0
+                                            ? "Invalid JSON body" : "Invalid JSON in request body");
+    return r->json != NULL;
+}
+
+void
+adapters_begin(struct visit *r, unsigned row)
+{
+    r->out = r->err_out = (struct buf)BUF_INIT(VISIT_RESULT_MAX);
+    r->next = adapters_visits;
+    adapters_visits = r;
+    if ((visit_flags[row] & VISIT_JSON) == 0 || json_well(r))
+        functions[row](r);
+}
+
+void
+adapters_gone(struct visit *r)
+{
+    for (struct visit **at = &adapters_visits; *at != NULL; at = &(*at)->next) {
+        if (*at != r)
+            continue;
+        *at = r->next;
+        break;
+    }
+    mcp_gone(r);
+    json_decref(r->json);
+    json_decref(r->list);
+    buf_free(&r->out);
+    buf_free(&r->err_out);
+}
+
+void
+adapters_tick(void)
+{
+    mcp_tick();
+}
+
+int
+adapters_timeout(void)
+{
+    return mcp_timeout();
+}

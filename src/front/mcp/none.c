@@ -1,4 +1,0 @@
-/* front/mcp/none.c: the daemon's own tools are all there are (see struct mcp_extra) */
-#include "front/mcp/mcp.h"
-
-const struct mcp_extra mcp_extra = { .capabilities = "" };
