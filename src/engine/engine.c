@@ -100,12 +100,12 @@ engine_probe(const struct policy *p, struct engine_report *out, struct err *err)
     return 0;
 }
 
-bool
+enum lack
 engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256])
 {
     const struct engine *e = engine_of(p);
 
-    return e->lacks != NULL && e->lacks(mode, code, text);
+    return e->lacks != NULL ? e->lacks(mode, code, text) : LACK_NONE;
 }
 
 /* --- rules -------------------------------------------------------------------------------------------------------- */

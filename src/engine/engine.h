@@ -106,10 +106,16 @@ int engine_probe(const struct policy *p, struct engine_report *out, struct err *
 /* Whether @mode can be built. When not, the first feature that is missing goes to @missing (n_features otherwise). */
 bool engine_allows(const struct engine_report *r, enum policy_mode mode, size_t *missing);
 
-/* Whether the host lacks what the engine of @p must have in @mode, or what something needs that failed with @code. Only
- * what the host is counts: its kernel, its settings, what encloses us; what others can use up does not. What is missing
- * goes to @text, for people. Tries everything, as engine_probe() does. */
-bool engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
+enum lack {
+    LACK_NONE,
+    LACK_OF_STEP,       /* a feature that the failed step itself names, by its code */
+    LACK_OF_MODE,       /* one that the mode is built of, as far as trying features by themselves tells */
+};
+
+/* What the host lacks of what something needs that failed with @code, or of what the engine of @p must have in @mode.
+ * Only what the host is counts: its kernel, its settings, what encloses us; what others can use up does not. What is
+ * missing goes to @text, for people. Tries everything, as engine_probe() does. */
+enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
 
 /* --- one sandbox ------------------------------------------------------------------------------------------------- */
 

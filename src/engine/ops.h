@@ -14,7 +14,7 @@ struct engine {
     const char *name;
     /* @out is all zero; name, usable and usable_light are filled for it. */
     int (*probe)(struct engine_report *out, struct err *err);
-    bool (*lacks)(enum policy_mode mode, const char *code, char text[256]);     /* NULL: never */
+    enum lack (*lacks)(enum policy_mode mode, const char *code, char text[256]);    /* NULL: never */
     /* NULL: those of the policy as they are written. */
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
     int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);

@@ -6,6 +6,8 @@
 
 #include "base/array.h"
 #include "engine/engine.h"
+#include "guest/client.h"
+#include "program/caller.h"
 #include "program/say.h"
 #include "run/session_priv.h"
 
@@ -18,10 +20,49 @@ mode_to_ask(const struct policy *policy, const struct err *why)
                ? MODE_STANDARD : policy->mode.v;
 }
 
+static int
+wait_for_guest(struct sandbox *sb, struct guest_client **client, struct err *err)
+{
+    cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
+    struct msg_setup m;
+    int transport;
+
+    if (sandbox_connect(sb, &transport, err) < 0 || guest_client_new(transport, client, err) < 0 ||
+        sandbox_setup(sb, &guard, &m, err) < 0)
+        return -1;
+    return guest_client_setup(*client, &m, err);
+}
+
+/* Whether a sandbox starts in @mode that has nothing of a project's: then all is there that the mode is built of, in
+ * whatever way, and a run that failed did so for a reason of its own. */
+static bool
+plain_starts(const struct policy *like, enum policy_mode mode)
+{
+    cleanup_policy struct policy plain = { 0 };
+    struct guest_client *client = NULL;
+    struct sandbox *sb = NULL;
+    struct policy_host host;
+    struct err err = ERR_INIT;
+    bool starts;
+
+    if (cli_host(&host, &err) < 0 || policy_init(&plain, mode, like->verb, &host, &err) < 0 ||
+        policy_apply_flag(&plain, "--engine", engine_name(like), &host, &err) < 0 ||
+        sandbox_create(&plain, NULL, &sb, &err) < 0)
+        return false;
+    starts = wait_for_guest(sb, &client, &err) == 0;
+    guest_client_free(client);
+    sandbox_abandon(sb);
+    sandbox_destroy(sb);
+    return starts;
+}
+
 bool
 fallback_lacks(const struct policy *policy, const struct err *why, char text[256])
 {
-    return engine_lacks(policy, mode_to_ask(policy, why), why->code, text);
+    enum policy_mode mode = mode_to_ask(policy, why);
+    enum lack lack = engine_lacks(policy, mode, why->code, text);
+
+    return lack == LACK_OF_STEP || (lack == LACK_OF_MODE && !plain_starts(policy, mode));
 }
 
 /* What mode light refuses because it is light, and has the host's tree. Nothing else may be wrong with a policy that

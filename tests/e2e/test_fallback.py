@@ -223,3 +223,47 @@ def test_mode_max_has_no_fallback(cloche, word):
 def test_an_unknown_word_names_the_known_ones(cloche):
     result = cloche("run", "--fallback", "none", "--", "true")
     assert result.code == 125 and "no-sandbox" in result.err and "refuse" in result.err, result
+
+
+# what one feature by itself says is not what the mode says ------------------------------------------------------
+NO_SETFCAP = ["setpriv", "--bounding-set", "-setfcap", "--inh-caps", "-setfcap", "--"]
+
+
+def too_many_keys(cloche, words, flags):
+    """The attack: `touch {1..1100}.key` in a folder that is open, with **/*.key denied: more than there can be mounts for."""
+    (cloche.home / ".ssh").mkdir()
+    (cloche.home / ".ssh" / "id").write_text("the key", encoding="ascii")
+    flags = [*flags, "--workspace", cloche.project, "--deny-read", f"{cloche.project}/**/*.key"]
+    made = cloche.behind(*words)("run", *flags, "--", "/bin/bash", "-c", "for i in {1..1100}; do : > $i.key; done")
+    assert made.ok and with_walls(made), made
+    return cloche.behind(*words)("run", *flags, "--", "cat", cloche.home / ".ssh" / "id", "/etc/shadow")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("lacking", ["setfcap", "execveat"])
+def test_a_refusal_that_content_causes_is_none_where_a_feature_seems_to_lack(cloche, deny, word, lacking):
+    """Root without CAP_SETFCAP cannot map its own uid, and no sandbox does; without execveat there is another way."""
+    words = NO_SETFCAP if lacking == "setfcap" else deny("execveat:ENOSYS")
+    again = too_many_keys(cloche, words, ["--fallback", word])
+    assert again.code == 125 and "wall.root.too-many" in again.err and again.out == "", again
+    assert with_walls(again) and "WEAKER" not in again.err and not unsandboxed(cloche), again
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("lacking", ["unshare:flags&0x10000000=EPERM", "mount:EPERM"])
+def test_a_feature_that_seems_to_lack_does_not_count_where_the_mode_starts(cloche, deny, word, lacking):
+    """The probe of single features takes ways of its own: a run clones where it unshares, and mounts by descriptor."""
+    again = too_many_keys(cloche, deny(lacking), ["--fallback", word])
+    assert again.code == 125 and "wall.root.too-many" in again.err and again.out == "", again
+    assert with_walls(again) and "WEAKER" not in again.err and not unsandboxed(cloche), again
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("lacking", ["setfcap", "execveat"])
+def test_doctor_says_of_a_mode_what_a_run_says(cloche, deny, lacking):
+    behind = cloche.behind(*(NO_SETFCAP if lacking == "setfcap" else deny("execveat:ENOSYS")))
+    modes = behind("doctor", "--json").json["modes"]
+    for mode in ("light", "standard", "max"):
+        assert modes[mode]["usable"] == behind("run", "--mode", mode, "--", "/bin/true").ok, (mode, modes)

@@ -72,7 +72,7 @@ int native_resume(struct sandbox *base, struct err *err);
 
 /* report.c, rules.c: operations too */
 int native_probe(struct engine_report *out, struct err *err);
-bool native_lacks(enum policy_mode mode, const char *code, char text[256]);
+enum lack native_lacks(enum policy_mode mode, const char *code, char text[256]);
 int native_rules(const struct policy *p, struct engine_rules **out, struct err *err);
 
 /* Append the name guard's plan, encoded for the guest's SETUP; nothing when no name has to be guarded. */

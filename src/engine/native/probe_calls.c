@@ -87,6 +87,11 @@ try_memfd_exec(struct feature_state *f)
     if (!probe_note(&f[FEATURE_MEMFD_EXEC], "memfd_create(MFD_EXEC)", fd))
         return;
     syscall(SYS_execveat, fd, "", argv, argv, AT_EMPTY_PATH);
+    if (errno == ENOSYS || errno == EPERM) {    /* hidden by an outer filter: as the engine does (launch.c) */
+        char path[40];
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        execve(path, argv, argv);
+    }
     probe_note(&f[FEATURE_MEMFD_EXEC], "execveat(memfd)", errno == ENOEXEC ? 0 : -1);
 }
 

@@ -23,7 +23,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
+#include "wall/caps.h"
 #include "wall/ns.h"
+#include "wall/own_id.h"
 #include "wall/pivot.h"
 #include "wall/proc_outer.h"
 
@@ -43,11 +45,11 @@ enum {
     K_ATTR_IDMAP = 0x00100000,
 };
 
+#define OTHER_UID 0x70000000u   /* what a caller that can give no uid is refused with */
+
 struct k_mount_attr {
     uint64_t attr_set, attr_clr, propagation, userns_fd;
 };
-
-#define HIGH_UID 1879048192u    /* 0x70000000: beyond every login, container and systemd range */
 
 static int
 sys_fsopen(const char *type)
@@ -109,6 +111,62 @@ map_self(uid_t uid, gid_t gid)
     return write_map(0, "gid_map", map);
 }
 
+/* The host uid that a sandbox of this caller's would have, if one can be given; 0: it would be the caller itself. */
+static uint32_t
+given_uid(void)
+{
+    uint32_t id = 0;
+
+    return caps_give_identity() && own_id(OWN_OF_SANDBOX, 0, &id, NULL) == 0 ? id : 0;
+}
+
+/* Map 0 to @uid, as the engine does it: from outside, by a process that stayed there. Whoever maps its own uid 0 needs
+ * CAP_SETFCAP, which no sandbox does. */
+static int
+unshare_mapped(struct feature_state *f, uint32_t uid)
+{
+    int gate[2], status;
+    pid_t pid, us = getpid();
+    char map[64], byte = 0;
+    bool made;
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return -1;
+    snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
+    pid = fork();
+    if (pid == 0) {
+        close(gate[1]);
+        _exit(read(gate[0], &byte, 1) == 1 && (write_map(us, "gid_map", map) < 0 || write_map(us, "uid_map", map) < 0)
+              ? errno & 0xff : 0);
+    }
+    close(gate[0]);
+    made = pid > 0 && probe_note(&f[FEATURE_USERNS], "unshare(CLONE_NEWUSER)", unshare(CLONE_NEWUSER));
+    if (made)
+        (void)!write(gate[1], &byte, 1);
+    close(gate[1]);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!made)
+        return -1;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+    if (!probe_note(&f[FEATURE_USERNS_MAP], "write(/proc/PID/uid_map)", errno == 0 ? 0 : -1))
+        return -1;
+    return probe_note(&f[FEATURE_USERNS_MAP], "setresuid", setresgid(0, 0, 0) < 0 ? -1 : setresuid(0, 0, 0)) ? 0 : -1;
+}
+
+static int
+unshare_user(struct feature_state *f)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    uint32_t own = given_uid();
+
+    if (own != 0)
+        return unshare_mapped(f, own);
+    return probe_note(&f[FEATURE_USERNS], "unshare(CLONE_NEWUSER)", unshare(CLONE_NEWUSER)) &&
+           probe_note(&f[FEATURE_USERNS_MAP], "write(/proc/self/uid_map)", map_self(uid, gid)) ? 0 : -1;
+}
+
 static void
 try_overlay(struct feature_state *f, int tmpfs)
 {
@@ -166,10 +224,11 @@ try_proc(struct feature_state *f)
 {
     cleanup_close int plain = mount_detached("proc", "hidepid", "invisible");
     cleanup_close int subset = -1;
+    struct stat st;
 
     if (!probe_note(&f[FEATURE_PROC_MOUNT], "fsmount(proc, hidepid)", plain))
         return;
-    if (faccessat(plain, "1/status", F_OK, 0) < 0) {    /* a procfs of another pid namespace would not show us as 1 */
+    if (fstatat(plain, "1/status", &st, 0) < 0) {    /* a procfs of another pid namespace would not show us as 1 */
         probe_note(&f[FEATURE_PROC_MOUNT], "stat(proc/1)", -1);
         return;
     }
@@ -203,12 +262,8 @@ probe_try_namespaces(struct feature_state *f)
         { FEATURE_MOUNTNS, CLONE_NEWNS, "unshare(CLONE_NEWNS)" },
         { FEATURE_PIDNS, CLONE_NEWPID, "unshare(CLONE_NEWPID)" },
     };
-    uid_t uid = geteuid();
-    gid_t gid = getegid();
 
-    if (!probe_note(&f[FEATURE_USERNS], "unshare(CLONE_NEWUSER)", unshare(CLONE_NEWUSER)))
-        return;
-    if (!probe_note(&f[FEATURE_USERNS_MAP], "write(/proc/self/uid_map)", map_self(uid, gid)))
+    if (unshare_user(f) < 0)
         return;
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         probe_note(&f[spaces[i].which], spaces[i].call, unshare(spaces[i].flag));
@@ -220,9 +275,9 @@ probe_try_namespaces(struct feature_state *f)
         try_mount_api(f);
 }
 
-/* A user namespace of a child, mapped by us to HIGH_UID; returns an fd of it, the child is reaped. */
+/* A user namespace of a child, mapped by us to @uid; returns an fd of it, the child is reaped. */
 static int
-mapped_userns(struct feature_state *f)
+mapped_userns(struct feature_state *f, uint32_t uid)
 {
     cleanup_close int ns = -1;
     cleanup_close int gate_r = -1;
@@ -242,7 +297,7 @@ mapped_userns(struct feature_state *f)
         close(gate_w);
         _exit(read(gate_r, &byte, 1) < 0);     /* until the parent is done with our namespace */
     }
-    snprintf(map, sizeof(map), "1000 %u 1", HIGH_UID);
+    snprintf(map, sizeof(map), "1000 %u 1", (unsigned)uid);
     if (probe_note(&f[FEATURE_OWN_UID], "write(/proc/PID/uid_map)", write_map(pid, "uid_map", map)))
         probe_note(&f[FEATURE_OWN_UID], "write(/proc/PID/gid_map)", write_map(pid, "gid_map", map));
     snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
@@ -257,7 +312,8 @@ void
 probe_try_root(struct feature_state *f)
 {
     struct k_mount_attr attr = { .attr_set = K_ATTR_IDMAP };
-    cleanup_close int ns = mapped_userns(f);
+    uint32_t own = given_uid();
+    cleanup_close int ns = mapped_userns(f, own != 0 ? own : OTHER_UID);
     cleanup_close int tree = -1;
 
     if (ns < 0)

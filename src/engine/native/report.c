@@ -95,13 +95,17 @@ lacks_named(const struct host_features *h, const char *code, enum feature *which
     return false;
 }
 
-bool
+enum lack
 native_lacks(enum policy_mode mode, const char *code, char text[256])
 {
     enum feature which;
+    enum lack lack;
 
-    if (features_probe(&host, NULL) < 0 || (!features_lack(&host, mode, &which) && !lacks_named(&host, code, &which)))
-        return false;
-    snprintf(text, 256, "no %s: %.200s", feature_info[which].title, host.f[which].why_not);
-    return true;
+    if (features_probe(&host, NULL) < 0)
+        return LACK_NONE;
+    lack = lacks_named(&host, code, &which) ? LACK_OF_STEP
+           : features_lack(&host, mode, &which) ? LACK_OF_MODE : LACK_NONE;
+    if (lack != LACK_NONE)
+        snprintf(text, 256, "no %s: %.200s", feature_info[which].title, host.f[which].why_not);
+    return lack;
 }
