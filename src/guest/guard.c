@@ -179,7 +179,7 @@ guard_new(const struct guard_plan *plan, struct guard **out, struct err *err)
 
     if (g == NULL)
         return err_sys(err, errno, "memory", "the name guard");
-    g->proc = g->fds = g->root = g->home = -1;
+    g->proc = g->fds = g->root = g->home = g->bind_watch = -1;
     if (start(g, plan, err) < 0) {
         guard_free(g);
         return -1;
@@ -219,6 +219,7 @@ guard_free(struct guard *g)
     free_list(g->trees, g->n_trees);
     for (size_t i = 0; i < g->n_own_sockets; i++)
         close_fd(&g->own_sockets[i].fd);
+    close_fd(&g->bind_watch);
     for (size_t i = 0; i < g->n_denials; i++)
         free_denial(&g->denials[i]);
     free_denial(&g->taken);

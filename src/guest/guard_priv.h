@@ -195,6 +195,7 @@ struct guard {
     size_t n_workers;
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
     size_t n_own_sockets, next_own_socket;
+    int bind_watch;             /* inotify, of directories in which a socket is bound (guard_sock.c) */
     struct later later[LATER_MAX];
     size_t n_later;
     struct denial_slot denials[DENIALS_MAX];

@@ -16,6 +16,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -210,20 +212,79 @@ call_connect(struct call *c)
 
 /* --- bind */
 
-/* Remember a socket that the sandbox made in a tree of the host: what it made it may use. */
+/* Names that come to the directory, from now on: -1 where that cannot be told. */
+static int
+names_watch(struct guard *g, int dir)
+{
+    if (g->n_socket_trees == 0)
+        return -1;
+    if (g->bind_watch < 0)
+        g->bind_watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    return g->bind_watch < 0 ? -1 : inotify_add_watch(g->bind_watch, fd_path(dir).text,
+                                                      IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+}
+
+static bool
+is_ascii(const char *name)
+{
+    while (*name > 0)
+        name++;
+    return *name == '\0';
+}
+
+/* To some file system, which may fold names. */
+static bool
+may_be_name(const char *a, const char *b)
+{
+    return !is_ascii(a) || !is_ascii(b) || strcasecmp(a, b) == 0;
+}
+
+/* Whether @name came once since then. What was under way in the directory has to be over (names_wait()). */
+static bool
+came_once(struct guard *g, int watch, const char *name)
+{
+    union { struct inotify_event event; char bytes[4096]; } room;
+    unsigned times = 0;
+    ssize_t n;
+
+    while ((n = read(g->bind_watch, room.bytes, sizeof(room.bytes))) > 0) {
+        for (size_t at = 0; at < (size_t)n;) {
+            const struct inotify_event *ev = (const struct inotify_event *)(const void *)(room.bytes + at);
+
+            at += sizeof(*ev) + ev->len;
+            if ((ev->mask & IN_Q_OVERFLOW) != 0)
+                times = 2;
+            else if (ev->wd == watch && (ev->len == 0 || may_be_name(ev->name, name)))
+                times++;
+        }
+    }
+    return errno == EAGAIN && times == 1;
+}
+
+/* A rename holds its directory until it has told of itself; so does a link, and this one comes to nothing. */
 static void
-remember_own(struct guard *g, const struct place *at)
+names_wait(const struct place *at)
+{
+    if (linkat(at->dir, at->name, at->dir, at->name, 0) == 0)
+        return;     /* it was gone, and is told to have come again */
+}
+
+/* Remember a socket that the sandbox made in a tree of the host: what it made it may use. Another sandbox of the same
+ * tree may have put one of its own in the place of that name by now, and would pass descriptors through it. */
+static void
+remember_own(struct guard *g, const struct place *at, int watch)
 {
     struct own_socket *slot = &g->own_sockets[g->next_own_socket];
     struct stat st;
     int fd;
 
-    if (g->n_socket_trees == 0)
+    if (watch < 0)
         return;
     fd = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || tree_of(g, at->dir) == NULL) {
+    names_wait(at);
+    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || tree_of(g, at->dir) == NULL || !came_once(g, watch, at->name)) {
         close(fd);
         return;
     }
@@ -275,7 +336,7 @@ bind_path(struct call *c, int sock, const struct address *a)
     const char *rule = "";
     char name[PATH_MAX + 1];
     struct stat st;
-    int rc = 0;
+    int rc = 0, watch;
 
     if (a->u.un.sun_path[0] != '/') {
         cwd = caller_dir(c, AT_FDCWD, &owned);
@@ -291,14 +352,18 @@ bind_path(struct call *c, int sock, const struct address *a)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    if ((rc = bind_at(c, sock, a, &at, cwd)) < 0)
-        return rc;
-    if (rules_ambiguous(c->g, at.name, at.name_n) && rules_aliased(c->g, at.dir, &at.dir_st, name, &rule)) {
+    watch = names_watch(c->g, at.dir);
+    rc = bind_at(c, sock, a, &at, cwd);
+    if (rc == 0 && rules_ambiguous(c->g, at.name, at.name_n) &&
+        rules_aliased(c->g, at.dir, &at.dir_st, name, &rule)) {
         (void)unlinkat(at.dir, name, 0);
-        return deny(c, &at, rule, EACCES);
+        rc = deny(c, &at, rule, EACCES);
     }
-    remember_own(c->g, &at);
-    return 0;
+    if (rc == 0)
+        remember_own(c->g, &at, watch);
+    if (watch >= 0)
+        (void)inotify_rm_watch(c->g->bind_watch, watch);
+    return rc;
 }
 
 int

@@ -123,3 +123,57 @@ def test_two_sandboxes_that_share_the_hosts_network(cloche):
     assert not reached & {"shm", "sem", "msg", "mq", "posix", "path", "cmdline", "fd", "mem", "readv", "pidfd", "ptrace", "keyring",
                           "packet", "signal"}, result
     assert there.end() >= {"tcp4", "udp4"}
+
+
+# Sends a descriptor of its own to whoever connects, and puts its socket in the place of each that another sandbox binds.
+PASS = """
+import os, socket, threading, time
+s = socket.socket(socket.AF_UNIX)
+s.bind('theirs'); s.listen(50)
+def serve():
+    while True:
+        socket.send_fds(s.accept()[0], [b'x'], [os.open('/etc/hostname', os.O_RDONLY)])
+threading.Thread(target=serve, daemon=True).start()
+print('ready', flush=True)
+while not os.path.exists('done'):
+    for f in (lambda: os.link('theirs', 'again'), lambda: os.rename('again', 'mine')):
+        try: f()
+        except OSError: pass
+"""
+TAKE = """
+import os, socket, sys, time
+end, bound, taken = time.time() + float(sys.argv[1]), 0, ''
+while time.time() < end and not taken:
+    s = socket.socket(socket.AF_UNIX)
+    try: os.unlink('mine')
+    except OSError: pass
+    try: s.bind('mine')
+    except OSError: continue
+    bound += 1
+    if bound % 20 == 0:
+        c = socket.socket(socket.AF_UNIX)
+        try:
+            c.connect('theirs')
+            taken = os.read(socket.recv_fds(c, 1, 1)[1][0], 99).decode()
+        except OSError: pass
+os.unlink('mine') if os.path.exists('mine') else 0
+s = socket.socket(socket.AF_UNIX); s.bind('alone'); s.listen(1)
+socket.socket(socket.AF_UNIX).connect('alone')
+open('done', 'w').close()
+print(bound, taken or 'nothing')
+"""
+
+
+@requirement("R12")
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_no_descriptor_comes_from_a_sandbox_of_the_same_project(in_mode, mode):
+    """A sandbox may connect to what it bound itself: another one puts its own socket there just after that."""
+    cloche = in_mode(mode)
+    flags = ["--mode", mode, "--workspace", cloche.project]
+    other = cloche.popen("run", *flags, "--", *words(PASS), stdout=PIPE, cwd=cloche.project)
+    assert other.stdout.readline() == b"ready\n"
+    result = cloche("run", *flags, "--", *words(TAKE, "4"), cwd=cloche.project)
+    (cloche.project / "done").touch()
+    other.communicate(timeout=60)
+    bound, _, taken = result.out.strip().partition(" ")
+    assert result.ok and taken == "nothing" and int(bound) > 20, result
