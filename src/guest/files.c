@@ -138,6 +138,8 @@ make_parents(struct guest *g, const char *path, size_t n, mode_t mode)
             rc = guard_link_check(g, place.dir, place.name, "mkdir");
             if (rc == 0 && mkdirat(place.dir, place.name, mode) < 0 && errno != EEXIST)
                 rc = errno;
+            if (rc == 0)
+                rc = guard_link_made(g, place.dir, place.name, true);
         }
         close_fd(&place.dir);
         if (rc != 0)
@@ -213,8 +215,11 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
         if (rc == 0)
             rc = guard_link_unshare(g, place.dir, place.name, (m->flags & MSG_FILE_TRUNCATE) != 0 ? 0 : UINT64_MAX);
     }
-    if (rc == 0 && j->fd < 0)
+    if (rc == 0 && j->fd < 0) {
         rc = write_in_place(j, m, &place);
+        if (rc == 0)
+            rc = guard_link_made(g, place.dir, place.name, false);
+    }
     close_fd(&place.dir);
     return rc;
 }
@@ -292,6 +297,8 @@ do_mkdir(struct guest *g, const struct msg_file *m)
         rc = guard_link_check(g, place.dir, place.name, "mkdir");
     if (rc == 0 && mkdirat(place.dir, place.name, mode) < 0)
         rc = errno;
+    if (rc == 0)
+        rc = guard_link_made(g, place.dir, place.name, true);
     close_fd(&place.dir);
     return rc;
 }
@@ -315,6 +322,8 @@ do_rename(struct guest *g, const struct msg_file *m)
         rc = guard_link_rename(g, from.dir, from.name, to.dir, to.name, flags == 0);
     if (rc == 0 && syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0)
         rc = errno;
+    else if (rc == 0 && (rc = guard_link_check(g, to.dir, to.name, "rename")) != 0)
+        (void)syscall(SYS_renameat2, to.dir, to.name, from.dir, from.name, RENAME_NOREPLACE);
     if (rc == GUARD_DONE)
         rc = 0;
     close_fd(&from.dir);

@@ -156,6 +156,9 @@ bool guard_worker_ended(struct guard *g, pid_t pid);
 /* The guest's own file requests go around the filter (it is not below it): ask before creating, replacing or
  * removing @name in the directory @dirfd. 0, or EACCES (and a denial is noted). */
 int guard_check(struct guard *g, int dirfd, const char *name, const char *op);
+/* Whether the file system takes @name, which was made, for a protected one: the same answers. Then the caller undoes
+ * it. guard_check() asks this of what is there before. */
+int guard_aliased(struct guard *g, int dirfd, const char *name, const char *op);
 /* May the file @name be written to where it is? */
 int guard_check_write(struct guard *g, int dirfd, const char *name);
 /* Rename, if git's state is concerned: 0 when it is for the caller to do, GUARD_DONE, or an errno. Besides

@@ -27,14 +27,29 @@ place_of(struct guard *g, int dirfd, const char *name, struct place *p)
 }
 
 int
+guard_aliased(struct guard *g, int dirfd, const char *name, const char *op)
+{
+    struct call c = { .g = g, .op = op };
+    const char *rule = "";
+    struct place p;
+    int rc = place_of(g, dirfd, name, &p);
+
+    if (rc != 0 || !rules_ambiguous(g, p.name, p.name_n) || !rules_aliased(g, dirfd, &p.dir_st, name, &rule))
+        return rc;
+    return -deny(&c, &p, rule, EACCES);
+}
+
+int
 guard_check(struct guard *g, int dirfd, const char *name, const char *op)
 {
     struct call c = { .g = g, .op = op };
     bool directory = strcmp(op, "mkdir") == 0;
     const char *rule = "";
     struct place p;
-    int rc = place_of(g, dirfd, name, &p);
+    int rc = guard_aliased(g, dirfd, name, op);
 
+    if (rc == 0)
+        rc = place_of(g, dirfd, name, &p);
     if (rc != 0)
         return rc;
     if (judge_make(&c, &p, directory, &rule))

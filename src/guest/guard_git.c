@@ -533,26 +533,11 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     return rc == 0 && is_judged(spot.state) && S_ISREG(st->st_mode) ? GIT_BY_COPY : rc;
 }
 
-int
-git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-            char rule[GIT_RULE_MAX])
-{
-    struct str path;
-    struct git_spot spot = look_at(g, to, to_st, str_of(to_name), &path);
-
-    /* what was written in place (guard_git_later.c) may be in no git place any more */
-    if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
-        return guard_git_refuse(rule, "a place that changed", "");
-    struct git_site site = site_of(g, path);
-    int rc = spot.completes ? may_become(g, to, STR_LIT(""), path, rule) : 0;
-    return rc == 0 ? git_copy_file(file, to, to_name, spot.state, &site, flags, rule) : rc;
-}
-
 /* HEAD stays the file that it is: where it is a mount on itself, so that nothing removes it, no other can take its
  * place. Shorter or longer than before: a reader that comes between may see the end of the former line behind the new
  * one, which git does not take for a HEAD. */
 static int
-write_head(int source, int from, const char *from_name, int to, const char *to_name, char rule[GIT_RULE_MAX])
+write_head(int source, int to, const char *to_name, char rule[GIT_RULE_MAX])
 {
     cleanup_close int head = openat(to, to_name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     char text[GIT_HEAD_MAX];
@@ -562,9 +547,24 @@ write_head(int source, int from, const char *from_name, int to, const char *to_n
         return errno;
     if (!git_head_harmless((struct str){ text, (size_t)n }))
         return guard_git_refuse(rule, TOP_HEAD, " that names nothing");
-    if (pwrite(head, text, (size_t)n, 0) != n || ftruncate(head, n) < 0)
-        return EIO;
-    return unlinkat(from, from_name, 0) < 0 ? errno : 0;
+    return pwrite(head, text, (size_t)n, 0) != n || ftruncate(head, n) < 0 ? EIO : 0;
+}
+
+int
+git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+            char rule[GIT_RULE_MAX])
+{
+    struct str path;
+
+    if (git_is_top_head(g, to, to_st, str_of(to_name)))
+        return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : write_head(file, to, to_name, rule);
+    struct git_spot spot = look_at(g, to, to_st, str_of(to_name), &path);
+    /* what was written in place (guard_git_later.c) may be in no git place any more */
+    if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
+        return guard_git_refuse(rule, "a place that changed", "");
+    struct git_site site = site_of(g, path);
+    int rc = spot.completes ? may_become(g, to, STR_LIT(""), path, rule) : 0;
+    return rc == 0 ? git_copy_file(file, to, to_name, spot.state, &site, flags, rule) : rc;
 }
 
 int
@@ -577,8 +577,6 @@ git_rename_copy(struct guard *g, int from, const char *from_name, int to, const 
 
     if (file < 0 || fstat(file, &st) < 0)
         return errno;
-    if (git_is_top_head(g, to, to_st, str_of(to_name)))
-        return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : write_head(file, from, from_name, to, to_name, rule);
     /* two names of one file: the kernel does nothing then */
     if (fstatat(to, to_name, &target, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&target)))
         return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : 0;

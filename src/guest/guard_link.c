@@ -2,6 +2,7 @@
 #include "guest/guard_link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -125,6 +126,16 @@ int
 guard_link_check(struct guest *g, int dir, const char *name, const char *op)
 {
     return g->guard != NULL ? guard_check(g->guard, dir, name, op) : 0;
+}
+
+int
+guard_link_made(struct guest *g, int dir, const char *name, bool directory)
+{
+    int rc = g->guard != NULL ? guard_aliased(g->guard, dir, name, directory ? "mkdir" : "write") : 0;
+
+    if (rc != 0)
+        (void)unlinkat(dir, name, directory ? AT_REMOVEDIR : 0);
+    return rc;
 }
 
 int

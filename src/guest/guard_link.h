@@ -21,6 +21,8 @@ bool guard_link_settle(struct guest *g);
 bool guard_link_reaped(struct guest *g, int pid);
 /* A file request is about to make, replace or remove @name in @dir. 0 or the errno to answer. */
 int guard_link_check(struct guest *g, int dir, const char *name, const char *op);
+/* ... has made it. 0, or the errno to answer, and it is gone: the file system takes the name for a protected one. */
+int guard_link_made(struct guest *g, int dir, const char *name, bool directory);
 /* ... is about to write into @name in @dir, of which @keep bytes are to stay. 0 or the errno to answer. */
 int guard_link_unshare(struct guest *g, int dir, const char *name, uint64_t keep);
 /* guard_check_write(), guard_rename(), guard_place(): 0 without a guard. */

@@ -336,13 +336,17 @@ replace_finish(struct guest *g, struct replacement *r, int fd)
         return 0;
     if (rc == 0 && r->temp[0] == '\0') {
         rc = give_name(r, fd, r->name);
+        if (rc == 0)
+            return guard_link_made(g, r->dir, r->name, false);
         if (rc != EEXIST || r->exclusive)
             return rc;
         rc = give_temporary_name(r, fd);
     }
     if (rc == 0)
         rc = check_temporary_name(r, fd);
-    return rc == 0 ? rename_over(r) : rc;
+    if (rc == 0)
+        rc = rename_over(r);
+    return rc == 0 ? guard_link_made(g, r->dir, r->name, false) : rc;
 }
 
 void

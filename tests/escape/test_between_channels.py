@@ -139,11 +139,12 @@ while not os.path.exists('done'):
     for f in (lambda: os.link('theirs', 'again'), lambda: os.rename('again', 'mine')):
         try: f()
         except OSError: pass
+    time.sleep(0.0003)
 """
 TAKE = """
 import os, socket, sys, time
 end, bound, taken = time.time() + float(sys.argv[1]), 0, ''
-while time.time() < end and not taken:
+while time.time() < end and bound < 2000 and not taken:
     s = socket.socket(socket.AF_UNIX)
     try: os.unlink('mine')
     except OSError: pass
@@ -172,7 +173,7 @@ def test_no_descriptor_comes_from_a_sandbox_of_the_same_project(in_mode, mode):
     flags = ["--mode", mode, "--workspace", cloche.project]
     other = cloche.popen("run", *flags, "--", *words(PASS), stdout=PIPE, cwd=cloche.project)
     assert other.stdout.readline() == b"ready\n"
-    result = cloche("run", *flags, "--", *words(TAKE, "4"), cwd=cloche.project)
+    result = cloche("run", *flags, "--", *words(TAKE, "20"), cwd=cloche.project)
     (cloche.project / "done").touch()
     other.communicate(timeout=60)
     bound, _, taken = result.out.strip().partition(" ")

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from helpers import requirement
+from helpers.daemon import Daemon, OthersDaemon
 from helpers.git_bench import INDEX_PYTHON
 
 pytestmark = requirement("R61")
@@ -82,3 +83,22 @@ def test_other_files_as_ever(cloche, shared):
     put, _ = shared
     for path in ("config", "src/config", "hooks/pre-commit", "src/HEAD", "refs/x", ".gitignore"):
         assert put(path, b"x").ok and (cloche.project / path).read_bytes() == b"x", path
+
+
+@pytest.mark.parametrize("mode", ["light", "standard"])
+def test_head_at_the_top(in_mode, command, has, mode):
+    """It stays a HEAD: without one git looks for another repository, in the folder itself or above it."""
+    has("git")
+    cloche = in_mode(mode)
+    command(["git", "init", "-q", "-b", "main"], cwd=cloche.project)
+    daemon = (OthersDaemon if cloche.person else Daemon)(cloche)
+    box = daemon.create(policy={"mode": mode, "workspace": str(cloche.project)})
+    head = cloche.project / ".git/HEAD"
+    for query in ("", "?mode=600", "?exclusive=true"):
+        for path in (".git/HEAD", "./.git//HEAD"):
+            assert box.put(path, b"nothing", query).status in (403, 409)
+    assert not box.daemon("DELETE", box.file(".git/HEAD")).ok
+    assert head.read_bytes() == HEAD
+    box.put(".git/HEAD", b"ref: refs/heads/other\n")
+    assert head.read_bytes() in (HEAD, b"ref: refs/heads/other\n")
+    assert daemon.stop() == 0, daemon.log
