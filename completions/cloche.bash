@@ -145,8 +145,9 @@ _cloche() {
             flags="--recursive --json --socket --help"
             valued="--socket" ;;
         exec)
-            flags="-i --interactive -t --tty -d --detach --cwd --env --timeout --socket --help"
-            valued="--cwd --env --timeout --socket"
+            flags="-i --interactive -t --tty -d --detach --cwd --env --memory --cpus --pids --output --timeout
+                --socket --help"
+            valued="--cwd --env --memory --cpus --pids --output --timeout --socket"
             rest="command" ;;
         ports)
             flags="--name --ttl --socket --json --help"

@@ -15,11 +15,14 @@
 
 #define TIME_MAX_MS (24UL * 3600 * 1000)
 
+enum { LIMIT_MEMORY, LIMIT_CPUS, LIMIT_PIDS, LIMIT_OUTPUT, EXEC_LIMITS };
+
 struct options {
     struct api_verb v;
     bool input, terminal, detach;
     const char *cwd, *box;
     uint64_t timeout_ms;            /* 0: the policy's */
+    const char *limits[EXEC_LIMITS];    /* as they were said; NULL: the sandbox's alone */
     json_t *env;
     char **argv;                    /* the command; NULL at the end */
 };
@@ -47,6 +50,21 @@ set_timeout(void *at, const char *text, struct err *err)
                ? 0 : err_set(err, ERR_USAGE, "cli.flag-value", "--timeout %s is not a time up to 24h", text);
 }
 
+/* The daemon reads the values. */
+static void
+add_limits(const struct options *o, json_t *said)
+{
+    static const char *const names[EXEC_LIMITS] = { "memory", "cpus", "pids", "output" };
+    json_t *limits = json_object();
+
+    for (size_t i = 0; i < EXEC_LIMITS; i++)
+        if (o->limits[i] != NULL)
+            json_object_set_new(limits, names[i], json_string(o->limits[i]));
+    if (json_object_size(limits) > 0)
+        json_object_set(said, "limits", limits);
+    json_decref(limits);
+}
+
 /* What is asked of the daemon; NULL with @err. */
 static json_t *
 command_of(const struct options *o, struct err *err)
@@ -68,6 +86,7 @@ command_of(const struct options *o, struct err *err)
         json_object_set(said, "env", o->env);
     if (o->timeout_ms > 0)
         json_object_set_new(said, "timeout_ms", json_integer((json_int_t)o->timeout_ms));
+    add_limits(o, said);
     if (o->terminal) {
         (void)tty_size(STDIN_FILENO, &rows, &cols);
         json_object_set_new(said, "pty", json_pack("{s:i, s:i}", "rows", rows, "cols", cols));
@@ -157,6 +176,12 @@ cmd_exec(int argc, char **argv)
         { "--detach", 'd', NULL, "run it in the background, and print its exec_id", FLAG_ON(struct options, detach) },
         { "--cwd", 0, "DIR", "the working directory", FLAG_TEXT(struct options, cwd) },
         { "--env", 0, "NAME=VALUE", "a variable, besides the sandbox's", FLAG_SET(struct options, env, set_env) },
+        { "--memory", 0, "SIZE", "memory that it may hold, such as 64m",
+          FLAG_TEXT(struct options, limits[LIMIT_MEMORY]) },
+        { "--cpus", 0, "N", "processors that it may use, such as 0.5", FLAG_TEXT(struct options, limits[LIMIT_CPUS]) },
+        { "--pids", 0, "N", "processes and threads of it", FLAG_TEXT(struct options, limits[LIMIT_PIDS]) },
+        { "--output", 0, "SIZE", "bytes of its stdout and of its stderr, each; the rest is cut",
+          FLAG_TEXT(struct options, limits[LIMIT_OUTPUT]) },
         { "--timeout", 0, "TIME", "when to end it, such as 5m (the policy's limit)",
           FLAG_SET(struct options, timeout_ms, set_timeout) },
         API_ROW_SOCKET,

@@ -126,6 +126,19 @@ on_signal(struct signals *s, int number)
 
 /* --- from the daemon ---------------------------------------------------------------------------------------------- */
 
+/* Nobody sees from the exit code alone that a limit ended it. */
+static void
+say_limit(const json_t *message)
+{
+    const json_t *limit = json_object_get(message, "limit_reached");
+    const char *name = json_is_object(limit) ? json_text(limit, "limit") : "time";
+
+    if (strcmp(name, "time") != 0)
+        cli_warn("the %s's limit of %s was reached  [%s]",
+                 strcmp(json_text(limit, "of"), "sandbox") == 0 ? "sandbox" : "command",
+                 strcmp(name, "pids") == 0 ? "processes" : "memory", json_text(limit, "code"));
+}
+
 static int
 said(struct exec *x, const json_t *message)
 {
@@ -137,6 +150,7 @@ said(struct exec *x, const json_t *message)
     if (strcmp(type, "exit") != 0)
         return 0;
     x->ended = true;
+    say_limit(message);
     x->code = json_is_true(json_object_get(message, "timed_out")) ? EXIT_TIMED_OUT
               : json_is_integer(sig) ? 128 + (int)json_integer_value(sig)
                                      : (int)json_integer_value(json_object_get(message, "exit_code"));

@@ -216,6 +216,33 @@ sandbox_limits_back(struct sandbox *sb, const struct policy *from, const struct 
 }
 
 int
+sandbox_command_begin(struct sandbox *sb, const struct sandbox_command_limits *limits, struct sandbox_command **out,
+                      int joins[SANDBOX_JOINS], size_t *n, struct err *err)
+{
+    return sb->engine->command_begin != NULL
+               ? sb->engine->command_begin(sb, limits, out, joins, n, err)
+               : cannot(sb, "limits.no-cgroup", "hold one command to limits of its own", err);
+}
+
+void
+sandbox_command_sent(struct sandbox *sb, struct sandbox_command *c)
+{
+    sb->engine->command_sent(sb, c);
+}
+
+void
+sandbox_command_look(struct sandbox *sb, struct sandbox_command *c, struct sandbox_command_end *out)
+{
+    sb->engine->command_look(sb, c, out);
+}
+
+void
+sandbox_command_end(struct sandbox *sb, struct sandbox_command *c)
+{
+    sb->engine->command_end(sb, c);
+}
+
+int
 sandbox_pause(struct sandbox *sb, struct err *err)
 {
     return sb->engine->pause != NULL ? sb->engine->pause(sb, err)

@@ -190,6 +190,33 @@ int sandbox_limits(struct sandbox *sb, const struct policy *from, const struct p
  * go of; then everything else is as in @to, and sandbox_over_memory() goes by it too. */
 int sandbox_limits_back(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
 
+/* Limits of one command, below the sandbox's. 0: none. */
+struct sandbox_command_limits {
+    uint64_t memory;            /* bytes; files in memory that it writes count */
+    uint64_t cpu_milli;
+    uint64_t pids;
+};
+
+struct sandbox_command;         /* a command that has some; the sandbox's */
+
+#define SANDBOX_JOINS 3
+
+/* What a command has to join (struct guest_exec: joins) goes to @joins, @n of them, borrowed until
+ * sandbox_command_sent(). 0; or -1 with @err: limits.no-cgroup (it could not be held to them here), wall.cgroup. */
+int sandbox_command_begin(struct sandbox *sb, const struct sandbox_command_limits *limits, struct sandbox_command **out,
+                          int joins[SANDBOX_JOINS], size_t *n, struct err *err);
+void sandbox_command_sent(struct sandbox *sb, struct sandbox_command *c);
+
+struct sandbox_command_end {
+    uint64_t oom_kills;         /* of its processes, by the kernel, for want of memory: */
+    bool own_memory;            /* what its own limit left it, and not the sandbox's */
+    bool own_pids;              /* it was refused processes by its own limit */
+};
+
+void sandbox_command_look(struct sandbox *sb, struct sandbox_command *c, struct sandbox_command_end *out);
+/* It has ended: @c is no more. What it left behind and still runs is held to its limits until that ends too. */
+void sandbox_command_end(struct sandbox *sb, struct sandbox_command *c);
+
 /* Stop everything inside, the guest with it. -1 with @err: it is as before. */
 int sandbox_pause(struct sandbox *sb, struct err *err);
 int sandbox_resume(struct sandbox *sb, struct err *err);

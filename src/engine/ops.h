@@ -27,6 +27,12 @@ struct engine {
     /* NULL, both: they cannot be changed. */
     int (*limits)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
     int (*limits_back)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
+    /* NULL, all four: a command has the sandbox's limits. */
+    int (*command_begin)(struct sandbox *sb, const struct sandbox_command_limits *limits, struct sandbox_command **out,
+                         int joins[SANDBOX_JOINS], size_t *n, struct err *err);
+    void (*command_sent)(struct sandbox *sb, struct sandbox_command *c);
+    void (*command_look)(struct sandbox *sb, struct sandbox_command *c, struct sandbox_command_end *out);
+    void (*command_end)(struct sandbox *sb, struct sandbox_command *c);
     int (*pause)(struct sandbox *sb, struct err *err);              /* NULL, both: it cannot be */
     int (*resume)(struct sandbox *sb, struct err *err);
     void (*tend)(struct sandbox *sb);                               /* NULL: there is nothing to do */

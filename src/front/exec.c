@@ -4,8 +4,7 @@
 
 #include "front/collect.h"
 #include "front/front.h"
-
-#define TIMEOUT_MAX_MS (24UL * 3600 * 1000)
+#include "proto/edge_limits.h"
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
@@ -134,14 +133,22 @@ pty_of(struct request *r, const json_t *pty, struct edge_op *op)
     return true;
 }
 
+static bool
+limits_of(struct request *r, const json_t *limits, struct edge_op *op)
+{
+    const char *wrong = edge_limits(limits, op);
+
+    return wrong == NULL || reply_unfit(r, "exec.request", wrong);
+}
+
 bool
 exec_request(struct request *r, struct edge_op *op)
 {
-    static const char *const whole_members[] = { "command", "cwd", "env", "timeout_ms", "background", "stdin",
-                                                 "encoding", NULL };
-    static const char *const live_members[] = { "command", "cwd", "env", "timeout_ms", "pty", NULL };
-    static const char *const behind_members[] = { "command", "cwd", "env", "timeout_ms", "background", "stdin", "pty",
-                                                  NULL };
+    static const char *const whole_members[] = { "command", "cwd", "env", "timeout_ms", "limits", "background",
+                                                 "stdin", "encoding", NULL };
+    static const char *const live_members[] = { "command", "cwd", "env", "timeout_ms", "limits", "pty", NULL };
+    static const char *const behind_members[] = { "command", "cwd", "env", "timeout_ms", "limits", "background",
+                                                  "stdin", "pty", NULL };
     const json_t *background = json_object_get(r->json, "background");
     const char *const *known = r->live != NULL ? live_members : json_is_true(background) ? behind_members
                                                                                          : whole_members;
@@ -156,10 +163,10 @@ exec_request(struct request *r, struct edge_op *op)
         return reply_unfit(r, "exec.request", "the body is an object with a command");
     if (name != NULL)
         return reply_member(r, "exec.request", name, known == live_members
-                          ? "known members: command, cwd, env, timeout_ms, pty"
+                          ? "known members: command, cwd, env, timeout_ms, limits, pty"
                           : known == behind_members
-                          ? "known members: command, cwd, env, timeout_ms, background, stdin, pty"
-                          : "known members: command, cwd, env, stdin, timeout_ms, encoding, background");
+                          ? "known members: command, cwd, env, timeout_ms, limits, background, stdin, pty"
+                          : "known members: command, cwd, env, stdin, timeout_ms, limits, encoding, background");
     if (background != NULL && !json_is_boolean(background))
         return reply_unfit(r, "exec.request", "background is true or false");
     if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
@@ -170,7 +177,7 @@ exec_request(struct request *r, struct edge_op *op)
         return false;
     }
     if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||
-                       json_integer_value(ms) > (json_int_t)TIMEOUT_MAX_MS))
+                       json_integer_value(ms) > (json_int_t)EDGE_TIME_MAX_MS))
         return reply_unfit(r, "exec.request", "timeout_ms is a whole number from 1 to 86400000");
     op->timeout_ms = ms != NULL ? (uint64_t)json_integer_value(ms) : 0;
     if (form == NULL || (strcmp(form, "text") != 0 && strcmp(form, "base64") != 0))
@@ -178,7 +185,7 @@ exec_request(struct request *r, struct edge_op *op)
     r->base64 = strcmp(form, "base64") == 0;
     return command_of(r, json_object_get(r->json, "command"), op) &&
            env_of(r, json_object_get(r->json, "env"), op) && pty_of(r, json_object_get(r->json, "pty"), op) &&
-           stdin_of(r, json_object_get(r->json, "stdin"), op);
+           limits_of(r, json_object_get(r->json, "limits"), op) && stdin_of(r, json_object_get(r->json, "stdin"), op);
 }
 
 /* --- the result, whole -------------------------------------------------------------------------------------------- */
@@ -201,11 +208,12 @@ exec_exit_json(const struct request *r, uint8_t flags, uint32_t code, uint64_t m
 {
     bool signalled = (flags & EDGE_SIGNALED) != 0;
 
-    return json_pack("{s:o, s:o, s:I, s:b, s:b, s:b, s:b}", "exit_code",
+    return json_pack("{s:o, s:o, s:I, s:b, s:b, s:o, s:b, s:b}", "exit_code",
                      signalled ? json_null() : json_integer((json_int_t)code), "signal",
                      signalled ? json_integer((json_int_t)code) : json_null(), "duration_ms", (json_int_t)ms,
                      "timed_out", (flags & EDGE_TIMED_OUT) != 0, "oom_killed", (flags & EDGE_OOM) != 0,
-                     "stdout_truncated", (flags & EDGE_OUT_CUT) != 0 || r->cut_out, "stderr_truncated",
+                     "limit_reached", edge_limit_reached(flags), "stdout_truncated",
+                     (flags & EDGE_OUT_CUT) != 0 || r->cut_out, "stderr_truncated",
                      (flags & EDGE_ERR_CUT) != 0 || r->cut_err);
 }
 

@@ -192,6 +192,7 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
     { "policy.fixed", 409 }, { "limits.no-cgroup", 409 }, { "limits.in-use", 409 }, { "limits.rlimit", 409 },
+    { "limits.wider", 422 },
     { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "front/front.h"
+#include "proto/edge_limits.h"
 
 static json_t *
 json_of_id(uint64_t number)
@@ -23,7 +24,7 @@ json_of_run(const struct edge_run *run)
 {
     bool ended = (run->state & RUN_ENDED) != 0, signalled = (run->flags & EDGE_SIGNALED) != 0;
 
-    return json_pack("{s:o, s:s, s:o, s:I, s:o, s:I, s:o, s:o, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I}",
+    return json_pack("{s:o, s:s, s:o, s:I, s:o, s:I, s:o, s:o, s:b, s:b, s:o, s:b, s:b, s:I, s:I, s:I, s:I}",
                      "exec_id", json_of_id(run->number),
                      "state", ended ? "ended" : (run->state & RUN_ENDING) != 0 ? "ending" : "running",
                      "command", json_of_text((const uint8_t *)run->name, strlen(run->name)),
@@ -33,6 +34,7 @@ json_of_run(const struct edge_run *run)
                      "exit_code", ended && !signalled ? json_integer(run->code) : json_null(),
                      "signal", signalled ? json_integer(run->code) : json_null(),
                      "timed_out", (run->flags & EDGE_TIMED_OUT) != 0, "oom_killed", (run->flags & EDGE_OOM) != 0,
+                     "limit_reached", edge_limit_reached(run->flags),
                      "stdin", (run->state & RUN_STDIN) != 0, "pty", (run->state & RUN_TERMINAL) != 0,
                      "stdout_bytes", (json_int_t)run->bytes[0], "stderr_bytes", (json_int_t)run->bytes[1],
                      "stdout_dropped", (json_int_t)run->gone[0], "stderr_dropped", (json_int_t)run->gone[1]);

@@ -158,6 +158,16 @@ take_stdio(struct child_plan *plan)
         give_up(plan, EXEC_STAGE_PTY, errno);
 }
 
+/* A v1 hierarchy's `tasks`, or v2's cgroup.procs: whoever writes 0 is in. */
+static int
+join(const struct child_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_joins; i++)
+        if (write(plan->joins[i], "0", 1) != 1)
+            return -1;
+    return 0;
+}
+
 static int
 child_main(void *arg)
 {
@@ -167,6 +177,8 @@ child_main(void *arg)
     bool lacks = false;
 
     signals_default();
+    if (join(plan) < 0)
+        give_up(plan, EXEC_STAGE_JOIN, errno);
     (void)setsid();
     take_stdio(plan);
     /* before the limit on descriptors */

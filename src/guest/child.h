@@ -18,6 +18,8 @@ struct child_plan {
     const char **argv;          /* with room for one entry before it: argv[-1] */
     const char **env;
     int stdio[3];
+    int joins[MSG_JOINS_MAX];   /* files of the cgroups that it joins first */
+    size_t n_joins;
     bool light;                 /* no pid namespace: the guest must be out of reach of its commands' signals */
     bool terminal;              /* stdio[0] becomes the controlling terminal */
     const struct guard_filter *guard;   /* the name guard's filter to install; NULL: none */

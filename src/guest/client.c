@@ -97,8 +97,9 @@ send_some(struct guest_client *c, size_t end, const struct client_fds *set)
         msg.msg_controllen = sizeof(control);
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(3 * sizeof(int));
-        memcpy(CMSG_DATA(&control.head), set->fd, 3 * sizeof(int));
+        control.head.cmsg_len = (socklen_t)CMSG_LEN(set->n * sizeof(int));
+        msg.msg_controllen = (socklen_t)CMSG_SPACE(set->n * sizeof(int));
+        memcpy(CMSG_DATA(&control.head), set->fd, set->n * sizeof(int));
     }
     do {
         if (!c->plain)
@@ -229,13 +230,14 @@ new_exec(struct guest_client *c)
 
 /* Remember the descriptors of the frame at @at; they are duplicated only if the frame could not leave at once. */
 static int
-attach_fds(struct guest_client *c, size_t at, const int fds[3])
+attach_fds(struct guest_client *c, size_t at, const int *fds, size_t n)
 {
     struct client_fds *s = &c->sets[c->n_sets];
 
     if (c->n_sets == CLIENT_FD_SETS)
         return -1;
-    *s = (struct client_fds){ .at = at, .fd = { fds[0], fds[1], fds[2] }, .owned = false };
+    *s = (struct client_fds){ .at = at, .fd = { -1, -1, -1 }, .n = n, .owned = false };
+    memcpy(s->fd, fds, n * sizeof(int));
     c->n_sets++;
     return 0;
 }
@@ -247,7 +249,7 @@ own_fds(struct guest_client *c)
         struct client_fds *s = &c->sets[i];
         int copy[3] = { -1, -1, -1 };
 
-        for (size_t k = 0; k < 3 && !s->owned; k++) {
+        for (size_t k = 0; k < s->n && !s->owned; k++) {
             copy[k] = fcntl(s->fd[k], F_DUPFD_CLOEXEC, 0);
             if (copy[k] < 0)
                 return -1;
@@ -272,6 +274,9 @@ guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *
         return -1;
     if (x->argv == NULL || x->argv[0] == NULL || x->n_rlimits > MSG_RLIMITS_MAX)
         return err_set(err, ERR_PROTOCOL, "guest.exec", "an exec without a command, or with %zu limits", x->n_rlimits);
+    if (x->n_joins > (x->stdio == EXEC_STDIO_FDS ? 0 : MSG_JOINS_MAX))
+        return err_set(err, ERR_PROTOCOL, "guest.exec", "an exec with %zu cgroups", x->n_joins);
+    m.flags |= (uint8_t)MSG_EXEC_JOIN(x->n_joins);
     if (x->n_rlimits > 0)
         memcpy(m.rlimits, x->rlimits, x->n_rlimits * sizeof(m.rlimits[0]));
     e = new_exec(c);
@@ -288,7 +293,8 @@ guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *
                        "the command's arguments and environment are too large: at most %d bytes in all and %d in one",
                        MSG_EXEC_MAX, MSG_STRING_MAX);
     }
-    if (x->stdio == EXEC_STDIO_FDS && attach_fds(c, at, x->fds) < 0) {
+    if ((x->stdio == EXEC_STDIO_FDS && attach_fds(c, at, x->fds, 3) < 0) ||
+        (x->n_joins > 0 && attach_fds(c, at, x->joins, x->n_joins) < 0)) {
         *e = (struct client_exec){ .id = 0 };
         return queued(c, at, -1, err);
     }

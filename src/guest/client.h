@@ -34,6 +34,8 @@ struct guest_exec {
     const char *cwd;                /* "" or NULL: the guest's own */
     enum exec_stdio stdio;
     int fds[3];                     /* EXEC_STDIO_FDS: borrowed; unix transports only */
+    int joins[MSG_JOINS_MAX];       /* STREAM and PTY: @n_joins files of cgroups that it joins; borrowed likewise */
+    size_t n_joins;
     uint8_t flags;                  /* MSG_EXEC_QUIET ... */
     uint16_t rows, cols;            /* EXEC_STDIO_PTY */
     uint32_t umask, uid, gid;       /* MSG_KEEP: as the guest's */

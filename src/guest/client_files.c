@@ -202,6 +202,8 @@ guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const 
         return err_sys(err, e, "exec.user", "the command's user in the sandbox");
     case EXEC_STAGE_RLIMIT:
         return err_sys(err, e, "exec.rlimit", "the command's resource limits");
+    case EXEC_STAGE_JOIN:
+        return err_sys(err, e, "exec.limits", "join the cgroup of the command's own limits");
     case EXEC_STAGE_PTY:
         return err_sys(err, e, "exec.pty", "a terminal in the sandbox");
     case EXEC_STAGE_GUARD:

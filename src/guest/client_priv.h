@@ -34,7 +34,8 @@ struct client_file {
 /* Descriptors that leave with the frame at @at of the out buffer (or before it, never after). */
 struct client_fds {
     size_t at;
-    int fd[3];
+    int fd[3];                  /* that many: */
+    size_t n;
     bool owned;
 };
 

@@ -21,6 +21,8 @@ static const char *few_strings[FEW_STRINGS];
 struct plumbing {
     int child[3];               /* becomes 0, 1, 2 there; closed here after the spawn */
     int in, out, err;           /* ours; -1 where there is none */
+    int joins[MSG_JOINS_MAX];   /* of cgroups; closed here after the spawn too */
+    size_t n_joins;
 };
 
 struct guest_exec *
@@ -87,6 +89,8 @@ plumbing_close(struct plumbing *p)
     }
     for (size_t i = 0; i < 3; i++)
         close_fd(&p->child[i]);
+    for (size_t i = 0; i < p->n_joins; i++)
+        close_fd(&p->joins[i]);
 }
 
 static void
@@ -106,7 +110,9 @@ plumb(struct guest *g, const struct msg_exec *x, struct plumbing *p)
     int rc;
 
     if (x->stdio == EXEC_STDIO_FDS)
-        return link_take_fds(&g->link, p->child) < 0 ? EXEC_STAGE_STDIO : 0;
+        return link_take_fds(&g->link, p->child, 3) < 0 ? EXEC_STAGE_STDIO : 0;
+    p->n_joins = MSG_EXEC_JOINS(x->flags);
+    (void)link_take_fds(&g->link, p->joins, p->n_joins);    /* they came: exec_on_exec() */
     if (x->stdio == EXEC_STDIO_PTY) {
         rc = pty_open(x->rows, x->cols, &p->out, &p->child[0]);
         if (rc != 0) {
@@ -134,13 +140,15 @@ spawn(struct guest *g, const struct msg_exec *x, const struct plumbing *p, struc
     cleanup_free const char **many = NULL;
     const char **strings = few_strings;
     struct child_plan plan = { .exec = x, .stdio = { p->child[0], p->child[1], p->child[2] },
-                               .terminal = x->stdio == EXEC_STDIO_PTY, .light = g->light, .guard_sock = -1 };
+                               .terminal = x->stdio == EXEC_STDIO_PTY, .light = g->light, .guard_sock = -1,
+                               .n_joins = p->n_joins };
     int guard_sock = -1;
 
     if (n > FEW_STRINGS)
         strings = many = calloc(n, sizeof(*many));
     if (strings == NULL)
         return EXEC_STAGE_SPAWN;
+    memcpy(plan.joins, p->joins, sizeof(plan.joins));
     plan.argv = strings + 1;
     plan.env = strings + n_args;
     msg_strings_fill(&x->argv, plan.argv);
@@ -187,7 +195,7 @@ take_plumbing(struct guest_exec *e, const struct msg_exec *x, const struct plumb
 int
 exec_on_exec(struct guest *g, const struct frame *f)
 {
-    struct plumbing p = { .child = { -1, -1, -1 }, .in = -1, .out = -1, .err = -1 };
+    struct plumbing p = { .child = { -1, -1, -1 }, .in = -1, .out = -1, .err = -1, .joins = { -1, -1, -1 } };
     struct msg_exec x;
     struct guest_exec *e;
     enum exec_stage failed;
@@ -196,7 +204,7 @@ exec_on_exec(struct guest *g, const struct frame *f)
     if (f->channel == 0 || exec_of(g, f->channel) != NULL || !msg_get_exec(f, &x))
         return -1;
     /* Descriptors that were announced and did not come: the host's mistake, not the command's. */
-    if (x.stdio == EXEC_STDIO_FDS && g->link.n_fds < 3)
+    if (g->link.n_fds < (x.stdio == EXEC_STDIO_FDS ? 3 : MSG_EXEC_JOINS(x.flags)))
         return -1;
     failed = plumb(g, &x, &p);
     saved = errno;

@@ -135,13 +135,13 @@ link_flush(struct link *l)
 }
 
 int
-link_take_fds(struct link *l, int out[3])
+link_take_fds(struct link *l, int *out, size_t n)
 {
-    if (l->n_fds < 3)
+    if (l->n_fds < n)
         return -1;
-    memcpy(out, l->fds, 3 * sizeof(int));
-    l->n_fds -= 3;
-    memmove(l->fds, l->fds + 3, l->n_fds * sizeof(int));
+    memcpy(out, l->fds, n * sizeof(int));
+    l->n_fds -= n;
+    memmove(l->fds, l->fds + n, l->n_fds * sizeof(int));
     return 0;
 }
 

@@ -39,8 +39,8 @@ void link_init(struct link *l, int fd);
 int link_read(struct link *l);
 /* Send what waits until done or the transport is full. -1 when it is broken. */
 int link_flush(struct link *l);
-/* Take the three oldest descriptors. -1 when the host did not send them. */
-int link_take_fds(struct link *l, int out[3]);
+/* Take the @n oldest descriptors. -1 when the host did not send them. */
+int link_take_fds(struct link *l, int *out, size_t n);
 bool link_full(const struct link *l);
 bool link_pending(const struct link *l);
 

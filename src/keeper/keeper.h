@@ -59,6 +59,7 @@ struct op {
     bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
     struct run *run;            /* of @behind, until it has ended; NULL */
+    struct sandbox_command *own;    /* with limits of its own in a cgroup; NULL */
     char *path, *name;          /* of a command: the working directory, and its first word; @path of a connection: the
                                  * id of the port */
     uint8_t in[EDGE_CHUNK];     /* stdin, or of a file that is written: not taken yet */
@@ -208,6 +209,13 @@ void op_signal(struct op *o, int signo);
 /* Nobody waits for it any more: it ends, unless it is a command in the background. @o may be freed. */
 void op_cancel(struct op *o);
 void op_cancel_file(struct op *o);              /* what the guest does with a file */
+
+/* keeper_limits.c: limits of one command. begin: none of @want is wider than the sandbox's, and @x is told what to
+ * join; 0 or -1 with @err. sent: the guest has been told. flags: for its end; @killed by SIGKILL, or says so. */
+int limits_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, struct err *err);
+void limits_sent(struct op *o);
+uint8_t limits_flags(struct op *o, bool killed);
+void limits_end(struct op *o);
 
 /* keeper_caller.c: the handler of EDGE_CALLER_ENDED: that one's operations, and questions about commands in the
  * background, end and are told why; such a command itself goes on. */

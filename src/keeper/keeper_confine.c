@@ -29,7 +29,7 @@ static const unsigned allowed[] = {
     SYS_fcntl, SYS_ioctl, SYS_fstat, SYS_newfstatat, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
     SYS_unlinkat, SYS_fstatfs, SYS_mkdirat, SYS_fchmod, SYS_fchown,
 #if defined(SYS_open)
-    SYS_open, SYS_stat, SYS_lstat, SYS_readlink, SYS_rmdir, SYS_unlink, SYS_rename,
+    SYS_open, SYS_stat, SYS_lstat, SYS_readlink, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_rename,
 #endif
 #if defined(SYS_renameat)
     SYS_renameat,

@@ -31,6 +31,7 @@ op_free(struct op *o)
         if (k->ops[i] == o)
             k->ops[i] = NULL;
     run_failed(o);      /* unless it has ended, its record was of nothing */
+    limits_end(o);
     packet_queue_clear(&o->out);
     loop_drop(&k->loop, &o->edge);
     free(o->path);
@@ -186,6 +187,7 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     cleanup_free const char **env = keeper_environment(k, want);
     struct guest_exec x = GUEST_EXEC_INIT;
     uint64_t ms = want->timeout_ms != 0 ? want->timeout_ms : k->limits.time_ms.v;
+    int r;
 
     if (env == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -202,9 +204,13 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     x.cols = want->cols;
     o->in_end = (want->flags & OP_STDIN) == 0;
     /* a screen that is cut is no screen any more, and a log has a ceiling of its own */
-    o->limit = o->pty || o->run != NULL ? 0 : k->limits.output.v;
+    o->limit = o->pty || o->run != NULL ? 0 : want->output > 0 ? want->output : k->limits.output.v;
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
-    return guest_client_exec(k->l.client, &x, &o->channel, err);
+    if ((want->flags & OP_LIMITS) != 0 && limits_begin(o, want, &x, err) < 0)
+        return -1;
+    r = guest_client_exec(k->l.client, &x, &o->channel, err);
+    limits_sent(o);
+    return r;
 }
 
 /* There is no room for it. */
@@ -301,12 +307,15 @@ op_of(struct keeper_live *k, uint16_t channel, bool stream)
 
 /* A shell's word for a command of its own that was killed is 128 and the signal. */
 static uint8_t
-exit_flags(struct keeper_live *k, const struct msg_exit *end)
+exit_flags(struct op *o, const struct msg_exit *end)
 {
     bool signaled = (end->flags & MSG_EXIT_SIGNALED) != 0;
     bool killed = end->status == (signaled ? SIGKILL : 128 + SIGKILL);
+    uint8_t flags = limits_flags(o, killed);
 
-    return (uint8_t)((signaled ? EDGE_SIGNALED : 0) | (killed && keeper_short_of_memory(k) ? EDGE_OOM : 0));
+    if (killed && (flags & EDGE_OOM) == 0 && keeper_short_of_memory(o->k))
+        flags |= EDGE_OOM;
+    return flags | (signaled ? EDGE_SIGNALED : 0);
 }
 
 static void
@@ -347,7 +356,7 @@ exec_event(struct op *o, const struct guest_event *ev)
         op_ended(o);
         break;
     case GUEST_EXIT:
-        say_exit(o, exit_flags(o->k, &ev->exit), ev->exit.status & 0xff);
+        say_exit(o, exit_flags(o, &ev->exit), ev->exit.status & 0xff);
         op_ended(o);
         break;
     default:

@@ -233,7 +233,7 @@ static bool
 flags_well(const struct edge_op *op)
 {
     static const uint8_t may[OP_KINDS] = {
-        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
+        [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND | OP_LIMITS, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
         [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS, [OP_WATCH] = OP_RECURSIVE,
     };
     bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
@@ -246,7 +246,8 @@ flags_well(const struct edge_op *op)
 static bool
 op_well(const struct edge_op *op)
 {
-    if (!flags_well(op))
+    if (!flags_well(op) || ((op->flags & OP_LIMITS) == 0 &&
+                            ((op->memory | op->output | op->cpu_milli | op->pids) != 0 || op->timed)))
         return false;
     for (size_t i = 0; i < op->n_env; i++)
         if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)

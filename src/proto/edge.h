@@ -85,6 +85,8 @@
 #define EDGE_OOM        0x04
 #define EDGE_OUT_CUT    0x08
 #define EDGE_ERR_CUT    0x10
+#define EDGE_OWN_MEMORY 0x20    /* something of it was killed by a limit of memory that is the command's own */
+#define EDGE_OWN_PIDS   0x40    /* it was refused a process by such a limit */
 
 /* What a caller is. The daemon's owner is an operator. */
 enum edge_role { EDGE_NOBODY, EDGE_OPERATOR, EDGE_AGENT, EDGE_APPROVER, EDGE_AUDITOR, EDGE_KEY, EDGE_ROLES };
@@ -251,6 +253,8 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
 #define OP_BACKGROUND 0x40      /* EXEC: goes on without its client, which is told RUN and DONE when it has begun. With
                                  * STDIN its stdin stays open, for RUN_INPUT */
 
+#define OP_LIMITS     0x80      /* EXEC: with limits of its own; none is wider than the sandbox's */
+
 /* What a file is to hold, for who judges that. The front collects so much of a body before it asks. Of a longer one
  * nobody has seen the end, and @sha256 is random: no other question is the same. */
 #define EDGE_SEEN_MAX (1024 * 1024)
@@ -270,6 +274,11 @@ PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
     F(U16, rows)                /* with PTY, from 1; so too @cols */ \
     F(U16, cols) \
     F(U64, timeout_ms)          /* EXEC; 0: the policy's */ \
+    F(U64, memory)              /* EXEC with LIMITS: bytes; 0: as the sandbox, as the next three */ \
+    F(U64, output)              /* bytes of stdout and of stderr, each */ \
+    F(U32, cpu_milli) \
+    F(U32, pids) \
+    F(BOOL, timed)              /* @timeout_ms is one of its limits */ \
     F(U64, offset)              /* READ. CONNECT: the port */ \
     F(U64, length)              /* READ; 0: to the end */ \
     F(TEXT, path, EDGE_PATH_MAX)    /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was

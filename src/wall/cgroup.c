@@ -1,6 +1,7 @@
 /* wall/cgroup.c: see cgroup.h */
 #include "wall/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,11 +17,10 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "wall/cgroup_priv.h"
 #include "wall/scope.h"
 
 #define BETWEEN "cloche"
-
-enum { H_MEMORY, H_CPU, H_PIDS };
 
 static const char *const controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "pids" };
 
@@ -64,37 +64,6 @@ is_fs(const char *path, long magic)
     struct statfs st;
 
     return statfs(path, &st) == 0 && (long)st.f_type == magic;
-}
-
-/* The number after "@key " in the flat-keyed @text, or all of it when @key is NULL; 0 where there is none. */
-static uint64_t
-value_in(const char *text, const char *key)
-{
-    const char *at = text;
-    uint64_t value;
-    size_t n = 0;
-
-    while (key != NULL && at != NULL && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != ' ')) {
-        at = strchr(at, '\n');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    if (at == NULL)
-        return 0;
-    at += key != NULL ? strlen(key) + 1 : 0;
-    while (at[n] >= '0' && at[n] <= '9')
-        n++;
-    return str_parse_u64((struct str){ at, n }, UINT64_MAX, &value) ? value : 0;
-}
-
-static uint64_t
-read_value(int dir, const char *file, const char *key)
-{
-    uint8_t room[1024];
-    cleanup_buf struct buf text = BUF_INIT_IN(room, 16384);
-
-    if (dir < 0 || io_read_file(dir, file, &text) < 0 || buf_nul(&text) < 0)
-        return 0;
-    return value_in((const char *)text.p, key);
 }
 
 static int
@@ -337,6 +306,17 @@ v2_mkdir(const char *path)
     return 0;
 }
 
+/* What hands its controllers on holds no process itself: the child, and what gets no cgroup of its own, is below. */
+static int
+v2_main(struct cgroup *cg, struct err *err)
+{
+    hand_down(cg->paths[0]);
+    if (mkdirat(cg->dirs[0], "main", 0755) < 0)
+        return err_sys(err, errno, "wall.cgroup", "mkdir %s/main", cg->paths[0]);
+    cg->main = openat(cg->dirs[0], "main", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return cg->main < 0 ? err_sys(err, errno, "wall.cgroup", "open %s/main", cg->paths[0]) : 0;
+}
+
 static int
 v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
 {
@@ -378,7 +358,7 @@ v2_make(struct cgroup *cg, const struct cgroup_limits *limits, struct err *err)
             return err_sys(err, errno, "wall.cgroup", "pids.max");
         cg->pids = true;
     }
-    return 0;
+    return limits->commands ? v2_main(cg, err) : 0;
 }
 
 /* --- the interface ------------------------------------------------------------------------------------------ */
@@ -411,7 +391,9 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     uint8_t room[1024];
     cleanup_buf struct buf self = BUF_INIT_IN(room, 16384);
 
-    if (limits->memory == 0 && limits->cpu_milli == 0 && (limits->pids == 0 || limits->pids_counted))
+    bool any = limits->memory > 0 || limits->cpu_milli > 0 || (limits->pids > 0 && !limits->pids_counted);
+
+    if (!any && !limits->commands)
         return;
     if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0) {
         say_missing(cg, limits, "no cgroups in this kernel");
@@ -419,19 +401,20 @@ cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *limit
     }
     if (geteuid() == 0)
         for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
-            if (wanted(h, limits) && v1_place(&self, h, id, cg->paths[h], sizeof(cg->paths[h])))
+            if ((wanted(h, limits) || limits->commands) &&
+                v1_place(&self, h, id, wanted(h, limits) ? cg->paths[h] : cg->more[h], sizeof(cg->paths[h])))
                 cg->kind = CGROUP_V1;
     if (cg->kind == CGROUP_V1)
         return;
     if (v2_place(&self, limits, id, cg->paths[0], sizeof(cg->paths[0])))
         cg->kind = CGROUP_V2;
-    else if (limits->ask_systemd && scope_available() && scope_prepare(cg, id))
+    else if (any && limits->ask_systemd && scope_available() && scope_prepare(cg, id))
         cg->kind = CGROUP_SCOPE;
     else if (limits->memory > 0 && v2_place(&self, &only_memory, id, cg->paths[0], sizeof(cg->paths[0])))
         cg->kind = CGROUP_V2;
     if (cg->kind != CGROUP_V2)
         cg->paths[0][0] = '\0';
-    if (cg->kind == CGROUP_NONE)
+    if (cg->kind == CGROUP_NONE && any)
         say_missing(cg, limits, "no cgroup that this user may create");
 }
 
@@ -451,7 +434,7 @@ scope_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, str
         return err_sys(err, errno, "wall.cgroup", "open %s", path);
     above(path, 1, slice, sizeof(slice));
     cg->dirs[1] = open(slice, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    cg->slice_kills = read_value(cg->dirs[1], "memory.events", "oom_kill");
+    cg->slice_kills = cgroup_value(cg->dirs[1], "memory.events", "oom_kill");
     cg->memory = limits->memory > 0 && has_word(&list, "memory");
     /* one killed kills all, which no unit property says before systemd 253 */
     if (cg->memory && !limits->one_by_one)
@@ -504,57 +487,6 @@ cgroup_join(const int *tasks, size_t n, struct err *err)
     return 0;
 }
 
-void
-cgroup_read(const struct cgroup *cg, struct cgroup_usage *out)
-{
-    *out = (struct cgroup_usage){ 0 };
-    if (!cg->memory)
-        return;
-    if (cg->kind == CGROUP_V1) {
-        out->peak_memory = read_value(cg->dirs[H_MEMORY], "memory.max_usage_in_bytes", NULL);
-        out->oom_kills = read_value(cg->dirs[H_MEMORY], "memory.oom_control", "oom_kill");
-    } else {
-        out->peak_memory = read_value(cg->dirs[0], "memory.peak", NULL);
-        out->oom_kills = read_value(cg->dirs[0], "memory.events", "oom_kill");
-        /* systemd removes a scope as soon as it is empty, which it is when all was killed; its slice counts on */
-        if (cg->kind == CGROUP_SCOPE && faccessat(cg->dirs[0], "memory.events", F_OK, 0) < 0) {
-            uint64_t kills = read_value(cg->dirs[1], "memory.events", "oom_kill");
-            out->oom_kills = kills > cg->slice_kills ? kills - cg->slice_kills : 0;
-        }
-    }
-}
-
-void
-cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
-{
-    *out = (struct cgroup_now){ 0 };
-    if (cg->kind == CGROUP_V1) {
-        out->memory = read_value(cg->dirs[H_MEMORY], "memory.usage_in_bytes", NULL);
-        out->cpu_us = read_value(cg->dirs[H_CPU], "cpuacct.usage", NULL) / 1000;    /* where it is mounted with cpu */
-        out->pids = read_value(cg->dirs[H_PIDS], "pids.current", NULL);
-    } else if (cg->kind != CGROUP_NONE) {
-        out->memory = read_value(cg->dirs[0], "memory.current", NULL);
-        out->cpu_us = read_value(cg->dirs[0], "cpu.stat", "usage_usec");
-        out->pids = read_value(cg->dirs[0], "pids.current", NULL);
-    }
-}
-
-void
-cgroup_held(const struct cgroup *cg, struct cgroup_held *out)
-{
-    cleanup_buf struct buf text = BUF_INIT(16384);
-    bool v1 = cg->kind == CGROUP_V1;
-    const char *stat;
-
-    *out = (struct cgroup_held){ 0 };
-    if (!cg->memory || io_read_file(cg->dirs[v1 ? H_MEMORY : 0], "memory.stat", &text) < 0 || buf_nul(&text) < 0)
-        return;
-    stat = (const char *)text.p;
-    out->own = value_in(stat, v1 ? "rss" : "anon");
-    out->shared = value_in(stat, "shmem");
-    out->sockets = v1 ? read_value(cg->dirs[H_MEMORY], "memory.kmem.tcp.usage_in_bytes", NULL) : value_in(stat, "sock");
-}
-
 int
 cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
 {
@@ -564,15 +496,37 @@ cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
     return err_hint(err, "pause by signal (SIGSTOP) is used instead");
 }
 
+/* Those of commands, and v2's own. */
+static void
+remove_below(const char *path)
+{
+    cleanup_dir DIR *names = opendir(path);
+    const struct dirent *e;
+
+    while (names != NULL && (e = readdir(names)) != NULL)
+        if (e->d_type == DT_DIR && e->d_name[0] != '.')
+            (void)unlinkat(dirfd(names), e->d_name, AT_REMOVEDIR);
+}
+
+static bool
+remove_one(const char *path)
+{
+    if (path[0] == '\0' || rmdir(path) == 0 || errno == ENOENT)
+        return true;
+    remove_below(path);
+    return rmdir(path) == 0 || errno == ENOENT;
+}
+
 bool
 cgroup_remove(const struct cgroup *cg)
 {
     char between[512];
     bool gone = true;
 
-    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
-        if (cg->paths[i][0] != '\0' && rmdir(cg->paths[i]) < 0 && errno != ENOENT)
-            gone = false;
+    for (size_t i = 0; i < CGROUP_HIERARCHIES; i++) {
+        gone = remove_one(cg->paths[i]) && gone;
+        gone = remove_one(cg->more[i]) && gone;
+    }
     if (cg->kind == CGROUP_V2) {
         above(cg->paths[0], 1, between, sizeof(between));
         rmdir(between);         /* the last one out; others are refused (EBUSY) */
@@ -589,6 +543,7 @@ cgroup_destroy(struct cgroup *cg)
         close_fd(&cg->tasks[i]);
         close_fd(&cg->dirs[i]);
     }
+    close_fd(&cg->main);
     /* whoever destroys it was there when scope_start ended, which leaves no scope without its process */
     if (cg->asking != NULL)
         munmap(cg->asking, sizeof(*cg->asking));

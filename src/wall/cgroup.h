@@ -33,6 +33,7 @@ struct cgroup_limits {
     bool pids_counted;      /* RLIMIT_NPROC of an own user namespace counts them exactly: no v1 directory for them */
     bool one_by_one;        /* for want of memory the kernel kills one process, not all: the rest goes on without it */
     bool ask_systemd;       /* where nothing else is there: worth the ten milliseconds */
+    bool commands;          /* what runs inside may get cgroups of its own below this one (cgroup_command.h) */
 };
 
 #define CGROUP_V1_SOCKETS "memory.kmem.tcp.limit_in_bytes"    /* UDP's too, whatever it is called */
@@ -44,13 +45,15 @@ struct cgroup {
     int dirs[CGROUP_HIERARCHIES];       /* v1: memory, cpu, pids (-1 where absent); v2: dirs[0], scope: and its slice */
     int tasks[CGROUP_HIERARCHIES];      /* v1: open `tasks` files for the child */
     char paths[CGROUP_HIERARCHIES][512];
+    char more[CGROUP_HIERARCHIES][512]; /* v1, with commands: where paths are "", for those alone; made when needed */
+    int main;                           /* v2, with commands: below dirs[0], where the child goes; else -1 */
     char unit[64];                      /* a scope's name */
     bool *asking;                       /* until the child is known to be in it; shared with the janitor */
     uint64_t slice_kills;               /* a scope's slice: kills for want of memory before ours */
     char why_not[256];                  /* when something was asked for and is not enforced */
 };
 
-#define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 } }
+#define CGROUP_INIT { .kind = CGROUP_NONE, .dirs = { -1, -1, -1 }, .tasks = { -1, -1, -1 }, .main = -1 }
 
 /* Decide where a cgroup named cloche-@id would be made, without making anything. Never fails for want of cgroups:
  * kind NONE and @why_not say so, and the caller decides by its policy. */
@@ -75,10 +78,18 @@ int cgroup_join(const int *tasks, size_t n, struct err *err);
 
 struct cgroup_usage {
     uint64_t peak_memory;   /* bytes; 0 unknown */
-    uint64_t oom_kills;
+    uint64_t oom_kills;     /* v1 with commands, and v2: not of those in cgroups of their own */
 };
 
 void cgroup_read(const struct cgroup *cg, struct cgroup_usage *out);
+
+/* Whether it is its own limit that memory, or processes, ran into, and none around it. On v1 a limit of memory counts
+ * as met as well when files were given up for it. */
+struct cgroup_met {
+    bool memory, pids;
+};
+
+void cgroup_met(const struct cgroup *cg, struct cgroup_met *out);
 
 struct cgroup_now {
     uint64_t memory;        /* bytes, files and tmpfs among them; 0 unknown, so are the next two */
@@ -102,8 +113,8 @@ int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 /* "cgroup v1", "cgroup v2", "none" */
 const char *cgroup_name(const struct cgroup *cg);
 
-/* Remove the directories that cgroup_find named, and in a janitor the scope. True when none is left; false while
- * processes are in them. */
+/* Remove the directories that cgroup_find named, with what is below them, and in a janitor the scope. True when none is
+ * left; false while processes are in them. */
 bool cgroup_remove(const struct cgroup *cg);
 
 /* Remove them and close what is open. The same answer. */

@@ -120,6 +120,10 @@ enum exec_stdio {
 #define MSG_EXEC_NO_STDIN 0x02          /* STREAM only: stdin is /dev/null */
 #define MSG_EXEC_NO_GUARD 0x04          /* the name guard does not apply to this command */
 #define MSG_EXEC_LAST 0x08              /* when it has ended and its EXIT is sent, the guest ends too */
+#define MSG_EXEC_JOIN(n) ((n) << 4)     /* STREAM and PTY: 1 to 3 descriptors came along, files of cgroups to join by:
+                                         * the command is in them before anything of it runs */
+#define MSG_EXEC_JOINS(flags) (((flags) >> 4) & MSG_JOINS_MAX)
+#define MSG_JOINS_MAX 3
 #define MSG_KEEP UINT32_MAX             /* umask, uid, gid: as the guest's */
 
 struct msg_rlimit {
@@ -158,6 +162,7 @@ enum exec_stage {
     EXEC_STAGE_EXEC = 8,        /* execve: ENOENT is a shell's 127, EACCES its 126 */
     EXEC_STAGE_CONNECT = 9,     /* CONNECT's */
     EXEC_STAGE_INTERPRETER = 10,    /* execve: the file is there, what its `#!` line or ELF header names is not */
+    EXEC_STAGE_JOIN = 11,       /* the cgroups of its own */
 };
 
 struct msg_exec_failed {

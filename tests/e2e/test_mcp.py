@@ -61,7 +61,7 @@ def test_tools_are_listed_always_alike(client):
     assert client("tools/list")["result"] == listed
     execute = client.tools()["code_execute"]["inputSchema"]
     assert execute["required"] == ["language", "code"] and list(execute["properties"]) == [
-        "language", "code", "sandbox_id", "timeout", "network_enabled", "allowed_domains"]
+        "language", "code", "sandbox_id", "timeout", "limits", "network_enabled", "allowed_domains"]
     assert execute["properties"]["language"]["enum"] == ["python", "javascript", "shell"]
     assert execute["properties"]["timeout"]["default"] == 30
     hints = {name: tool["annotations"] for name, tool in client.tools().items()}
@@ -152,7 +152,7 @@ def test_unknown_versions_are_told_the_known_one(daemon):
 def test_code_execute(client, language, code, out):
     result = client.call("code_execute", language=language, code=code)
     assert result["stdout"] == out and result["exit_code"] == 0 and result["error"] is None and result["stderr"] == "", result
-    assert set(result) == {"success", "sandbox_id", "stdout", "stderr", "exit_code", "execution_time", "error"}
+    assert set(result) == {"success", "sandbox_id", "stdout", "stderr", "exit_code", "execution_time", "limit_reached", "error"}
     # it stays until it is destroyed
     box = result["sandbox_id"]
     assert client.call("code_execute", language="shell", code="pwd; exit 3", sandbox_id=box)["exit_code"] == 3
@@ -166,6 +166,24 @@ def test_a_run_that_takes_too_long(client):
     result = client.call("code_execute", language="python", code="print('begun', flush=True)\nimport time\ntime.sleep(1000)", timeout=1.0)
     assert result["exit_code"] == -1 and result["error"] == "TimeoutError" and result["stdout"] == "begun\n", result
     assert result["stderr"] == "Execution timeout after 1s"
+
+
+def test_limits_of_one_execution(client):
+    """In a sandbox that stays: no cgroup for it is said, and nothing else makes a difference."""
+    box = client.call("create_sandbox")["sandbox_id"]
+    eat = "x = bytearray(100 << 20); x[::4096] = b'x' * len(x[::4096]); print('ate')"
+    said = client.call("code_execute", language="python", code=eat, sandbox_id=box, limits={"memory": "32m"})
+    if said.get("error_type") == "limits.no-cgroup":
+        return
+    assert said["error"] == "MemoryError" and said["limit_reached"] == {"code": "limits.reached.memory", "limit": "memory", "of": "command"}, said
+    again = client.call("code_execute", language="python", code=eat, sandbox_id=box)
+    assert again["stdout"] == "ate\n" and again["limit_reached"] is None, again
+
+
+@pytest.mark.parametrize("limits", [{"memory": "1k"}, {"time": 5}, {"disk": "1m"}, {"cpus": []}])
+def test_limits_that_are_none(client, limits):
+    said = client.call("code_execute", language="python", code="pass", limits=limits)
+    assert said["success"] is False and said["error_type"] == "InvalidArguments", said
 
 
 def test_whole_numbers(client):

@@ -602,6 +602,11 @@ test_guest_and_broken_messages(void **state)
     assert_int_equal(msg_put_exec(&b, 1, &x, argv, env), 0);
     guest_ends("descriptors that did not come", &b, GUEST_EXIT_PROTOCOL);
     stream.stdio = EXEC_STDIO_STREAM;
+    stream.flags = MSG_EXEC_JOIN(2);
+    setup_into(&b);
+    assert_int_equal(msg_put_exec(&b, 1, &stream, argv, env), 0);
+    guest_ends("cgroups that did not come", &b, GUEST_EXIT_PROTOCOL);
+    stream.flags = 0;
     setup_into(&b);
     assert_int_equal(msg_put_exec(&b, 0, &stream, argv, env), 0);
     guest_ends("channel 0", &b, GUEST_EXIT_PROTOCOL);

@@ -138,13 +138,14 @@ operations(void **state)
 static void
 flags_of_operations(void **state)
 {
-    static const struct { enum op_kind kind; uint8_t flags; uint16_t rows, cols; bool well; } rows[] = {
+    static const struct { enum op_kind kind; uint8_t flags; uint16_t rows, cols; bool well; uint32_t pids; } rows[] = {
         { OP_EXEC, OP_STDIN | OP_LIVE, 0, 0, true }, { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 24, 80, true },
         { OP_EXEC, OP_LIVE, 0, 0, false }, { OP_EXEC, OP_STDIN | OP_PTY, 24, 80, false },
         { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 0, 80, false }, { OP_EXEC, OP_STDIN | OP_LIVE | OP_PTY, 24, 0, false },
         { OP_EXEC, OP_STDIN, 24, 80, false }, { OP_EXEC, OP_RECURSIVE, 0, 0, false },
         { OP_READ, OP_STDIN, 0, 0, false }, { OP_WRITE, OP_PARENTS | OP_EXCLUSIVE, 0, 0, true },
-        { OP_WRITE, OP_LIVE, 0, 0, false }, { OP_LIST, OP_PTY, 1, 1, false }, { OP_EXEC, 0x80, 0, 0, false },
+        { OP_WRITE, OP_LIVE, 0, 0, false }, { OP_LIST, OP_PTY, 1, 1, false }, { OP_READ, OP_LIMITS, 0, 0, false },
+        { OP_EXEC, OP_LIMITS, 0, 0, true, 5 }, { OP_EXEC, OP_STDIN, 0, 0, false, 5 }, { OP_READ, 0, 0, 0, false, 5 },
         { OP_EXEC, OP_BACKGROUND, 0, 0, true }, { OP_EXEC, OP_BACKGROUND | OP_STDIN | OP_PTY, 24, 80, true },
         { OP_EXEC, OP_BACKGROUND | OP_PTY, 24, 80, false }, { OP_READ, OP_BACKGROUND, 0, 0, false },
         { OP_EXEC, OP_BACKGROUND | OP_STDIN | OP_LIVE, 0, 0, false },
@@ -156,7 +157,7 @@ flags_of_operations(void **state)
         cleanup_buf struct buf b = BUF_INIT(EDGE_OP_MAX);
         struct wire_in in;
         op = (struct edge_op){ .kind = rows[i].kind, .flags = rows[i].flags, .rows = rows[i].rows,
-                               .cols = rows[i].cols, .path = "f", .n_argv = rows[i].kind == OP_EXEC, .argv = { "a" } };
+                               .cols = rows[i].cols, .pids = rows[i].pids, .path = "f", .n_argv = rows[i].kind == OP_EXEC, .argv = { "a" } };
         assert_int_equal(edge_op_put(&b, &op), 0);
         in = wire_in_of(b.p, b.n);
         if (edge_op_get(&in, &back) != rows[i].well)

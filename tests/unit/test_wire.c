@@ -232,7 +232,7 @@ test_exec_round_trip(void **state)
 {
     static const char *const argv[] = { "sh", "-c", "", "echo \"x\"\n", NULL };
     static const char *const env[] = { "PATH=/bin", "A=", NULL };
-    struct msg_exec m = { .stdio = EXEC_STDIO_PTY, .flags = MSG_EXEC_QUIET, .rows = 24, .cols = 80, .umask = 022,
+    struct msg_exec m = { .stdio = EXEC_STDIO_PTY, .flags = MSG_EXEC_QUIET | MSG_EXEC_JOIN(2), .rows = 24, .cols = 80, .umask = 022,
                           .uid = MSG_KEEP, .gid = 7, .window = 4096, .n_rlimits = 1, .cwd = "/w",
                           .rlimits = { { .resource = 7, .soft = 5, .hard = UINT64_MAX } } };
     struct buf b = BUF_INIT(4096);
@@ -246,6 +246,7 @@ test_exec_round_trip(void **state)
     assert_int_equal(f.channel, 12);
     assert_true(msg_get_exec(&f, &got));
     assert_int_equal(got.stdio, EXEC_STDIO_PTY);
+    assert_int_equal(MSG_EXEC_JOINS(got.flags), 2);
     assert_int_equal(got.gid, 7);
     assert_int_equal(got.uid, MSG_KEEP);
     assert_int_equal(got.rlimits[0].hard, UINT64_MAX);
@@ -275,10 +276,11 @@ test_exec_refuses_values_out_of_range(void **state)
     assert_int_equal(msg_put_exec(&b, 1, &good, none, none), 0);    /* no command */
     f = only_frame(&b);
     assert_false(msg_get_exec(&f, &got));
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         buf_reset(&b);
         m = good;
         switch (i) {
+        case 5: m.stdio = EXEC_STDIO_FDS, m.flags = MSG_EXEC_JOIN(1); break;    /* whose descriptors are they? */
         case 0: m.stdio = 3; break;
         case 1: m.flags = 0x80; break;
         case 2: m.umask = 01000; break;

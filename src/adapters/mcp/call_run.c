@@ -7,6 +7,7 @@
 #include "adapters/mcp/mcp.h"
 #include "wire/json_text.h"
 #include "match/language.h"
+#include "proto/edge_limits.h"
 
 #define TIMEOUT_S    30
 #define INSTALL_S    600
@@ -80,6 +81,7 @@ on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
     json_t *body = json_pack("{s:b, s:s, s:i, s:f}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "exit_code",
                              exit_code, "execution_time", (double)ms / 1000);
 
+    json_object_set_new(body, "limit_reached", edge_limit_reached(flags));
     add_output(r, body, flags);
     mcp_done(r, body, exit_code != 0);
 }
@@ -97,6 +99,7 @@ execute(struct visit *r)
     op.kind = OP_EXEC;
     op.path = "";
     op.flags = OP_STDIN;
+    (void)edge_limits(json_object_get(r->mcp->args, "limits"), &op);    /* well: call_execute() */
     op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
     if (l == NULL) {            /* the schema let its name through: it was taken away since */
         mcp_fail(r, "UnsupportedLanguage", "there is no such language any more: ask for the tools again");
@@ -146,8 +149,16 @@ void
 call_execute(struct visit *r)
 {
     const json_t *code = json_object_get(r->mcp->args, "code"), *timeout = json_object_get(r->mcp->args, "timeout");
+    static struct edge_op op;
+    const char *wrong;
 
+    memset(&op, 0, sizeof(op));
     r->mcp->timeout_s = timeout != NULL ? json_integer_value(timeout) : TIMEOUT_S;
+    wrong = edge_limits(json_object_get(r->mcp->args, "limits"), &op);
+    if (wrong != NULL || op.timed) {
+        mcp_fail(r, "InvalidArguments", "%s", wrong != NULL ? wrong : "the time of an execution is its timeout");
+        return;
+    }
     if (!visit_input(r, json_string_value(code), json_string_length(code))) {
         mcp_fail(r, "http.body-too-large", "the code is too large");
         return;

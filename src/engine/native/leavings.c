@@ -32,9 +32,11 @@ static void
 put_cgroup(struct buf *b, const struct cgroup *cg)
 {
     /* a scope is systemd's to remove */
-    for (size_t h = 0; h < CGROUP_HIERARCHIES && (cg->kind == CGROUP_V1 || cg->kind == CGROUP_V2); h++)
-        if (cg->paths[h][0] != '\0')
-            buf_printf(b, "%s %s\n", cg->kind == CGROUP_V1 ? "v1" : "v2", cg->paths[h]);
+    for (size_t h = 0; h < CGROUP_HIERARCHIES && (cg->kind == CGROUP_V1 || cg->kind == CGROUP_V2); h++) {
+        const char *path = cg->paths[h][0] != '\0' ? cg->paths[h] : cg->more[h];
+        if (path[0] != '\0')
+            buf_printf(b, "%s %s\n", cg->kind == CGROUP_V1 ? "v1" : "v2", path);
+    }
 }
 
 /* Which folder it is in. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
@@ -89,7 +91,7 @@ leavings_forget(const struct native *sb)
 
 /* What still runs in it is of a sandbox that nobody keeps. */
 static void
-end_processes(const char *cgroup)
+end_in(const char *cgroup)
 {
     cleanup_buf struct buf text = BUF_INIT(1024UL * 1024);
     char path[600];
@@ -105,6 +107,21 @@ end_processes(const char *cgroup)
             (void)kill((pid_t)pid, SIGKILL);
         at += n + 1;
     }
+}
+
+/* In those of its commands too. */
+static void
+end_processes(const char *cgroup)
+{
+    cleanup_dir DIR *names = opendir(cgroup);
+    const struct dirent *e;
+    char path[600];
+
+    end_in(cgroup);
+    while (names != NULL && (e = readdir(names)) != NULL)
+        if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+            (size_t)snprintf(path, sizeof(path), "%s/%.80s", cgroup, e->d_name) < sizeof(path))
+            end_in(path);
 }
 
 static bool

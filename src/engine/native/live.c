@@ -154,6 +154,7 @@ native_limits(struct sandbox *base, const struct policy *from, const struct poli
                 (unsigned long long)used, (unsigned long long)memory);
         return err_hint(err, "end what uses it first, or leave it more");
     }
+    native_commands_lower(sb, new.cpu_milli);
     if (cgroup_change(&sb->cgroup, &old, &new, err) < 0)
         return -1;
     sb->memory_limit = memory;

@@ -256,7 +256,9 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     l.transport = guest_end;
     if (sb->plan.light && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return err_sys(err, errno, "wall.light.subreaper", "PR_SET_CHILD_SUBREAPER");
-    sb->pid = ns_clone(flags, sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1, &sb->pidfd, err);
+    sb->pid = ns_clone(flags, sb->cgroup.main >= 0 ? sb->cgroup.main : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0]
+                                                                                                    : -1,
+                       &sb->pidfd, err);
     if (sb->pid < 0)
         return -1;
     if (sb->pid == 0) {
@@ -302,6 +304,7 @@ native_tend(struct sandbox *base)
 {
     struct native *sb = native_of(base);
 
+    native_commands_tend(sb);
     if (needs_janitor(sb, sb->plan.light))
         (void)janitor_renew(&sb->janitor, tidy, sb);    /* where that fails it is tried again */
 }
@@ -317,7 +320,7 @@ build(struct native *sb, const struct policy *p, struct err *err)
         return -1;
     sb->memory_limit = p->limits.memory.v;
     native_cgroup_limits(p, &limits);
-    limits.one_by_one = named;      /* it is to outlive its commands */
+    limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
     cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
@@ -504,6 +507,7 @@ native_destroy(struct sandbox *base)
     close_fd(&sb->sockmem);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&sb->listeners[i]);
+    native_commands_free(sb);
     gone = cgroup_destroy(&sb->net_cgroup);
     gone = cgroup_destroy(&sb->cgroup) && gone;
     gone = gone && light_folder_remove(&sb->plan, NULL) == 0;
@@ -529,6 +533,10 @@ const struct engine engine_native = {
     .over_memory = native_over_memory,
     .limits = native_limits,
     .limits_back = native_limits_back,
+    .command_begin = native_command_begin,
+    .command_sent = native_command_sent,
+    .command_look = native_command_look,
+    .command_end = native_command_end,
     .pause = native_pause,
     .resume = native_resume,
     .tend = native_tend,

@@ -22,6 +22,8 @@ struct native {
     struct cgroup cgroup;
     struct cgroup net_cgroup;   /* beside it, for the process that carries its network; memory only, or none */
     struct cgroup_limits net_limits;
+    struct sandbox_command *commands;   /* with limits of their own */
+    unsigned n_commands;        /* so far */
     struct janitor janitor;
     pid_t pid;
     int pidfd;
@@ -67,6 +69,16 @@ void native_now(struct sandbox *base, struct sandbox_now *out);
 bool native_over_memory(struct sandbox *base);
 int native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
 int native_limits_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
+/* command.c: operations; remove what has become empty; no more of the processor than that; all are over. */
+int native_command_begin(struct sandbox *base, const struct sandbox_command_limits *limits,
+                         struct sandbox_command **out, int joins[SANDBOX_JOINS], size_t *n, struct err *err);
+void native_command_sent(struct sandbox *base, struct sandbox_command *c);
+void native_command_look(struct sandbox *base, struct sandbox_command *c, struct sandbox_command_end *out);
+void native_command_end(struct sandbox *base, struct sandbox_command *c);
+void native_commands_tend(struct native *sb);
+void native_commands_lower(const struct native *sb, uint64_t cpu_milli);
+void native_commands_free(struct native *sb);
+
 int native_pause(struct sandbox *base, struct err *err);
 int native_resume(struct sandbox *base, struct err *err);
 
