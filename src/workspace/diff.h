@@ -69,6 +69,7 @@ struct change {
     bool opaque;            /* upper directory that hides the lower one */
     bool origin;            /* overlayfs copied it up from the project, under this or another name */
     bool has_changes;       /* itself or something below */
+    bool git_place;         /* a directory that was judged as a repository (git_mark.h) */
     struct change_side lower, upper;
 };
 

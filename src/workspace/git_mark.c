@@ -281,6 +281,7 @@ mark_directory(struct mark *m, size_t i)
     if (!git_parts_place(before | parts))
         return;
     m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
+    e->git_place = true;
     size_t ups = git_worktree_ups((struct str){ (const char *)path.p, path.n });
     mark_entries(m, i, STR_LIT(""), ups);
     mark_leads(m, i, STR_LIT(""));
@@ -361,4 +362,19 @@ git_mark(const struct diff_input *in, struct changes *c, struct err *err)
         free_new(&m, i);
     }
     return 0;
+}
+
+bool
+git_mark_late(const struct diff_input *in, const struct changes *c, struct buf *path)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct change *e = &c->v[i];
+        if (e->git_place || !e->has_changes || (!has_state(c, e) && parts_changed(c, e) == 0 && !has_own(c, e)) ||
+            change_path(c, i, path) < 0)
+            continue;
+        cleanup_close int dir = tree_open(in->project, (const char *)path->p, O_RDONLY | O_DIRECTORY);
+        if (dir >= 0 && git_parts_place(git_place_parts(dir)))
+            return true;
+    }
+    return false;
 }

@@ -12,4 +12,8 @@
  * and is harmless: repositories, submodules and worktrees that the run made. Nothing is written. 0, or -1 with @err. */
 int git_mark(const struct diff_input *in, struct changes *c, struct err *err);
 
+/* Whether a directory with changes that mean something in a repository is one by now, and was not judged as one: a
+ * sandbox of the same project may have made it one meanwhile. Its path is in @path. */
+bool git_mark_late(const struct diff_input *in, const struct changes *c, struct buf *path);
+
 #endif

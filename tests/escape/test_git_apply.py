@@ -246,3 +246,41 @@ assert os.path.exists('.git/rebase-merge/git-rebase-todo')
     command([*GIT, "add", "file"], cwd=repo)
     assert command([*GIT, "rebase", "--continue"], cwd=repo, env={"GIT_EDITOR": "true"}).ok
     assert command([*GIT, "log", "--oneline"], cwd=repo).out.count("\n") == 3
+
+
+# waits for the first of what is applied, then makes a repository of a folder
+COMPLETE = """
+import os, time
+print('ready', flush=True)
+end = time.time() + 60
+while not os.path.exists('a0') and not os.path.exists('done') and time.time() < end:
+    pass
+for name in ('x/objects', 'x/refs'):
+    try: os.mkdir(name)
+    except OSError as e: print(e)
+open('x/HEAD', 'w').write('ref: refs/heads/main\\n')
+"""
+
+
+@pytest.mark.parametrize("what", ["config", "hook"])
+def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, command, world, repo, what):
+    """It was none when `apply` decided, so its `config` was like any file; it is one when the file comes."""
+    (repo / "x").mkdir()
+    (repo / "x/keep").write_text("")
+    put = "put('x/config', BARE)" if what == "config" else "put('x/hooks/post-index-change', WHAT.decode(), 0o755)"
+    code = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\nfor i in range(1500): put(f'a{{i}}', '')\n{put}\n"
+    result = cloche.sandbox(code, "python", flags=["--workspace", f"{repo}:cow"], cwd=repo)
+    assert result.ok, result
+    other = cloche.popen("run", "--workspace", repo, "--", "python3", "-c", COMPLETE, cwd=repo)
+    assert other.stdout.readline() == b"ready\n"
+    applied = cloche("apply", cwd=repo)
+    (repo / "done").touch()
+    other.communicate(timeout=90)
+    command(["git", "status"], cwd=repo / "x", check=False)
+    assert not (world.root / "marker").exists(), applied
+    came = (repo / "x" / ("config" if what == "config" else "hooks")).exists()
+    assert applied.ok or (applied.code == 125 and not came and not (repo / "a0").exists()), applied
+    if came:
+        return      # the other sandbox was too late, and its own guard judged what it found
+    again = cloche("apply", cwd=repo)
+    assert again.code == 2 and (repo / "a0").exists(), again
