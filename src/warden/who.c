@@ -204,6 +204,14 @@ proof_of(struct warden *w, struct front_edge *e, uint32_t number, struct proof *
     return 0;
 }
 
+/* Takes something back that this front asked itself, by its number. That needs no credential: who asked may be gone
+ * because theirs opens nothing any more. */
+static bool
+withdraws(uint8_t question)
+{
+    return question == EDGE_ASK_CANCEL || question == EDGE_ASK_UNFOLLOW;
+}
+
 /* 1: go on; 0: refused, which was said; -1: malformed. */
 static int
 judge(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by)
@@ -218,8 +226,8 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
     if (!proto_get_some(&in, &edge_caller_shape, &caller))
         return -1;
     w->asker = (struct asker){ .front = (uint32_t)(e - w->fronts), .ticket = caller.ticket };
-    if (f->type == EDGE_ASK_WHO)
-        return 1;       /* that is what it asks */
+    if (f->type == EDGE_ASK_WHO || withdraws(f->type))
+        return 1;       /* who it is, is the first one's question */
     if (by != NULL) {
         w->proof = *by;
         if (caller.who != 0)    /* one that waited has the pass that it had */

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import requirement
 from helpers.approvals import ASYNC, Asking, one_pending, pending
-from helpers.daemon import Daemon, answers, caller, kill_one
+from helpers.daemon import Caller, Daemon, answers, caller, kill_one, token
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63"), requirement("R68")]
@@ -72,6 +72,21 @@ def test_nothing_is_left_when_who_asked_for_it_dies(daemon):
     kill_one(daemon, "cloche-front")
     assert answers(daemon) and wait_for(lambda: not daemon.get("/v1/sandboxes").json["sandboxes"], 30), asking.answer
     assert "who asked for it is gone" in str(daemon.get("/v1/events").json["events"])
+
+
+@pytest.mark.parametrize("events", [False, True], ids=["whole", "events"])
+@pytest.mark.parametrize("expires", [0, 5], ids=["revoked", "over"])
+@pytest.mark.parametrize("role", ["agent", "operator"])
+def test_nothing_is_left_when_its_credential_ends(daemon, role, expires, events):
+    """What the code left running neither: nobody can reach that sandbox, and it is not idle for a minute before it ends."""
+    made = token(daemon, role, **({"expires": expires} if expires else {}))
+    asking = Asking(Caller(daemon, Authorization=f"Bearer {made['token']}"), "POST", "/v1/execute",
+                    {"language": "shell", "code": "setsid sleep 1000 & exec sleep 1000"}, {"Accept": "text/event-stream"} if events else {})
+    assert wait_for(lambda: [s for s in daemon.get("/v1/sandboxes").json["sandboxes"] if s["state"] == "ready"], 60)
+    assert expires or daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    answer = asking.wait()
+    assert b'"auth.ended"' in answer.body, answer
+    assert wait_for(lambda: not daemon.get("/v1/sandboxes").json["sandboxes"], 20), daemon.get("/v1/sandboxes")
 
 
 def back(daemon, code, patterns=("**",), **more):
