@@ -5,8 +5,8 @@
 #include "egress/swap_priv.h"
 
 #define CODED_MIN 8
-#define SPELLING_MAX 10         /* bytes of one character: swap_find.c, PEND */
 #define LINE_MIN  56            /* characters of base64 or hexadecimal before a line end that they may go on behind */
+#define EDGE      (SPELLING_MAX + 1)    /* bytes of the character beside it, and one */
 #define FOUND_MAX (4u << 20)    /* bytes of struct found, of one read */
 
 struct swap *
@@ -36,6 +36,7 @@ swap_free(struct swap *s)
     }
     wipe(s->held, SWAP_HELD_MAX);
     buf_free(&s->finds);
+    swap_free(s->beneath);
     free(s);
 }
 
@@ -139,12 +140,26 @@ add_edges(struct pattern *p, const uint8_t *to, size_t n, size_t offset, size_t 
     p->back = (struct edge){ .bits = (uint8_t)rest, .to = (uint8_t)(to[n - 1] & ((1U << rest) - 1)) };
 }
 
+/* What swap_peel() looks for. */
+static int
+add_beneath(struct swap *s, unsigned id, const uint8_t *value, size_t n)
+{
+    if (s->beneath == NULL)
+        s->beneath = swap_new();
+    if (s->beneath == NULL || add_pattern(s->beneath, id, KIND_TEXT, false, value, value, n) < 0)
+        return -1;
+    s->least = s->least == 0 || n < s->least ? n : s->least;
+    return 0;
+}
+
 static int
 add_coded(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, size_t n, unsigned forms, struct room *r)
 {
     bool spelled = (forms & SWAP_SPELLED) != 0;
-    size_t most = 3 * n + 64;
+    size_t most = SPELLING_MAX * n + 64 < SWAP_HELD_MAX / 2 ? SPELLING_MAX * n + 64 : SWAP_HELD_MAX / 2;
 
+    if (s->hides && add_beneath(s, id, from, n) < 0)
+        return -1;
     if (s->hides && most > s->run_max)
         s->run_max = most;
     for (size_t offset = 0; (forms & SWAP_BASE64) && offset < 3; offset++) {
@@ -181,15 +196,16 @@ swap_add(struct swap *s, unsigned id, const void *from, const void *to, size_t n
     return bad;
 }
 
-/* --- what could be base64 or hexadecimal -------------------------------------------------------------------------- */
+/* --- what could be of a coding ------------------------------------------------------------------------------------ */
 
 /* ... or is of one of its spellings. */
 static bool
 is_coded(uint8_t c)
 {
-    uint8_t class = swap_class(c);
+    /* 32 to a word: letters and digits, "#", "%", "&", "+", "-", ".", "/", "=", "\\", "_", "~", NUL */
+    static const uint32_t coded[8] = { 1, 0x23ffe868, 0x97fffffe, 0x47fffffe };
 
-    return class == 'A' || class == 'a' || class == '0' || (c != '\0' && strchr("+/-_%\\&#=", c) != NULL) || c == '\0';
+    return (coded[c / 32] >> c % 32 & 1) != 0;
 }
 
 static bool
@@ -198,14 +214,26 @@ is_digit(uint8_t c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* The ";" before @n ends a character as HTML has it. */
+/* The ";" before @n ends a character as HTML has it; its "&" may be spelled. */
 static bool
 is_entity(const uint8_t *p, size_t n)
 {
     for (size_t back = 2; back <= 10 && back <= n; back++)
-        if (p[n - back] == '&')
-            return p[n - 1] == ';';
+        if (p[n - back] == '&' || p[n - back] == '#')
+            return true;
     return false;
+}
+
+/* Whether @p[@at] is a brace of \u{6b}. */
+static bool
+is_brace(const uint8_t *p, size_t at)
+{
+    size_t n = at;
+
+    while (p[at] == '}' && n > 0 && at - n < 7 && is_digit(p[n - 1]))
+        n--;
+    n -= p[at] == '}' && n > 0 && p[n - 1] == '{' ? 1 : 0;
+    return n > 1 && p[n] == '{' && p[n - 2] == '\\' && (p[n - 1] == 'u' || p[n - 1] == 'x' || p[n - 1] == 'o');
 }
 
 /* @p[0..n) ends with a whole line of it. */
@@ -226,32 +254,72 @@ is_pair(const uint8_t *p, size_t n)
     return n >= 2 && is_digit(p[n - 1]) && is_digit(p[n - 2]) && (n < 3 || p[n - 3] == p[n] || !is_coded(p[n - 3]));
 }
 
-/* How many bytes at the end of @p could be of a string in base64 or hexadecimal that goes on. Of the first @before of
- * them that is known: s->run. */
-static size_t
-coded_run(const struct swap *s, const uint8_t *p, size_t before, size_t n)
+/* A number ends before @n, as in a list: 107, 0x6b. */
+static bool
+is_number(const uint8_t *p, size_t n)
 {
-    size_t at = n;
+    size_t digits = 0;
 
-    while (at > 0 && n - at < s->run_max) {
-        uint8_t c = p[at - 1];
-        size_t blanks = at;
-        if (at == before)
-            return n - at + s->run;
-        if (is_coded(c) || is_entity(p, at) || ((c == ' ' || c == ':') && is_pair(p, at - 1))) {
-            at--;
+    while (digits < 4 && digits < n && is_digit(p[n - 1 - digits]))
+        digits++;
+    if (digits > 0 && digits < 3 && n >= digits + 2 && (p[n - digits - 1] | 32) == 'x' && p[n - digits - 2] == '0')
+        return true;
+    for (size_t i = 0; i < digits; i++)
+        if (p[n - 1 - i] > '9')
+            return false;
+    return digits > 0 && digits < 4 && (n == digits || p[n - digits - 1] == ',' || !is_coded(p[n - digits - 1]));
+}
+
+/* Whether what came before @at goes on with @p[@at], which is nothing that a string of a coding has. */
+static bool
+goes_on(const uint8_t *p, size_t at)
+{
+    uint8_t c = p[at];
+    size_t n = at;
+
+    if (c == ';')
+        return is_entity(p, at + 1);
+    if (c == '{' || c == '}')
+        return is_brace(p, at);
+    if (c == ',' || c == ':')
+        return is_number(p, at);
+    if (c == ' ' && at > 0 && (is_pair(p, at) || is_number(p, at) || (p[at - 1] == ',' && is_number(p, at - 1))))
+        return true;
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
+        return false;
+    if (c == ' ' || c == '\t') {
+        while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t'))
+            n--;
+        if (n == 0 || (p[n - 1] != '\n' && p[n - 1] != '\r'))
+            return false;
+        n--;
+    }
+    n -= n > 0 && p[n] == '\n' && p[n - 1] == '\r' ? 1 : 0;
+    return is_line(p, n) || (n > 1 && p[n - 1] == ',' && is_number(p, n - 1));
+}
+
+/* What is new in @p, and could be of a coding, is read: each string when its end has come. What goes on at the end is
+ * s->run. Of one that is too long to be held the beginning is read, and goes; so that each byte is not read again with
+ * every one that comes, twice as much is held as is needed. */
+static int
+read_runs(struct swap *s, const uint8_t *p, size_t before, size_t n, bool end)
+{
+    size_t run = s->run;
+
+    for (size_t i = before; i < n; i++) {
+        if (is_coded(p[i]) || (run > 0 && goes_on(p, i))) {
+            run++;
             continue;
         }
-        while (blanks > 0 && (p[blanks - 1] == ' ' || p[blanks - 1] == '\t'))
-            blanks--;
-        if (blanks == 0 || (p[blanks - 1] != '\n' && p[blanks - 1] != '\r'))
-            break;
-        blanks -= blanks > 1 && p[blanks - 1] == '\n' && p[blanks - 2] == '\r' ? 2 : 1;
-        if (!is_line(p, blanks))
-            break;
-        at = blanks;
+        if (run >= s->least && swap_peel(s, p, i - run, i, &s->finds) < 0)
+            return -1;
+        run = 0;
     }
-    return n - at;
+    s->run = run;
+    if (run < s->least || (!end && run < 2 * s->run_max))
+        return 0;
+    s->run = end ? 0 : s->run_max;
+    return swap_peel(s, p, n - run, n, &s->finds);
 }
 
 /* --- the stream --------------------------------------------------------------------------------------------------- */
@@ -261,7 +329,9 @@ swap_begin(struct swap *s)
 {
     s->held = malloc(SWAP_HELD_MAX);
     s->finds = (struct buf)BUF_INIT(FOUND_MAX);
-    return s->held == NULL || swap_lanes_make(s) < 0 ? -1 : 0;
+    if (s->held == NULL || swap_lanes_make(s) < 0)
+        return -1;
+    return s->beneath == NULL ? 0 : swap_lanes_make(s->beneath);
 }
 
 static int
@@ -272,6 +342,41 @@ earlier(const void *a, const void *b)
     if (x->from != y->from)
         return x->from < y->from ? -1 : 1;
     return x->to > y->to ? -1 : x->to < y->to;
+}
+
+static unsigned
+id_of(const struct swap *s, const struct found *f)
+{
+    return f->pattern >= FOUND_BENEATH ? f->pattern - FOUND_BENEATH : s->v[f->pattern].id;
+}
+
+/* @g is what @f, which is beneath something, is. */
+static bool
+is_same(const struct swap *s, const struct found *f, const struct found *g)
+{
+    return g->pattern < FOUND_BENEATH && id_of(s, g) == id_of(s, f) && g->to + EDGE > f->to;
+}
+
+/* What the search of the text itself found, but for some characters at its ends, is not beneath something as well:
+ * what stands for it can be put there. */
+static void
+drop_twice(const struct swap *s, struct found *v, size_t *n)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < *n; i++) {
+        bool twice = false;
+        if (v[i].pattern >= FOUND_BENEATH)
+            for (size_t k = i; k > 0 && v[k - 1].from + EDGE > v[i].from; k--)
+                twice |= is_same(s, &v[i], &v[k - 1]);
+        for (size_t k = i + 1; v[i].pattern >= FOUND_BENEATH && k < *n && v[k].from < v[i].from + EDGE; k++)
+            twice |= is_same(s, &v[i], &v[k]);
+        v[i].twice = twice;
+    }
+    for (size_t i = 0; i < *n; i++)
+        if (!v[i].twice)
+            v[left++] = v[i];
+    *n = left;
 }
 
 /* Where each that is new begins; those that began too early go. */
@@ -290,14 +395,31 @@ place(struct swap *s, const uint8_t *p, size_t *n)
     }
     if (*n > 1)
         qsort(v, *n, sizeof(*v), earlier);
+    drop_twice(s, v, n);
     return 0;
+}
+
+/* Of what was beneath something nothing is left: what stands for it has no other length. */
+static int
+put(const struct swap *s, const uint8_t *p, const struct found *f, struct buf *out)
+{
+    static const uint8_t nothing[] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    int r = 0;
+
+    if (f->pattern < FOUND_BENEATH)
+        return swap_put(s, p, f, out);
+    for (size_t n = f->to - f->from, k; r == 0 && n > 0; n -= k) {
+        k = n < sizeof(nothing) - 1 ? n : sizeof(nothing) - 1;
+        r = buf_append(out, nothing, k);
+    }
+    return r;
 }
 
 /* The character before what was found at @f went to @out: what it tells of the value goes. */
 static void
 mend_before(const struct swap *s, const struct found *f, struct buf *out, size_t was)
 {
-    if (out->n > was)
+    if (out->n > was && f->pattern < FOUND_BENEATH)
         out->p[out->n - 1] = swap_edge(&s->v[f->pattern], false, out->p[out->n - 1]);
 }
 
@@ -306,9 +428,9 @@ static int
 mend_behind(const struct swap *s, const uint8_t *p, size_t n, const struct found *f, const struct found *next,
             struct buf *out, size_t *done)
 {
-    uint8_t c = *done < n ? swap_edge(&s->v[f->pattern], true, p[*done]) : 0;
+    uint8_t c = *done < n && f->pattern < FOUND_BENEATH ? swap_edge(&s->v[f->pattern], true, p[*done]) : 0;
 
-    if (*done == n || c == p[*done] || (next != NULL && next->from == *done))
+    if (*done == n || f->pattern >= FOUND_BENEATH || c == p[*done] || (next != NULL && next->from == *done))
         return 0;
     ++*done;
     return buf_append(out, &c, 1);
@@ -328,11 +450,11 @@ replace(struct swap *s, const uint8_t *p, size_t all, size_t until, struct buf *
     for (i = 0; i < n && v[i].from < until; i++) {
         if (v[i].from < *done)
             continue;
-        s->seen |= UINT32_C(1) << s->v[v[i].pattern].id;
+        s->seen |= UINT32_C(1) << id_of(s, &v[i]);
         if (buf_append(out, p + *done, v[i].from - *done) < 0)
             return -1;
         mend_before(s, &v[i], out, was);
-        if (swap_put(s, p, &v[i], out) < 0)
+        if (put(s, p, &v[i], out) < 0)
             return -1;
         *done = v[i].to;
         if (mend_behind(s, p, all, &v[i], i + 1 < n ? &v[i + 1] : NULL, out, done) < 0)
@@ -345,7 +467,7 @@ replace(struct swap *s, const uint8_t *p, size_t all, size_t until, struct buf *
         mend_before(s, &v[i], out, was);
     for (; i < n; i++)
         if (v[i].from >= *done)
-            v[left++] = (struct found){ v[i].from - (uint32_t)*done, v[i].to - (uint32_t)*done, v[i].pattern };
+            v[left++] = (struct found){ v[i].from - (uint32_t)*done, v[i].to - (uint32_t)*done, v[i].pattern, false };
     s->finds.n = left * sizeof(*v);
     return 0;
 }
@@ -356,10 +478,9 @@ search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
 {
     size_t before = s->held_n, done, open, most;
 
-    if (n > INT32_MAX || swap_find(s, p, before, n, &s->finds) < 0)
+    if (n > INT32_MAX || swap_find(s, p, before, n, &s->finds) < 0 ||
+        (s->beneath != NULL && read_runs(s, p, before, n, end) < 0))
         return -1;
-    s->run = coded_run(s, p, before, n);
-    s->run = s->run < s->run_max ? s->run : s->run_max;
     open = s->chain < s->cap ? s->chain : s->cap;
     most = s->blind ? s->cap : open > s->run ? open : s->run;
     most = most < SWAP_HELD_MAX ? most : SWAP_HELD_MAX;
@@ -371,8 +492,10 @@ search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
     s->lanes.base = (s->lanes.base + done) % RING;
     s->chain = s->chain < s->held_n ? s->chain : s->held_n;
     s->run = s->run < s->held_n ? s->run : s->held_n;
-    if (end)
+    if (end) {
         swap_find_anew(s);
+        s->run = 0;
+    }
     return 0;
 }
 

@@ -28,9 +28,10 @@
 /* How a string may be written in what passes. */
 enum swap_form {
     SWAP_RAW     = 1 << 0,
-    SWAP_SPELLED = 1 << 1,  /* each character as itself or as %XX, %25XX, %u00XX, =XX (quoted-printable, its soft line
-                             * ends too), \xXX, \u00XX, HTML's &#N; and &name;, with one to three backslashes before it
-                             * (not letters and digits, but \n, \r, \t), "+" for a blank; NULs in between (UTF-16) */
+    SWAP_SPELLED = 1 << 1,  /* each character as itself or in one of the ways of swap_find.c: %XX, %25XX, %u00XX, =XX
+                             * (quoted-printable, its soft line ends too), \xXX, \u00XX, \u{XX}, octal, CSS's, HTML's
+                             * &#N; and &name; (";" or not), with one to three backslashes before it (not letters and
+                             * digits, but \n, \r, \t), "+" for a blank; NULs in between (UTF-16) */
     SWAP_BASE64  = 1 << 2,  /* within base64 of something longer, at any offset, both alphabets: the characters that it
                              * alone decides (all but one at either end, of which a hidden search puts its bits right);
                              * needs 8 bytes, which are 10 such characters */
@@ -46,7 +47,9 @@ void swap_free(struct swap *s);             /* NULL is fine */
 
 /* What is held back shall tell nothing of what is looked for: it follows from lengths and classes of characters alone
  * (upper case, lower case, digit; any other byte is a class of its own), which @from and @to then have to share, byte
- * by byte; of base64 and hexadecimal from lengths alone. Before the first swap_add(). */
+ * by byte; of base64 and hexadecimal from lengths alone. Such a search also reads what could be of a coding, and what
+ * that becomes, several times over (swap_peel.c): of a value that is beneath codings nothing is left. Before the first
+ * swap_add(). */
 void swap_hide(struct swap *s);
 
 /* Instead of that: always as many bytes are held back as what is looked for can take. For what need not come at once;

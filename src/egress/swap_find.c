@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "egress/swap_priv.h"
 
-#define PEND 10                 /* bytes of a spelling behind its first; swap.c, SPELLING_MAX */
+#define PEND SPELLING_MAX       /* bytes of a spelling behind its first */
 
 /* --- characters and their spellings ------------------------------------------------------------------------------- */
 
@@ -54,53 +54,85 @@ swap_find_add(struct spelling *out, size_t k, size_t n, uint8_t c, enum spelling
     return k + 1;
 }
 
-/* Two hexadecimal digits before @n: %XX, %25XX, %u00XX, =XX, \xXX, \u00XX and those in a string within a string. */
-static size_t
-spelled_in_hex(const uint8_t *p, size_t n, struct spelling *out, size_t k)
-{
-    uint8_t c = (uint8_t)(digit(p[n - 2]) * 16 + digit(p[n - 1]));
+/* Ways to write a character as a number: digits of @base, @least to @most of them, behind @front, before @behind. */
+static const struct number_row {
+    const char *front;
+    uint8_t base, least, most;
+    char behind;                /* '\0': nothing */
+} number_rows[] = {
+    { "%", 16, 2, 2, '\0' },      { "%25", 16, 2, 2, '\0' },    { "%u", 16, 4, 4, '\0' },     { "=", 16, 2, 2, '\0' },
+    { "\\x", 16, 1, 2, '\0' },    { "\\x{", 16, 1, 6, '}' },    { "\\u", 16, 4, 4, '\0' },    { "\\u{", 16, 1, 6, '}' },
+    { "\\\\u", 16, 4, 4, '\0' },  { "\\U", 16, 8, 8, '\0' },    { "\\'", 16, 2, 2, '\0' },    { "\\", 8, 1, 3, '\0' },
+    { "\\", 16, 1, 6, ' ' },      { "\\", 16, 1, 6, '\0' },     { "\\o{", 8, 1, 6, '}' },
+    { "&#", 10, 1, 7, ';' },      { "&#x", 16, 1, 6, ';' },     { "&#X", 16, 1, 6, ';' },
+    { "&#", 10, 1, 7, '\0' },     { "&#x", 16, 1, 6, '\0' },    { "&#X", 16, 1, 6, '\0' },
+};
 
-    if (p[n - 3] == '%' || p[n - 3] == '=')
-        k = swap_find_add(out, k, 3, c, SPELLS);
-    if (n >= 5 && memcmp(p + n - 5, "%25", 3) == 0)
-        k = swap_find_add(out, k, 5, c, SPELLS);
-    if (n >= 4 && p[n - 3] == 'x' && p[n - 4] == '\\')
-        k = swap_find_add(out, k, 4, c, SPELLS);
-    if (n >= 6 && memcmp(p + n - 5, "u00", 3) == 0 && (p[n - 6] == '\\' || p[n - 6] == '%'))
-        k = swap_find_add(out, k, 6, c, SPELLS);
-    if (n >= 7 && memcmp(p + n - 7, "\\\\u00", 5) == 0)
-        k = swap_find_add(out, k, 7, c, SPELLS);
+/* How many digits of @base stand before @n. */
+static size_t
+digits_before(const uint8_t *p, size_t n, unsigned base)
+{
+    size_t k = 0;
+
+    while (k < n && k < PEND && digit(p[n - 1 - k]) >= 0 && digit(p[n - 1 - k]) < (int)base)
+        k++;
     return k;
 }
 
-/* HTML's, with its ";" before @n. */
+/* @row's way of writing a character ends before @n: so many digits, else 0; the character into *@c. */
 static size_t
-spelled_in_html(const uint8_t *p, size_t n, struct spelling *out, size_t k)
+is_written(const struct number_row *row, const uint8_t *p, size_t n, size_t hex, uint8_t *c)
+{
+    size_t digits = row->base == 16 ? hex : digits_before(p, n, row->base), front = strlen(row->front), number = 0;
+
+    if (row->least == row->most && digits > row->most)
+        digits = row->most;
+    if (digits < row->least || digits > row->most || n < front + digits ||
+        memcmp(p + n - digits - front, row->front, front) != 0)
+        return 0;
+    for (size_t i = n - digits; i < n; i++)
+        number = number * row->base + (size_t)digit(p[i]);
+    *c = (uint8_t)number;
+    return number > 0 && number < 256 ? digits : 0;
+}
+
+static size_t
+spelled_as_number(const uint8_t *p, size_t n, struct spelling *out, size_t k)
+{
+    char last = (char)p[n - 1];
+    size_t behind = last == ';' || last == '}' || last == ' ', hex = digits_before(p, n - behind, 16);
+
+    for (size_t i = 0; hex > 0 && i < ARRAY_LEN(number_rows); i++) {
+        const struct number_row *row = &number_rows[i];
+        uint8_t c;
+        size_t digits = row->behind == (behind ? last : '\0') ? is_written(row, p, n - behind, hex, &c) : 0;
+        if (digits == 0 || k == SPELLINGS_MAX)
+            continue;
+        out[k++] = (struct spelling){ .n = (uint8_t)(strlen(row->front) + digits + behind), .c = c, .what = SPELLS,
+                                      .base = row->base, .digits = (uint8_t)digits, .behind = (uint8_t)behind };
+    }
+    return k;
+}
+
+/* HTML's names, with their ";" before @n, or without. */
+static size_t
+spelled_by_name(const uint8_t *p, size_t n, struct spelling *out, size_t k)
 {
     static const struct { const char *name; uint8_t c; } names[] = {
-        { "&amp;", '&' },  { "&lt;", '<' },    { "&gt;", '>' },     { "&quot;", '"' },  { "&apos;", '\'' },
+        { "&amp;", '&' },  { "&lt;", '<' },    { "&gt;", '>' },     { "&quot;", '"' },   { "&apos;", '\'' },
         { "&sol;", '/' },  { "&plus;", '+' },  { "&equals;", '=' }, { "&lowbar;", '_' }, { "&colon;", ':' },
-        { "&bsol;", '\\' }, { "&Tab;", '\t' }, { "&NewLine;", '\n' },
+        { "&bsol;", '\\' }, { "&Tab;", '\t' }, { "&NewLine;", '\n' }, { "&num;", '#' },  { "&percnt;", '%' },
+        { "&period;", '.' }, { "&semi;", ';' }, { "&hyphen;", '-' }, { "&dash;", '-' },
+        { "&amp", '&' },   { "&lt", '<' },     { "&gt", '>' },      { "&quot", '"' },
     };
-    size_t from = n - 1, number = 0, i;
-    bool hex;
+    size_t from = n - 1;
 
     while (from > 0 && n - from < PEND && p[from] != '&')
         from--;
-    if (p[from] != '&')
-        return k;
-    for (i = 0; i < ARRAY_LEN(names); i++)
+    for (size_t i = 0; p[from] == '&' && i < ARRAY_LEN(names); i++)
         if (n - from == strlen(names[i].name) && memcmp(p + from, names[i].name, n - from) == 0)
             return swap_find_add(out, k, n - from, names[i].c, SPELLS);
-    if (p[from + 1] != '#')
-        return k;
-    hex = p[from + 2] == 'x' || p[from + 2] == 'X';
-    for (i = from + (hex ? 3 : 2); i < n - 1; i++) {
-        if (digit(p[i]) < 0 || (!hex && digit(p[i]) > 9))
-            return k;
-        number = number * (hex ? 16 : 10) + (size_t)digit(p[i]);
-    }
-    return number > 0 && number < 128 ? swap_find_add(out, k, n - from, (uint8_t)number, SPELLS) : k;
+    return k;
 }
 
 size_t
@@ -109,10 +141,10 @@ swap_spellings(const uint8_t *p, size_t n, struct spelling out[SPELLINGS_MAX])
     uint8_t c = p[n - 1];
     size_t k = 0;
 
-    if (n >= 3 && digit(c) >= 0 && digit(p[n - 2]) >= 0)
-        k = spelled_in_hex(p, n, out, k);
-    if (n >= 4 && c == ';')
-        k = spelled_in_html(p, n, out, k);
+    if (n >= 2 && (digit(c) >= 0 || c == ';' || c == '}' || c == ' '))
+        k = spelled_as_number(p, n, out, k);
+    if (c == ';' || c == 't' || c == 'p')
+        k = spelled_by_name(p, n, out, k);
     /* a string within a string has more of them */
     for (size_t slashes = 1; slashes <= 3 && n > slashes && p[n - 1 - slashes] == '\\'; slashes++) {
         bool line = c == 'n' || c == 'r' || c == 't';
@@ -313,41 +345,44 @@ step(struct swap *s, const struct at *at, const uint64_t *mask)
             step_upper(s, k, at);
 }
 
+typedef uint64_t two __attribute__((vector_size(2 * sizeof(uint64_t))));
+
 /* A character came, as itself. */
 static void
 step_plain(struct swap *s, const struct at *at)
 {
     const struct lanes *l = &s->lanes;
-    uint64_t *restrict now = l->ring + at->now * l->n;
-    const uint64_t *restrict old = l->ring + at->old * l->n, *restrict row = l->rows + l->row_of[at->c] * l->n;
+    two *restrict now = (two *)(void *)(l->ring + at->now * l->n);
+    const two *restrict old = (const two *)(const void *)(l->ring + at->old * l->n);
+    const two *restrict row = (const two *)(const void *)(l->rows + l->row_of[at->c] * l->n);
 
-    for (size_t k = 0; k < l->n; k += LANES)
-        for (size_t i = 0; i < LANES; i++)
-            now[k + i] = (old[k + i] << 1 | 1) & row[k + i];
-    for (size_t k = 0; s->longs && k < s->n; k++)
-        if (s->v[k].words > 1) {
-            memset(s->v[k].upper + at->now * (s->v[k].words - 1), 0, (s->v[k].words - 1) * sizeof(uint64_t));
+    for (size_t k = 0; k < l->n / 2; k += 2) {
+        now[k] = (old[k] << 1 | 1) & row[k];
+        now[k + 1] = (old[k + 1] << 1 | 1) & row[k + 1];
+    }
+    for (size_t k = 0; s->longs && k < s->n; k++) {
+        size_t n = s->v[k].words - 1;
+        for (size_t w = 0; w < n; w++)
+            s->v[k].upper[at->now * n + w] = 0;
+        if (n > 0)
             step_upper(s, k, at);
-        }
+    }
 }
 
-/* Whether a spelling may end with @p[@i]; most bytes are none. */
+/* Whether a spelling may end with @p[@i]; most bytes are none. @begun: one has, and is not too long yet. */
 static bool
-may_spell(const uint8_t *p, size_t i)
+may_spell(const uint8_t *p, size_t i, bool begun)
 {
-    enum { ALONE = 1, HEX = 2, BEFORE = 4 };
+    enum { ALONE = 1, LAST = 2 };
     static const uint8_t kinds[256] = {
         ['\0'] = ALONE, ['\n'] = ALONE, ['\r'] = ALONE, ['\t'] = ALONE, [' '] = ALONE, [':'] = ALONE, [';'] = ALONE,
-        ['+'] = ALONE, ['%'] = BEFORE, ['='] = BEFORE, ['x'] = BEFORE,
-        ['0'] = HEX | BEFORE, ['1'] = HEX, ['2'] = HEX, ['3'] = HEX, ['4'] = HEX, ['5'] = HEX | BEFORE, ['6'] = HEX,
-        ['7'] = HEX, ['8'] = HEX, ['9'] = HEX, ['a'] = HEX, ['b'] = HEX, ['c'] = HEX, ['d'] = HEX, ['e'] = HEX,
-        ['f'] = HEX, ['A'] = HEX, ['B'] = HEX, ['C'] = HEX, ['D'] = HEX, ['E'] = HEX, ['F'] = HEX,
+        ['+'] = ALONE, ['0'] = LAST, ['1'] = LAST, ['2'] = LAST, ['3'] = LAST, ['4'] = LAST, ['5'] = LAST, ['6'] = LAST,
+        ['7'] = LAST, ['8'] = LAST, ['9'] = LAST, ['a'] = LAST, ['b'] = LAST, ['c'] = LAST, ['d'] = LAST, ['e'] = LAST,
+        ['f'] = LAST, ['A'] = LAST, ['B'] = LAST, ['C'] = LAST, ['D'] = LAST, ['E'] = LAST, ['F'] = LAST, ['}'] = LAST,
+        ['t'] = LAST, ['p'] = LAST,
     };
-    uint8_t kind = kinds[p[i]];
 
-    if (kind & ALONE || (i > 0 && p[i - 1] == '\\'))
-        return true;
-    return (kind & HEX) && i > 1 && (kinds[p[i - 1]] & HEX) && (kinds[p[i - 2]] & BEFORE);
+    return (kinds[p[i]] & ALONE) || (i > 0 && p[i - 1] == '\\') || (begun && (kinds[p[i]] & LAST));
 }
 
 /* @p[@i] comes: the state behind it. */
@@ -361,7 +396,7 @@ step_all(struct swap *s, const uint8_t *p, size_t i)
     size_t n_ways;
 
     step_plain(s, &at);
-    if (!s->spells || !may_spell(p, i))
+    if (!s->spells || !may_spell(p, i, s->left > 0))
         return;
     n_ways = swap_spellings(p, i + 1, ways);
     for (size_t w = 0; w < n_ways; w++) {
@@ -431,7 +466,7 @@ pending(const uint8_t *p, size_t i, size_t left)
         return PEND;
     if (c == '\r' && i > 0 && p[i - 1] == '=')
         return 1;
-    return left > 0 && (is_alnum(c) || c == '#') ? left - 1 : 0;
+    return left > 0 && (is_alnum(c) || (c != '\0' && strchr("#{}'", c) != NULL)) ? left - 1 : 0;
 }
 
 void

@@ -12,6 +12,7 @@
 #define RING          16        /* states that are kept: more than the longest spelling has bytes */
 #define SPELLINGS_MAX 12
 #define LANES         4         /* done at a time */
+#define SPELLING_MAX  10        /* bytes of one character */
 
 enum swap_kind {
     KIND_TEXT,
@@ -42,6 +43,7 @@ struct spelling {
     uint8_t n;                  /* bytes */
     uint8_t c;
     enum spelling_kind what;
+    uint8_t base, digits, behind;   /* as a number: so many digits, and bytes behind them. @base 0: otherwise */
 };
 
 /* First words of all patterns side by side, so that one loop does them. */
@@ -62,16 +64,20 @@ struct swap {
     size_t held_n;
     struct buf finds;           /* struct found, in what is held */
     size_t chain, left;         /* bytes at the end with which something goes on; more that may be of a spelling */
-    size_t run;                 /* ... that could be of base64 */
+    size_t run;                 /* ... that could be of a coding (swap_peel()) */
+    struct swap *beneath;       /* a search for the values as they are, in what codings become; NULL: none */
+    size_t least;               /* bytes of the shortest */
     uint32_t seen;
 };
 
 /* One that was found: [from, to) of the bytes. */
 struct found {
     uint32_t from, to, pattern;
+    bool twice;
 };
 #define NOT_PLACED UINT32_MAX
 #define NO_PLACE   (UINT32_MAX - 1)     /* it began in what is out already */
+#define FOUND_BENEATH SWAP_PATTERNS_MAX /* @pattern: that, and its id, of what is beneath more than one coding */
 
 uint8_t swap_class(uint8_t c);
 /* Whether @c stands for the character @at of @p. */
@@ -89,6 +95,8 @@ void swap_find_anew(struct swap *s);
 int swap_find(struct swap *s, const uint8_t *p, size_t from, size_t n, struct buf *out);
 /* Where it begins, into f->from: NO_PLACE when that is before @p. 0, or -1. */
 int swap_place(const struct swap *s, const uint8_t *p, struct found *f);
+/* What is in [@from, @to) of @p beneath codings, one within the other, likewise, with where it begins. 0, or -1. */
+int swap_peel(const struct swap *s, const uint8_t *p, size_t from, size_t to, struct buf *out);
 /* What the value has of the character @c before, or @behind, what was found, in base64: that of the other side. */
 uint8_t swap_edge(const struct pattern *p, bool behind, uint8_t c);
 /* What was found at @f is put to @out with @pattern's other side in its place, spelled the same way. 0, or -1. */

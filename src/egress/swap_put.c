@@ -74,12 +74,6 @@ number(uint8_t *out, size_t n, unsigned base, bool lower, uint8_t c)
 }
 
 static bool
-is_digit(uint8_t c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-static bool
 any_lower(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -88,23 +82,24 @@ any_lower(const uint8_t *p, size_t n)
     return false;
 }
 
-/* @c for another character in the @n bytes @b, which spell that one. What has no spelling of this length becomes
- * letters that say nothing. */
+/* @c for the character @at of @p, which the @n bytes of @b before @to spell. What has no spelling of this length
+ * becomes letters that say nothing. */
 static int
-put_spelled(const uint8_t *b, size_t n, uint8_t c, struct buf *out)
+put_spelled(const struct pattern *p, size_t at, const uint8_t *b, size_t to, size_t n, uint8_t c, struct buf *out)
 {
+    struct spelling ways[SPELLINGS_MAX];
+    size_t n_ways = swap_spellings(b, to, ways);
     uint8_t s[RING];
     bool done = false;
 
     if (n > sizeof(s))
         return -1;
-    memcpy(s, b, n);
-    if (b[0] == '&' && b[1] == '#' && (b[2] == 'x' || b[2] == 'X'))
-        done = number(s + 3, n - 4, 16, any_lower(b + 3, n - 4), c);
-    else if (b[0] == '&' && b[1] == '#')
-        done = number(s + 2, n - 3, 10, false, c);
-    else if (n >= 3 && is_digit(b[n - 2]) && is_digit(b[n - 1]))
-        done = number(s + n - 2, 2, 16, any_lower(b + n - 2, 2), c);
+    memcpy(s, b + to - n, n);
+    for (size_t i = 0; i < n_ways && !done; i++) {
+        size_t first = n - ways[i].digits - ways[i].behind;
+        if (ways[i].what == SPELLS && ways[i].n == n && ways[i].base > 0 && swap_is(p, at, ways[i].c))
+            done = number(s + first, ways[i].digits, ways[i].base, any_lower(s + first, ways[i].digits), c);
+    }
     if (!done)
         memset(s, 'A', n);
     return buf_append(out, s, n);
@@ -156,7 +151,7 @@ swap_put(const struct swap *s, const uint8_t *b, const struct found *f, struct b
             continue;
         }
         c = styled(p, p->to[k], url, upper);
-        r = bytes == 1 ? buf_append(out, &c, 1) : put_spelled(at, bytes, c, out);
+        r = bytes == 1 ? buf_append(out, &c, 1) : put_spelled(p, k, b, v[i - 1].to, bytes, c, out);
     }
     free(v);
     return r;

@@ -136,3 +136,24 @@ def test_no_spelling_brings_it_in(online, tmp_path, short):
         assert len(got) == len(f"({ways[way]})") and got[0] == "(" and got[-1] == ")", (way, got)
         assert any(value in back for back in read_back(f"({ways[way]})")), way      # the reader reads
         assert not any(value in back for back in read_back(got)), (way, got)
+
+
+def beneath(value):
+    """Ways that no placeholder can be put into: nothing of them comes."""
+    twice = base64.b64encode(base64.b64encode(value.encode())).decode()
+    return {"base64 twice": twice, "base64 of UTF-16": base64.b64encode(value.encode("utf-16-le")).decode(), "base32": base64.b32encode(value.encode()).decode(),
+            "percent of percent": "".join(f"%25{b:02x}".replace("%", "%25") for b in value.encode()), "numbers": json.dumps(list(value.encode())),
+            "JSON in JSON in JSON": "".join(f"\\\\\\\\u{b:04x}" for b in value.encode()), "octal": "".join(f"\\{b:o}" for b in value.encode())}
+
+
+def test_no_coding_within_another_brings_it_in(online, tmp_path):
+    """In an answer's body, and in a field of its head."""
+    vaulted = Vaulted(online, tmp_path).secret()
+    ways = beneath(VALUE)
+    for i, text in enumerate(ways.values()):
+        vaulted.net.says[f"/{i}"] = (200, [("X-Kept", text)])
+        vaulted.net.pages[OK, f"/{i}"] = ("text/plain", f"({text})".encode())
+    result = vaulted.sh(f"curl -sS --fail -i 'https://{OK}/[0-{len(ways) - 1}]'")
+    assert result.ok and result.out.count("(") == len(ways), result
+    for way, text in ways.items():
+        assert not any(text[at:at + len(text) // 2] in result.out for at in (0, len(text) // 2)), (way, result)
