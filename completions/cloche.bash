@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -54,6 +54,18 @@ _cloche() {
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
                 --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+        agent)
+            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
+                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
+            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --allow-unix-socket
+                --env --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
             rest="files" ;;
@@ -194,8 +206,8 @@ _cloche() {
             valued="-s --settings -c --control-fd"
             rest="command" ;;
         help)
-            words="run code shell diff apply discard policy why net approvals audit gate doctor secret serve mcp
-                ps top events logs watch exec ports kill token volume config prove srt help version" ;;
+            words="run code shell agent diff apply discard policy why net approvals audit gate doctor secret
+                serve mcp ps top events logs watch exec ports kill token volume config prove srt help version" ;;
     esac
     case $verb in exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's

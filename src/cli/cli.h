@@ -6,6 +6,7 @@
 #ifndef CLOCHE_CLI_CLI_H
 #define CLOCHE_CLI_CLI_H
 
+int cmd_agent(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_code(int argc, char **argv);
 int cmd_shell(int argc, char **argv);

@@ -30,6 +30,7 @@ static const struct verb {
     { "run", cmd_run, "run a command in a sandbox" },
     { "code", cmd_code, "run a Python, JavaScript or shell file in a sandbox" },
     { "shell", cmd_shell, "an interactive shell in a sandbox" },
+    { "agent", cmd_agent, "a coding agent in a sandbox, with its own home, in this project" },
     { "diff", cmd_diff, "what a copy-on-write run changed" },
     { "apply", cmd_apply, "apply what a copy-on-write run changed" },
     { "discard", cmd_discard, "discard what a copy-on-write run changed" },

@@ -11,7 +11,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/run.h"
 #include "match/language.h"
+#include "policy/place.h"
 #include "program/caller.h"
 #include "program/runtimes.h"
 #include "program/say.h"
@@ -24,13 +26,6 @@
 
 #define CODE_MAX    (16UL * 1024 * 1024)    /* bytes of a code file */
 #define CAPTURE_DEFAULT (1024 * 1024)
-
-struct options {
-    bool json, quiet, help;
-    int pty;                    /* -1 decide by the terminal */
-    const char *report;
-    const char *language;       /* code */
-};
 
 static int
 set_pty(void *at, const char *value, struct err *err)
@@ -50,42 +45,41 @@ set_no_pty(void *at, const char *value, struct err *err)
     return 0;
 }
 
-static const struct verb_flag own_flags[] = {
+const struct verb_flag run_flags[] = {
     { "--json", 0, NULL, "capture output; print one JSON object with it and the exit report",
-      FLAG_ON(struct options, json) },
-    { "--report", 0, "FILE", "write the exit report (JSON) to FILE", FLAG_TEXT(struct options, report) },
+      FLAG_ON(struct run_options, json) },
+    { "--report", 0, "FILE", "write the exit report (JSON) to FILE", FLAG_TEXT(struct run_options, report) },
     { "--pty", 0, NULL, "a terminal inside (default: when stdin and stdout are one)",
-      FLAG_SET(struct options, pty, set_pty) },
-    { "--no-pty", 0, NULL, "no terminal inside", FLAG_SET(struct options, pty, set_no_pty) },
-    { "--quiet", 'q', NULL, "no notices: of cut output, and at the end", FLAG_ON(struct options, quiet) },
-    { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
+      FLAG_SET(struct run_options, pty, set_pty) },
+    { "--no-pty", 0, NULL, "no terminal inside", FLAG_SET(struct run_options, pty, set_no_pty) },
+    { "--quiet", 'q', NULL, "no notices: of cut output, and at the end", FLAG_ON(struct run_options, quiet) },
+    { "--help", 'h', NULL, NULL, FLAG_ON(struct run_options, help) },
     /* of `cloche code` alone, and the last one for that */
     { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in, or a name of runtimes.d",
-      FLAG_TEXT(struct options, language) },
+      FLAG_TEXT(struct run_options, language) },
 };
-#define N_SHARED (ARRAY_LEN(own_flags) - 1)
+#define N_SHARED (ARRAY_LEN(run_flags) - 1)
+_Static_assert(N_SHARED == RUN_FLAGS, "cli/run.h");
 
-static void
-policy_help(FILE *to)
+void
+run_policy_help(FILE *to)
 {
     fprintf(to, "\npolicy (man cloche-policy):\n");
     cli_policy_flags(to);
 }
 
-#define EXIT_HELP "exit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; 126, " \
-                  "127 as shells"
 static const struct verb_form run_form[] = { { NULL, "[flags] [--] COMMAND [ARG...]", .run = NULL } },
     shell_form[] = { { NULL, "[flags]", .run = NULL } },
     code_form[] = { { NULL, "[flags] --language LANG FILE|-", .run = NULL } };
 static const struct verb run_verb = {
-    .name = "run", VERB_FORMS(run_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
-    .about = "Run COMMAND in its own sandbox.", .after = EXIT_HELP,
+    .name = "run", VERB_FORMS(run_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
+    .about = "Run COMMAND in its own sandbox.", .after = RUN_EXIT_HELP,
 }, shell_verb = {
-    .name = "shell", VERB_FORMS(shell_form), .flags = own_flags, .n_flags = N_SHARED, .more = policy_help,
-    .about = "An interactive shell in its own sandbox.", .after = EXIT_HELP,
+    .name = "shell", VERB_FORMS(shell_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
+    .about = "An interactive shell in its own sandbox.", .after = RUN_EXIT_HELP,
 }, code_verb = {
-    .name = "code", VERB_FORMS(code_form), VERB_FLAGS(own_flags), .more = policy_help,
-    .about = "Run FILE (or standard input) in its own sandbox.", .after = EXIT_HELP,
+    .name = "code", VERB_FORMS(code_form), VERB_FLAGS(run_flags), .more = run_policy_help,
+    .about = "Run FILE (or standard input) in its own sandbox.", .after = RUN_EXIT_HELP,
 };
 
 static int
@@ -96,7 +90,7 @@ help(const struct verb *v)
 }
 
 static enum session_io
-choose_io(const struct options *o)
+choose_io(const struct run_options *o)
 {
     if (o->pty > 0)
         return SESSION_PTY;
@@ -109,7 +103,7 @@ choose_io(const struct options *o)
 
 /* The report file is opened before anything runs: a run whose report cannot be written does not start. */
 static int
-open_report(const struct options *o, int *fd, struct err *err)
+open_report(const struct run_options *o, int *fd, struct err *err)
 {
     struct stat st;
 
@@ -130,7 +124,7 @@ open_report(const struct options *o, int *fd, struct err *err)
 }
 
 static int
-execute(struct session *s, const struct options *o, struct err *err)
+execute(struct session *s, const struct run_options *o, struct err *err)
 {
     static struct session_result result;    /* large, and there is one */
     struct session_result *r = &result;
@@ -165,7 +159,7 @@ execute(struct session *s, const struct options *o, struct err *err)
 
 /* With --json nobody sees output go by: the source's cap holds unless the user set one. */
 static void
-default_capture(struct policy *p, const struct options *o)
+default_capture(struct policy *p, const struct run_options *o)
 {
     if (o->json && p->limits.output.from.kind < ORIGIN_FILE && p->limits.output.v == 0)
         p->limits.output.v = CAPTURE_DEFAULT;
@@ -178,7 +172,7 @@ struct arguments {
     int argc;
     char **argv;
     const struct policy_host *host;
-    struct options o;
+    struct run_options o;
 };
 
 static int
@@ -199,21 +193,17 @@ finish(int code, const struct err *err, bool json)
 }
 
 int
-cmd_run(int argc, char **argv)
+run_command(const struct verb *v, int argc, char **argv, const struct policy_host *host)
 {
-    struct options o = { .pty = -1 };
-    struct policy_host host;
+    struct run_options o = { .pty = -1 };
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct arguments again = { &run_verb, VERB_RUN, argc, argv, &host, { .pty = -1 } };
+    struct arguments again = { v, VERB_RUN, argc, argv, host, { .pty = -1 } };
     struct session s = { .policy = &p, .weaker = weaker, .weaker_ctx = &again };
-    int first;
+    int first = cli_policy_args(&p, VERB_RUN, argc, argv, host, v, &o, &err);
 
-    if (cli_host(&host, &err) < 0)
-        return cli_fail(&err, cli_asks_json(argc, argv, true));
-    first = cli_policy_args(&p, VERB_RUN, argc, argv, &host, &run_verb, &o, &err);
     if (o.help)
-        return help(&run_verb);
+        return help(v);
     if (first < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, true));
     if (first >= argc) {
@@ -227,10 +217,21 @@ cmd_run(int argc, char **argv)
 }
 
 int
+cmd_run(int argc, char **argv)
+{
+    struct policy_host host;
+    struct err err = ERR_INIT;
+
+    if (cli_host(&host, &err) < 0)
+        return cli_fail(&err, cli_asks_json(argc, argv, true));
+    return run_command(&run_verb, argc, argv, &host);
+}
+
+int
 cmd_shell(int argc, char **argv)
 {
     static const char *const bash[] = { "/bin/bash", NULL };
-    struct options o = { .pty = -1 };
+    struct run_options o = { .pty = -1 };
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
@@ -271,7 +272,7 @@ read_code(const char *path, struct buf *code, struct err *err)
 }
 
 static int
-code_check(const struct options *o, const struct policy *p, int argc, int first, struct err *err)
+code_check(const struct run_options *o, const struct policy *p, int argc, int first, struct err *err)
 {
     if (runtimes_find(o->language, err) == NULL)
         return err->hint[0] != '\0' ? -1
@@ -288,10 +289,22 @@ code_check(const struct options *o, const struct policy *p, int argc, int first,
     return 0;
 }
 
+/* Never one of the user's. */
+static const char *
+code_folder(const struct policy *p)
+{
+    struct place home;
+
+    if (p->workspace.kind == WORKSPACE_TMPFS)
+        return "/workspace";
+    policy_place_inside(p, POLICY_HOME, &home);
+    return home.kind == PLACE_OWN ? POLICY_HOME : "/tmp";
+}
+
 int
 cmd_code(int argc, char **argv)
 {
-    struct options o = { .pty = 0 };
+    struct run_options o = { .pty = 0 };
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
@@ -311,8 +324,7 @@ cmd_code(int argc, char **argv)
     if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
     language = language_find(o.language);
-    /* never into a folder of the user's */
-    file = (struct session_file){ .folder = p.workspace.kind == WORKSPACE_TMPFS ? "/workspace" : "/home/agent",
+    file = (struct session_file){ .folder = code_folder(&p),
                                   .name = language->file, .data = code.p, .n = code.n };
     snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);
     language_words(language, path, words);

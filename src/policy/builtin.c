@@ -98,6 +98,18 @@ builtin_protect(struct policy *p, bool srt, struct err *err)
 }
 
 int
+builtin_protect_more(struct policy *p, const char *const *names, struct err *err)
+{
+    static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "the agent's names" };
+    size_t n = 0;
+
+    while (names != NULL && names[n] != NULL)
+        n++;
+    return list_reserve(p, &p->protect, n, err) < 0 ? -1
+           : add_names(p, &p->protect, names, n, &from, err);
+}
+
+int
 builtin_env_deny(struct policy *p, struct err *err)
 {
     static const struct origin from = { .kind = ORIGIN_BUILTIN, .name = "loader variables" };

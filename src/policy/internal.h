@@ -111,6 +111,7 @@ int builtin_credentials(struct policy *p, const struct policy_host *host, struct
 /* When it is known what is opened: the places of those whose folders these are, as whom root's sandbox may run. */
 int credentials_of_owners(struct policy *p, struct err *err);
 int builtin_protect(struct policy *p, bool srt, struct err *err);
+int builtin_protect_more(struct policy *p, const char *const *names, struct err *err);
 int builtin_env_deny(struct policy *p, struct err *err);
 
 /* --- validate.c, settle.c ------------------------------------------------------------------------------------- */

@@ -78,12 +78,21 @@ tree_root(const struct policy *p, const struct place *place, why_exists *exists)
     return root;
 }
 
-/* cloche's own folders stay closed whatever opens them, but for a volume, which is given out of one. */
+bool
+policy_gives(const struct policy *p, const char *host)
+{
+    bool gives = p->workspace.own && path_within(str_of(host), str_of(p->workspace.dir));
+
+    for (size_t i = 0; i < p->n_binds && !gives; i++)
+        gives = p->binds[i].own && path_within(str_of(host), str_of(p->binds[i].source));
+    return gives;
+}
+
+/* cloche's own folders stay closed whatever opens them, but for what is given out of one. */
 static bool
 stays_closed(const struct policy *p, const struct policy_entry *secret, const char *host)
 {
-    return secret != NULL && secret->own &&
-           !(p->workspace.own && path_within(str_of(host), str_of(p->workspace.dir)));
+    return secret != NULL && secret->own && !policy_gives(p, host);
 }
 
 static void

@@ -47,6 +47,9 @@ struct judged {
 /* What @p says about @place, which is one of its own (policy_place). @exists as for policy_why_path; NULL: all does. */
 void policy_judge(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out);
 
+/* Whether the host's @path lies in a folder of cloche's own that @p gives: a volume, an agent's home. */
+bool policy_gives(const struct policy *p, const char *path);
+
 /* The deny-write rule that closes the host's @path, or NULL. */
 const struct policy_entry *policy_write_denied(const struct policy *p, const char *path, why_exists *exists);
 

@@ -184,7 +184,7 @@ etc_is_shown(const struct policy *p, const char *path)
 static void
 place_private(const struct policy *p, const char *path, struct place *out)
 {
-    static const char *const own[] = { "/tmp", "/home/agent", "/dev/shm" };
+    static const char *const own[] = { "/tmp", POLICY_HOME, "/dev/shm" };
     static const char *const own_more[] = { "/var/tmp", "/run" };
     static const char *const system_dirs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt" };
     static const char *const folders[] = { "/", "/home", "/var", "/var/tmp", "/run" };

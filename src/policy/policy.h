@@ -23,6 +23,8 @@
 #define POLICY_PATH_MAX   4096
 #define POLICY_ASK_MS     60000             /* of ask_ms by default */
 #define POLICY_STRING_MAX 65536             /* bytes of one string value */
+#define POLICY_HOME "/home/agent"           /* inside, under a private root */
+#define POLICY_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"    /* the same */
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
 #define POLICY_TOOLS_MAX 32                 /* the same */
 #define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
@@ -102,6 +104,7 @@ struct policy_bind {
     char *source;       /* absolute host path */
     char *dest;         /* absolute path inside */
     bool writable;
+    bool own;           /* struct policy_host's @kept_home: in cloche's own folder, and made for it */
     struct origin from;
 };
 
@@ -241,6 +244,7 @@ struct policy {
     char *home;                             /* the facts of struct policy_host that validation and `why` need */
     char *cwd;
     char *store;        /* of the vault: struct policy_host */
+    char *kept_home;    /* the same */
     const char *(*home_of_owner)(const char *path);
     uint64_t memory_total;
     const char *const *engines;
@@ -254,6 +258,8 @@ struct policy_host {
     const char *state;          /* absolute: where cloche keeps its own state, closed like a place for credentials; or
                                  * NULL */
     const char *store;          /* the vault's folder, when it is not below home as usual; absolute, or NULL */
+    const char *kept_home;      /* a folder in @state that is the home inside, and may be written; absolute, or NULL */
+    const char *const *protect; /* names that are protected like the built-in ones, ended by NULL; NULL: none */
     const char *account_home;   /* of the caller's account, absolute and normal, where @home is another one; or NULL */
     const char *(*home_of_owner)(const char *path);     /* of the account whose @path is, absolute, valid until the next
                                                          * call; NULL: none is known. For root, whose sandboxes may

@@ -125,6 +125,8 @@ keep_facts(struct policy *p, const struct policy_host *host, struct err *err)
     if (host->store != NULL && path_normalise(str_of(host->store), STR_LIT(""), false, normal, sizeof(normal), &n) ==
                                    PATH_OK && (p->store = arena_copy(p->arena, (struct str){ normal, n })) == NULL)
         return policy_no_memory(err);
+    if (host->kept_home != NULL && (p->kept_home = arena_copy(p->arena, str_of(host->kept_home))) == NULL)
+        return policy_no_memory(err);
     if (host->home == NULL)
         return 0;
     if (path_normalise(str_of(host->home), STR_LIT(""), false, normal, sizeof(normal), &n) != PATH_OK) {
@@ -152,6 +154,8 @@ policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, cons
         r = builtin_credentials(p, host, err);
     if (r == 0 && verb != VERB_SRT)
         r = builtin_protect(p, false, err);
+    if (r == 0)
+        r = builtin_protect_more(p, host->protect, err);
     if (r == 0)
         r = builtin_env_deny(p, err);
     if (r == 0)

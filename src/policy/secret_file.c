@@ -13,7 +13,7 @@
 #include "policy/secret_text.h"
 
 #define FILES_MAX 64
-#define OWN_HOME "/home/agent"
+#define OWN_HOME POLICY_HOME
 
 /* Inside `~` is the sandbox's own home. */
 static int

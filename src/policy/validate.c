@@ -169,7 +169,7 @@ policy_source_unfit(const char *path, bool workspace)
 /* What the sandbox's own root has, or is made in. */
 static const char *const own_dirs[] = {
     "/", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/tmp", "/var", "/run", "/home",
-    "/home/agent", PLACE_WORKSPACE };
+    POLICY_HOME, PLACE_WORKSPACE };
 
 static int
 check_bind(const struct policy *p, const struct policy_bind *bind, struct err *err)
@@ -195,7 +195,7 @@ check_bind(const struct policy *p, const struct policy_bind *bind, struct err *e
         return err_hint(err, "choose a destination such as /workspace/NAME or /mnt/NAME");
     }
     for (size_t i = 0; i < N(own_dirs); i++) {
-        if (strcmp(bind->dest, own_dirs[i]) != 0)
+        if (strcmp(bind->dest, own_dirs[i]) != 0 || strcmp(bind->dest, POLICY_HOME) == 0)
             continue;
         REFUSE(&bind->from, NULL, "policy.bind.reserved", "destination %s would hide what the sandbox puts there",
                bind->dest);
@@ -311,6 +311,27 @@ keep_path(struct policy *p, struct err *err)
     return p->workspace.at != NULL ? 0 : policy_no_memory(err);
 }
 
+/* The home that is kept is a bind, unless another one is bound there. */
+static int
+kept_home(struct policy *p, struct err *err)
+{
+    static const struct where w = { .from = { .kind = ORIGIN_BUILTIN, .name = "the agent's home" } };
+
+    if (p->kept_home == NULL)
+        return 0;
+    if (p->view.v != VIEW_PRIVATE) {
+        REFUSE(&p->view.from, NULL, "policy.agent.view", "an agent has a root and a home of its own");
+        return err_hint(err, "use mode standard or max with the private view, or `cloche run`");
+    }
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (strcmp(p->binds[i].dest, POLICY_HOME) == 0)
+            return 0;
+    if (set_bind_parts(p, str_of(p->kept_home), STR_LIT(POLICY_HOME), true, &w, err) < 0)
+        return -1;
+    p->binds[p->n_binds - 1].own = true;
+    return 0;
+}
+
 int
 policy_fits_daemon(const struct policy *p, struct err *err)
 {
@@ -339,7 +360,7 @@ int
 policy_validate(struct policy *p, struct err *err)
 {
     if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_workspace(p, err) < 0 ||
-        keep_path(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
+        keep_path(p, err) < 0 || kept_home(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
         check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);

@@ -97,6 +97,8 @@ cli_host(struct policy_host *host, struct err *err)
     host->uid = geteuid();
     host->state = state_dir_path(state, NULL) == 0 ? state : NULL;
     host->store = store_folder();
+    host->kept_home = NULL;
+    host->protect = NULL;
     host->memory_total = memory_total();
     host->engines = engine_names();
     return 0;

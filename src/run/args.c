@@ -68,6 +68,23 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
 }
 
 int
+cli_policy_flags_end(int argc, char **argv, const struct verb *own, void *options, struct err *err)
+{
+    struct cli_flag w;
+    bool is_policy;
+    int i, n;
+
+    for (i = 1; i < argc; i += n) {
+        n = flag_words(argc, argv, i, &w, &is_policy, own, options, err);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+    }
+    return i;
+}
+
+int
 cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
                    const struct policy_host *host, const struct verb *own, void *options, struct err *err)
 {

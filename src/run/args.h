@@ -22,4 +22,8 @@ int cli_policy_args(struct policy *p, enum policy_verb verb, int argc, char **ar
 int cli_policy_args_in(const char *mode, struct policy *p, enum policy_verb verb, int argc, char **argv,
                        const struct policy_host *host, const struct verb *own, void *options, struct err *err);
 
+/* The index of the first word of argv[1..] that is neither a flag of a policy nor of @own, nor the value of one; or -1
+ * with @err. */
+int cli_policy_flags_end(int argc, char **argv, const struct verb *own, void *options, struct err *err);
+
 #endif

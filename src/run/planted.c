@@ -136,7 +136,7 @@ planted_after(const struct session *s, const struct session_result *r, struct pl
     if (p->workspace.kind == WORKSPACE_RW && p->workspace.dir != NULL)
         dirs[n++] = p->workspace.dir;
     for (size_t i = 0; i < p->n_binds && n < ARRAY_LEN(dirs); i++) {
-        bool within = !p->binds[i].writable;
+        bool within = !p->binds[i].writable || p->binds[i].own;     /* of an agent's home nothing outside is a user */
         for (size_t k = 0; k < n; k++)
             within |= path_within(str_of(p->binds[i].source), str_of(dirs[k]));
         if (!within)

@@ -506,7 +506,7 @@ check_own(struct native_plan *plan, const struct policy *real, struct err *err)
     struct plan_way way;
 
     for (size_t i = 0; i < plan->n_shown; i++)
-        if (!(real->workspace.own && plan->shown[i] == real->workspace.dir) && is_own(real, plan->shown[i], err) < 0)
+        if (!policy_gives(real, plan->shown[i]) && is_own(real, plan->shown[i], err) < 0)
             return -1;
     for (size_t i = 0; i < real->unix_sockets.n; i++) {
         const char *path = real->unix_sockets.v[i].value;

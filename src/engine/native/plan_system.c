@@ -23,8 +23,6 @@
 
 #define COPY_MAX    (64 * 1024)     /* bytes of a file that is copied instead of bound */
 #define MAP_MIN     (16 * 1024)     /* from here on mapping costs less than reading */
-#define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 static int
 out_of_memory(struct err *err)
 {
@@ -361,7 +359,7 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
             if (env_pass(&b, passed[i], err) < 0)
                 return -1;
         /* in a root of our own the host's PATH names folders that are not there */
-        if (env_put(&b, "PATH", own_home || path == NULL ? SYSTEM_PATH : path, err) < 0 ||
+        if (env_put(&b, "PATH", own_home || path == NULL ? POLICY_PATH : path, err) < 0 ||
             env_put(&b, "HOME",
                     plan->light_home != NULL   ? plan->light_home
                     : own_home || home == NULL ? "/home/agent"

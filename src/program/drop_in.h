@@ -1,0 +1,29 @@
+/* program/drop_in.h: folders of small files that users add (runtimes.d, agents.d)
+ *
+ * Who can write there decides what cloche runs inside a sandbox, or opens for it: files and folders of other users,
+ * files that others can write to, and links are refused.
+ */
+#ifndef CLOCHE_PROGRAM_DROP_IN_H
+#define CLOCHE_PROGRAM_DROP_IN_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct drop_in {
+    const char *read, *unsafe;      /* codes of what cannot be read, and of what is not safe */
+    size_t max;                     /* bytes of a file */
+    bool ours;                      /* the folder came with the program: it is its owner's who runs it */
+    /* The file @path, which is called @name.yaml and says @text. 0 or -1 with @err, which ends the reading. */
+    int (*take)(void *ctx, const char *path, const char *name, struct str text, struct err *err);
+    void *ctx;
+};
+
+/* Each file *.yaml of @folder, in the order of names; a folder that is not there has none. 0 or -1 with @err. */
+int drop_in_read(const struct drop_in *d, const char *folder, struct err *err);
+/* The caller's own folder @name: $XDG_CONFIG_HOME/cloche/NAME, or ~/.config/cloche/NAME. -1: there is no home. */
+int drop_in_own(const char *name, const char *home, char out[PATH_MAX]);
+
+#endif

@@ -1,0 +1,265 @@
+/* program/installed.c: see installed.h */
+#include "program/installed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "match/path.h"
+
+#define FIRST_LINE 256      /* as the kernel reads of it */
+
+struct search {
+    const char *home, *project;     /* real paths; NULL: none */
+    struct installed *out;
+    struct err *err;
+};
+
+static bool
+within(const char *path, const char *dir)
+{
+    return dir != NULL && path_within(str_of(path), str_of(dir));
+}
+
+static bool
+is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool
+is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Every private root has these. */
+static bool
+in_the_system(const char *path)
+{
+    static const char *const dirs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt" };
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (within(path, dirs[i]))
+            return true;
+    return false;
+}
+
+/* A folder of the user's that may be shown as a whole: not the home or what holds it. */
+static bool
+narrow(const struct search *s, const char *folder)
+{
+    return folder[0] == '/' && folder[1] != '\0' && !within(s->home != NULL ? s->home : "/", folder);
+}
+
+static int
+show(const struct search *s, const char *path)
+{
+    struct installed *out = s->out;
+
+    if (in_the_system(path))
+        return 0;
+    for (size_t i = 0; i < out->n_shown; i++)
+        if (within(path, out->shown[i]))
+            return 0;
+    if (out->n_shown == INSTALLED_SHOWN_MAX)
+        return err_set(s->err, ERR_LIMIT, "agent.program", "%s needs more than %d folders", out->program,
+                       INSTALLED_SHOWN_MAX);
+    snprintf(out->shown[out->n_shown++], PATH_MAX, "%s", path);
+    return 0;
+}
+
+static void
+parent(const char *path, char out[PATH_MAX])
+{
+    char *slash;
+
+    snprintf(out, PATH_MAX, "%s", path);
+    slash = strrchr(out, '/');
+    if (slash != NULL)
+        *(slash == out ? slash + 1 : slash) = '\0';
+}
+
+static void
+on_path(const struct search *s, const char *file)
+{
+    char folder[PATH_MAX], *all = s->out->folders;
+    size_t n = strlen(all);
+
+    parent(file, folder);
+    if (!in_the_system(folder) && strstr(all, folder) == NULL)
+        snprintf(all + n, sizeof(s->out->folders) - n, "%s:", folder);
+}
+
+/* --- what belongs to a file --------------------------------------------------------------------------------------- */
+
+/* The folder of packages that npm put it in. */
+static bool
+npm_folder(const struct search *s, const char *real, char out[PATH_MAX])
+{
+    const char *at = strstr(real, "/node_modules/");
+
+    if (at == NULL)
+        return false;
+    snprintf(out, PATH_MAX, "%.*s/node_modules", (int)(at - real), real);
+    return narrow(s, out);
+}
+
+/* The virtual environment that it is a script of. */
+static bool
+environment(const struct search *s, const char *real, char out[PATH_MAX])
+{
+    char bin[PATH_MAX], mark[PATH_MAX + 16];
+
+    parent(real, bin);
+    parent(bin, out);
+    snprintf(mark, sizeof(mark), "%s/pyvenv.cfg", out);
+    return access(mark, R_OK) == 0 && narrow(s, out);
+}
+
+/* An interpreter's own prefix, with what it loads: PREFIX/bin/python3 and PREFIX/lib. */
+static bool
+prefix(const struct search *s, const char *real, char out[PATH_MAX])
+{
+    char bin[PATH_MAX], lib[PATH_MAX + 16];
+
+    parent(real, bin);
+    parent(bin, out);
+    snprintf(lib, sizeof(lib), "%s/lib", out);
+    return strcmp(bin + strlen(bin) - 4, "/bin") == 0 && is_folder(lib) && narrow(s, out);
+}
+
+static int
+show_file(const struct search *s, const char *real, bool interpreter)
+{
+    char folder[PATH_MAX];
+
+    if (in_the_system(real))
+        return 0;
+    if (npm_folder(s, real, folder) || environment(s, real, folder) || (interpreter && prefix(s, real, folder)))
+        return show(s, folder);
+    return show(s, real);
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+/* Into @out where @folder has @name and it may be used. */
+static bool
+take(const struct search *s, struct str folder, const char *name, char out[PATH_MAX])
+{
+    char real[PATH_MAX];
+
+    if (folder.n == 0 || folder.p[0] != '/' || str_ends(folder, STR_LIT("/shims")) ||
+        snprintf(out, PATH_MAX, "%.*s/%s", (int)folder.n, folder.p, name) >= PATH_MAX || !is_file(out) ||
+        realpath(out, real) == NULL)
+        return false;
+    return !within(out, s->project) && !within(real, s->project);
+}
+
+static bool
+look(const struct search *s, const char *name, const char *const *more, char out[PATH_MAX])
+{
+    const char *path = getenv("PATH");
+    char folder[PATH_MAX];
+
+    while (path != NULL && *path != '\0') {
+        const char *end = strchrnul(path, ':');
+        if (take(s, (struct str){ path, (size_t)(end - path) }, name, out))
+            return true;
+        path = *end != '\0' ? end + 1 : end;
+    }
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+        bool home = strncmp(more[i], "~/", 2) == 0;
+        snprintf(folder, sizeof(folder), "%s%s", home && s->home != NULL ? s->home : "", more[i] + (home ? 1 : 0));
+        if (take(s, str_of(folder), name, out))
+            return true;
+    }
+    return false;
+}
+
+/* "" at the end. */
+static char *
+next_word(char **rest)
+{
+    char *word = *rest + strspn(*rest, " \t"), *end = word + strcspn(word, " \t");
+
+    *rest = *end != '\0' ? end + 1 : end;
+    *end = '\0';
+    return word;
+}
+
+/* What the first line of @real names, as it is found from here: "" for a program without one. */
+static void
+interpreter_of(const struct search *s, const char *real, char out[PATH_MAX])
+{
+    cleanup_close int fd = open(real, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    char line[FIRST_LINE + 1], *rest = line + 2, *word;
+    ssize_t n = fd >= 0 ? read(fd, line, FIRST_LINE) : -1;
+
+    out[0] = '\0';
+    if (n < 3 || memcmp(line, "#!", 2) != 0)
+        return;
+    line[n] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    word = next_word(&rest);
+    if (strcmp(word, "/usr/bin/env") != 0 && strcmp(word, "/bin/env") != 0) {
+        snprintf(out, PATH_MAX, "%s", word);
+        return;
+    }
+    do
+        word = next_word(&rest);
+    while (word[0] == '-' || strchr(word, '=') != NULL);
+    if (word[0] == '\0' || !look(s, word, NULL, out))
+        out[0] = '\0';
+}
+
+static int
+show_interpreter(const struct search *s)
+{
+    char named[PATH_MAX], real[PATH_MAX];
+
+    interpreter_of(s, s->out->program, named);
+    if (named[0] != '/')
+        return 0;
+    if (realpath(named, real) == NULL)
+        return err_set(s->err, ERR_UNSUPPORTED, "agent.program", "%s is run by %s, which is not there",
+                       s->out->program, named);
+    on_path(s, named);
+    return show_file(s, named, false) < 0 ? -1 : show_file(s, real, true);
+}
+
+int
+installed_find(const char *name, const char *const *more, const char *home, const char *project,
+               struct installed *out, struct err *err)
+{
+    char real_home[PATH_MAX], real_project[PATH_MAX], found[PATH_MAX];
+    const struct search s = { home != NULL ? realpath(home, real_home) : NULL,
+                              project != NULL ? realpath(project, real_project) : NULL, out, err };
+    bool below = strncmp(name, "~/", 2) == 0;
+
+    *out = (struct installed){ .n_shown = 0 };
+    if (name[0] == '/' || below) {
+        snprintf(found, sizeof(found), "%s%s", below && home != NULL ? home : "", name + (below ? 1 : 0));
+        if (!is_file(found))
+            return err_set(err, ERR_UNSUPPORTED, "agent.not-installed", "%s is not there", found);
+    } else if (!look(&s, name, more, found)) {
+        return err_set(err, ERR_UNSUPPORTED, "agent.not-installed", "%s is not installed: it is not on your PATH",
+                       name);
+    }
+    if (realpath(found, out->program) == NULL)
+        return err_sys(err, errno, "agent.program", "%s", found);
+    on_path(&s, found);
+    return show_file(&s, out->program, false) < 0 ? -1 : show_interpreter(&s);
+}

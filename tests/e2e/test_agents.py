@@ -1,0 +1,303 @@
+"""`cloche agent`: a program by its profile, with a home that it keeps (issue 18, 10)."""
+import os
+import shutil
+import stat
+
+import pytest
+
+from helpers import requirement
+from helpers.places import IS_ROOT
+
+pytestmark = requirement("R01", "R11")
+
+
+class Mine:
+    """An agent called mine: a shell that runs what it is given, from a profile and a folder of its own."""
+
+    def __init__(self, cloche):
+        self.cloche = cloche
+        self.tools = cloche.home / "tools/bin"
+        self.profiles = cloche.home / ".config/cloche/agents.d"
+        self.put(self.tools / "mine", '#!/bin/sh\nexec sh -c "$1"\n', 0o755)
+        self.profile("program: mine\nprotect: [.mine/hooks]\n")
+
+    def put(self, path, text="", mode=0o644):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii")
+        path.chmod(mode)
+        if self.cloche.person is not None:
+            at = path
+            while at != self.cloche.home:
+                os.chown(at, self.cloche.person.pw_uid, self.cloche.person.pw_gid)
+                at = at.parent
+        return path
+
+    def profile(self, text, name="mine"):
+        return self.put(self.profiles / f"{name}.yaml", text)
+
+    def env(self):
+        return {"PATH": f"{self.tools}:{os.environ['PATH']}"}
+
+    def __call__(self, *words, name="mine", flags=(), **options):
+        options.setdefault("cwd", self.cloche.project)
+        return self.cloche("agent", *flags, name, *words, env=self.env(), **options)
+
+    def home(self, name="mine"):
+        said = self.cloche("agent", "show", "--json", name, env=self.env(), cwd=self.cloche.project).json
+        return type(self.tools)(said["home"])
+
+
+@pytest.fixture
+def mine(anyone):
+    return Mine(anyone)
+
+
+@pytest.fixture
+def once(cloche):
+    return Mine(cloche)
+
+
+# where it runs, and what it keeps --------------------------------------------------------------------------------
+def test_it_runs_in_the_project(mine):
+    result = mine("pwd; echo $HOME; touch made; echo $0")
+    assert result.ok and result.out.startswith(f"{mine.cloche.project}\n/home/agent\n"), result
+    assert (mine.cloche.project / "made").exists()
+
+
+def test_a_login_is_kept_and_read_again(mine):
+    """Also where its name is that of a place for credentials."""
+    save = "mkdir -p .claude .codex; echo token > .claude/.credentials.json; echo t2 > .codex/auth.json; chmod 600 .codex/auth.json"
+    assert mine(f"cd; {save}").ok
+    result = mine("cd; cat .claude/.credentials.json .codex/auth.json; echo new > .codex/auth.json; cat .codex/auth.json")
+    assert result.out == "token\nt2\nnew\n", result
+    where = mine.home() / ".codex/auth.json"
+    assert stat.S_IMODE(where.parents[1].stat().st_mode) == 0o700 and where.read_text() == "new\n"
+
+
+def test_no_other_sandbox_sees_it(once):
+    once.profile("program: mine\n", "other")
+    assert once("echo token > ~/token").ok
+    home = once.home()
+    result = once("ls -A ~; cat ~/token", name="other")
+    assert "token" not in result.out and not result.ok
+    for flags in (("--bind", home), ("--bind", f"{home}:/home/agent:rw"), ("--workspace", home),
+                  ("--allow-read", home), ("--view", "host")):
+        result = once.cloche("run", *flags, "--", "cat", f"{home}/token", "/home/agent/token")
+        assert "token\n" not in result.out, result
+    result = once("cat $0 ~/../../state/x; ls -d " + str(home), flags=("--bind", home.parents[2]))
+    assert not result.ok and "policy.own-folder" in result.err, result
+
+
+def test_conversations_stay_apart_by_the_projects_path(once):
+    save = 'd=$(pwd | tr / -); mkdir -p ~/talk/$d; echo here >> ~/talk/$d/log; cat ~/talk/$d/log'
+    second = once.cloche.project / "second"
+    second.mkdir()
+    assert once(save).out == "here\n" and once(save, cwd=second).out == "here\n"
+    assert once(save).out == "here\nhere\n"
+
+
+def test_flags_have_the_last_word(once):
+    result = once("pwd; touch x", flags=("--workspace", ".:cow", "--json"))
+    assert result.json["exit_code"] == 0 and not (once.cloche.project / "x").exists(), result
+    once.cloche("discard", result.json["workspace"]["id"], cwd=once.cloche.project)
+    assert once("-not-a-flag-of-cloche").code != 125
+    result = once("true", flags=("--not-a-flag",))
+    assert result.code == 125 and "unknown flag" in result.err
+
+
+# what it cannot write -------------------------------------------------------------------------------------------
+def test_its_hooks_and_settings_are_protected(mine):
+    """In its home and in the project; by the built-in names and by its profile's."""
+    result = mine("for d in ~ .; do cd $d; mkdir -p .mine .claude; echo x > .claude/settings.json; mkdir .mine/hooks; "
+                  "echo x > .mine/hooks; ln -s /tmp .mine/hooks; mv .mine m; mkdir .mine/hooks; echo x > .bashrc; "
+                  "touch .mine/free; cd - >/dev/null; done")
+    for top in (mine.home(), mine.cloche.project):
+        left = sorted(str(p.relative_to(top)) for p in top.rglob("*") if not p.is_dir())
+        assert left == [".mine/free"], (result, left)
+        assert not os.path.lexists(top / ".mine/hooks")
+
+
+def test_the_users_configuration_is_shown_and_stays(mine):
+    home = mine.cloche.home
+    mine.put(home / ".mine/config", "yours\n")
+    mine.put(home / ".mine/more/a", "a\n")
+    mine.put(home / ".mine/private", "secret\n")
+    mine.profile("program: mine\nshow: [~/.mine/config, ~/.mine/more, ~/.mine/none]\nprotect: [.mine/config]\n")
+    for _ in range(2):
+        result = mine("cd; cat .mine/config .mine/more/a .mine/private; echo evil > .mine/config; echo evil > .mine/more/a; "
+                      "rm -rf .mine/config .mine/more; touch .mine/own")
+        assert result.out == "yours\na\n", result
+    assert (home / ".mine/config").read_text() == "yours\n" and (home / ".mine/more/a").read_text() == "a\n"
+    assert (mine.home() / ".mine/own").exists()
+    (home / ".mine/config").unlink()
+    assert mine("cat ~/.mine/config").code != 0, "an empty file was left in the place of the user's"
+
+
+def test_what_it_left_leads_nowhere(once):
+    """Places in its home are made without following what was written there."""
+    home, outside = once.cloche.home, once.cloche.project / "outside"
+    outside.mkdir()
+    once.profile("program: mine\n")
+    once.put(home / ".mine/config", "yours\n")
+    assert once(f"cd; rm -rf .mine; ln -s {outside} .mine; ln -s {outside} .seeded; ln -s {outside}/f file").ok
+    once.profile("program: mine\nshow: [~/.mine/config]\n")
+    result = once("true")
+    assert result.code == 125 and "agent.home" in result.err, result
+    once.profile("program: mine\nseed: {~/.seeded/x: text}\n")
+    assert once("true").code == 125
+    once.profile("program: mine\nseed: {~/file: text}\n")
+    assert once("true").ok
+    assert os.listdir(outside) == []
+
+
+def test_seeds(once):
+    once.profile("program: mine\nseed:\n  ~/.mine/first: |\n    one\n    two\n")
+    assert once("cat ~/.mine/first; echo mine > ~/.mine/first").out == "one\ntwo\n"
+    assert once("cat ~/.mine/first").out == "mine\n"
+
+
+# the program ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["npm", "venv", "alone", "interpreter", "found"])
+def test_it_is_found_where_people_install(once, has, kind):
+    has("python3")
+    home, say = once.cloche.home, "print('here')\n"
+    (once.tools / "mine").unlink()
+    once.put(home / "private", "private\n")
+    if kind == "npm":
+        once.put(home / "npm/lib/node_modules/mine/lib.py", "WORD = 'here'\n")
+        once.put(home / "npm/lib/node_modules/mine/cli.py", "#!/usr/bin/env python3\nimport lib; print(lib.WORD)\n", 0o755)
+        (once.tools / "mine").symlink_to(home / "npm/lib/node_modules/mine/cli.py")
+    elif kind == "venv":
+        assert once.cloche.run(["python3", "-m", "venv", "--without-pip", str(home / "venv")]).ok
+        once.put(home / "venv/bin/mine", f"#!{home}/venv/bin/python\nimport sys; assert sys.prefix == '{home}/venv'\n{say}",
+                 0o755)
+        (once.tools / "mine").symlink_to(home / "venv/bin/mine")
+    elif kind == "interpreter":
+        once.put(home / "rt/bin/run", "#!/bin/sh\ncat ${0%/*}/../lib/word\n", 0o755)
+        once.put(home / "rt/lib/word", "here\n")
+        (once.tools / "run").symlink_to(home / "rt/bin/run")
+        shutil.copy("/bin/sh", home / "rt/bin/run")
+        once.put(once.tools / "mine", "#!/usr/bin/env run\necho here\n", 0o755)
+    else:
+        once.put(home / ("more" if kind == "found" else "tools/bin") / "mine", "#!/usr/bin/python3\n" + say, 0o755)
+        once.profile("program: mine\nfind: [~/more]\n")
+    result = once()
+    assert result.out == "here\n", result
+    shown = once.cloche("agent", "show", "mine", env=once.env(), cwd=once.cloche.project).out
+    assert f"--bind {home} " not in shown
+
+
+def test_one_of_the_projects_is_passed_over(once):
+    """What a sandbox wrote there must not say what the next one shows."""
+    planted = once.put(once.cloche.home / "elsewhere/notes", "private\n", 0o755)
+    bin_folder = once.cloche.project / "node_modules/.bin"
+    bin_folder.mkdir(parents=True)
+    (bin_folder / "mine").symlink_to(planted)
+    env = {"PATH": f"{bin_folder}:node_modules/.bin:{once.env()['PATH']}"}
+    result = once.cloche("agent", "mine", f"cat {planted}", env=env, cwd=once.cloche.project)
+    assert "private" not in result.out and not result.ok and result.code != 125, result
+
+
+def test_not_installed(once):
+    once.profile("program: no-such-program\ninstall: get it there\n")
+    result = once()
+    assert result.code == 125 and "agent.not-installed" in result.err and "get it there" in result.err, result
+    result = once.cloche("agent", "claude", env={"PATH": "/nowhere"}, cwd=once.cloche.project)
+    assert result.code == 125 and "npm install -g @anthropic-ai/claude-code" in result.err, result
+
+
+# profiles ---------------------------------------------------------------------------------------------------------
+def test_ls_show_and_new(mine):
+    said = mine.cloche("agent", "ls", "--json", env=mine.env(), cwd=mine.cloche.project).json
+    assert {"aider", "claude", "codex", "gemini", "opencode", "mine"} == {a["name"] for a in said["agents"]}
+    assert "mine" in mine.cloche("agent", "ls").out
+    shown = mine.cloche("agent", "show", "mine", env=mine.env(), cwd=mine.cloche.project).out
+    assert "--keep-path" in shown and ".mine/hooks" in shown and "agents/mine/home" in shown
+    made = mine.cloche("agent", "new", "claude")
+    path = made.out.rstrip("\n")
+    assert made.ok and "api.anthropic.com" in open(path, encoding="ascii").read()
+    again = mine.cloche("agent", "new", "claude")
+    assert again.code == 125 and "agent.exists" in again.err
+    made = mine.cloche("agent", "new", "blank")
+    assert made.ok, made
+    assert {"blank", "claude"} <= {a["name"] for a in mine.cloche("agent", "ls", "--json").json["agents"]}
+    assert mine.cloche("agent", "show", "--json", "claude").json["profile"] == path
+
+
+def test_an_own_one_replaces_what_came_with_cloche(once):
+    once.profile("program: mine\nabout: my own\n", "claude")
+    assert once("echo here", name="claude").out == "here\n"
+
+
+@pytest.mark.parametrize("text,code", [
+    ("program: mine\nextra: 1\n", "agent.key"), ("about: x\n", "agent.missing"), ("program: [mine]\n", "agent.value"),
+    ("program: ./mine\n", "agent.value"), ("program: a/b\n", "agent.value"),
+    ("program: mine\nshow: [/etc/shadow]\n", "agent.value"), ("program: mine\nshow: [~/../x]\n", "agent.value"),
+    ("program: mine\nshow: [~/a//b]\n", "agent.value"), ("program: mine\nshow: ~/x\n", "agent.value"),
+    ("program: mine\nprotect: [../x]\n", "agent.value"), ("program: mine\nprotect: ['']\n", "agent.value"),
+    ("program: mine\nseed: {~/../x: y}\n", "agent.value"), ("program: mine\nseed: {x: y}\n", "agent.value"),
+    ("program: mine\nfind: [bin]\n", "agent.value"), ("program: mine\nenv: [A]\n", "agent.value"),
+    ("program: mine\nhosts: [[x]]\n", "agent.value"), ("- mine\n", "agent.key"), ("", None),
+    ("program: mine\nprogram: mine\n", None), ("program: mine\nhosts: ['*']\n", "policy."),
+    ("program: mine\nenv: {'A B': x}\n", "policy."), ("program: mine\nabout: " + "x" * 70000, "agent.read"),
+])
+def test_refused_profiles(once, text, code):
+    once.profile(text)
+    result = once("true")
+    assert result.code == 125 and (code or "[") in result.err, result
+
+
+def test_unsafe_profiles(once):
+    profile = once.profile("program: mine\n")
+    profile.chmod(0o666)
+    assert "agent.unsafe" in once("true").err
+    profile.chmod(0o644)
+    profile.rename(once.cloche.project / "mine.yaml")
+    profile.symlink_to(once.cloche.project / "mine.yaml")
+    result = once("true")
+    assert result.code == 125 and "agent.unsafe" in result.err and "link" in result.err, result
+    profile.unlink()
+    os.mkfifo(profile)
+    assert once("true").code == 125
+    profile.unlink()
+    once.profile("program: mine\n")
+    once.profiles.chmod(0o777)
+    assert "agent.unsafe" in once("true").err
+
+
+@pytest.mark.parametrize("name", ["ls", "A", "../x", "a b", "", "-x"])
+def test_names(once, name):
+    result = once.cloche("agent", "new", "--", name)
+    assert result.code == 125 and ("agent.name" in result.err), result
+
+
+@pytest.mark.parametrize("flags,code", [(("--mode", "light"), "policy.agent.view"), (("--mode", "off"), "policy.off.asks"),
+                                        (("--view", "host"), "policy.agent.view")])
+def test_without_a_root_of_its_own(once, flags, code):
+    result = once("true", flags=flags)
+    assert result.code == 125 and code in result.err, result
+
+
+def test_an_unknown_one(once):
+    result = once.cloche("agent", "claud")
+    assert result.code == 125 and "cloche agent claude" in result.err
+    assert "agent.unknown" in once.cloche("agent", "zzzzzz").err
+
+
+# a folder at the home inside --------------------------------------------------------------------------------------
+def test_a_folder_bound_at_the_home(anyone):
+    folder = anyone.project / "h"
+    folder.mkdir()
+    os.chown(folder, anyone.project.stat().st_uid, anyone.project.stat().st_gid)
+    flags = ("--bind", f"{folder}:/home/agent:rw")
+    result = anyone("run", *flags, "--", "sh", "-c", "cd; pwd; echo x > kept; echo x > .bashrc; ls -A")
+    assert result.out == "/home/agent\nkept\n" and os.listdir(folder) == ["kept"], result
+    (anyone.project / "x.py").write_text("print(__file__)\n")
+    result = anyone("code", *flags, "--workspace", f"{anyone.project}:ro", "--language", "python", anyone.project / "x.py")
+    assert result.out.startswith("/tmp/") and os.listdir(folder) == ["kept"], result
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root: another user's profile")
+def test_another_users_profile(once):
+    os.chown(once.profile("program: mine\n"), 12345, 12345)
+    assert "agent.unsafe" in once("true").err
