@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -326,16 +327,15 @@ verdict(const struct proofs *all, const struct options *o, struct err *err)
 }
 
 /* What is proven does not depend on where it is asked for. Where the caller cannot come back to its own folder by
- * path (it became somebody else there), neither can a sandbox of the host's tree. */
+ * path (it became somebody else there, or it is gone), neither can a sandbox of the host's tree. */
 static int
 find_place(struct policy_host *host, struct err *err)
 {
-    if (cli_host(host, err) < 0)
-        return -1;
-    if (access(host->cwd, X_OK) == 0)
-        return 0;
-    host->cwd = "/";
-    return chdir("/") < 0 ? err_sys(err, errno, "prove.place", "/") : 0;
+    char cwd[PATH_MAX];
+
+    if ((getcwd(cwd, sizeof(cwd)) == NULL || cwd[0] != '/' || access(cwd, X_OK) < 0) && chdir("/") < 0)
+        return err_sys(err, errno, "prove.place", "/");
+    return cli_host(host, err);
 }
 
 int

@@ -71,6 +71,14 @@ def test_in_a_folder_that_only_root_can_enter(anyone, flags):
     assert result.code == 0 and result.json["n_surprises"] == 0, (result, surprises(result))
 
 
+def test_in_a_folder_that_is_gone(anyone):
+    """What is proven does not depend on the place: it chooses one."""
+    gone = anyone.tmp / "gone"
+    result = anyone.run(["/bin/sh", "-c", 'mkdir "$0" && cd "$0" && rmdir "$0" && exec "$@"', gone,
+                         *anyone.argv("prove", "--json", "--quick", "--mode", "max")])
+    assert result.code == 0 and result.json["n_surprises"] == 0, (result, surprises(result))
+
+
 @requirement("R80")
 def test_nearly_all_is_promised_in_standard_and_max(anyone):
     """A wall that promises nothing would never surprise: what may stay open is listed here, one by one."""

@@ -76,6 +76,21 @@ FILES = """
 .kimi/config.toml .config/opencode/opencode.json .opencommit .ipfs/keystore/x .local/share/io.parity.ethereum/keys/x .config/dfx/identity/x
 .history .config/zsh/.zsh_history .local/state/lesshst .mycli-history .clickhouse-client-history .config/elvish/db .cache/cliphist/db
 .tmux/resurrect/x .config/fish/fish_variables .config/kdeconnect/privateKey.pem .anydesk/user.conf .config/rustdesk/x .radicle/keys/x
+.config/graphite/user_config .graphite_user_config .config/act/actrc .actrc .phase/secrets/config.json .keeper/config.json
+.local/share/proton-pass-cli/.session/local_key .ente/ente-cli.db .config/hcp/creds-cache.json .fga.yaml .config/auth0/config.json
+.cache/chainguard/x/oidc-token .veracode/credentials .checkmarx/checkmarxcli.yaml .endorctl/config.yaml .config/dagger/credentials.json
+.config/ns/token.json .tilt-dev/token .up/config.json .config/encore/.auth_token .ocm.json .config/ocm/ocm.json .config/tanzu/config.yaml
+.deta/tokens .wasmer/wasmer.toml .config/fermyon/config.json .config/xata/credentials .config/prisma-platform/auth.json .convex/config.json
+.config/resend/credentials.json .posthog/credentials.json .sentry/cli.db .config/ldcli/config.yml .logfire/default.toml .ecr/cache.json
+.finch/config.json .polyaxon/.auth .anyscale/credentials.json .config/obs-studio/basic/profiles/x/service.json .kiro-server/data/x
+.config/Kiro/User/globalStorage/state.vscdb .config/vesktop/sessionData/x .config/discordcanary/x .claude/backups/.claude.json.backup.1
+.claude/shell-snapshots/snapshot-bash-1.sh .claude/debug/x.txt .codex/.credentials.json .codex/archived_sessions/t.jsonl
+.codex/shell_snapshots/x.sh .gemini/mcp-oauth-tokens-v2.json .gemini/gemini-credentials.json .cursor/cli-config.json
+.cursor/chats/x/store.db .local/state/opencode/prompt-history.jsonl .pi/agent/sessions/x.jsonl .omp/agent/agent.db .vibe/logs/session/x.json
+.openclaw/credentials/oauth.json .clawdbot/clawdbot.json .hermes/.env .nanobot/config.json .zeroclaw/config.toml forge/.credentials.json
+.config/gptme/config.toml .lmstudio/.internal/x .config/toolhive/secrets_encrypted .mcporter/credentials.json .composio/user_data.json
+.claude-code-router/config.json .config/CherryStudio/x .config/google-chrome-for-testing/Default/Cookies .cache/ms-playwright-mcp/x/Cookies
+.cache/chrome-devtools-mcp/chrome-profile/Default/Cookies .config/browseruse/profiles/default/x .agent-browser/sessions/x.json
 .p4tickets .python-gitlab.cfg .gitlab-runner/config.toml .oidc-agent/x .singularity/docker-config.json .passage/identities .regctl/config.json
 """.split()
 # What a variable moves elsewhere: variable, where to, a file there (relative to it; "" is itself).
@@ -85,7 +100,8 @@ MOVED = [("AWS_SHARED_CREDENTIALS_FILE", "aws-keys", ""), ("KUBECONFIG", "k/one:
          ("GOOGLE_APPLICATION_CREDENTIALS", "gcp.json", ""), ("KRB5CCNAME", "krb/cc", ""), ("CLAUDE_CONFIG_DIR", "cl", ".credentials.json"),
          ("PGPASSFILE", "pg", ""), ("HISTFILE", "hist", ""), ("AZURE_CONFIG_DIR", "az", "msal_token_cache.json"),
          ("ZDOTDIR", "zsh", ".zsh_history"), ("X509_USER_PROXY", "proxy.pem", ""), ("CREDENTIALS_DIRECTORY", "creds", "db"),
-         ("HELM_REGISTRY_CONFIG", "helm.json", ""), ("TALOSCONFIG", "talos", ""), ("CURL_HOME", "curl", ".curlrc")]
+         ("HELM_REGISTRY_CONFIG", "helm.json", ""), ("TALOSCONFIG", "talos", ""), ("OPENCLAW_STATE_DIR", "oc", "credentials/oauth.json"),
+         ("PI_CODING_AGENT_DIR", "pi", "auth.json"), ("CURL_HOME", "curl", ".curlrc")]
 
 READ = """
 import sys
