@@ -86,10 +86,16 @@ preview_goes_in(struct str name)
      * was for this connection */
     static const char *const not[] = {
         "authorization", "cookie", "cookie2", "x-sandbox-key", "proxy-authorization", "idempotency-key", "referer",
-        "forwarded", "x-real-ip", "host", "content-length", "expect", "origin",
+        "forwarded", "x-real-ip", "host", "content-length", "expect", "origin", "via",
+        /* and what proxies that let people in say of who asks: some of it opens other servers to whoever has it */
+        "client-cert", "client-cert-chain", "teleport-jwt-assertion", "x-ms-client-principal", "x-client-ip",
+        "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip",
     };
-
-    static const char *const no_heads[] = { FORWARDED };
+    static const char *const no_heads[] = {
+        FORWARDED, "cf-access-", "ssl-client-", "tailscale-user-", "remote-", "x-amzn-mtls-", "x-amzn-oidc-",
+        "x-auth-request-", "x-authentik-", "x-client-cert", "x-goog-authenticated-user-", "x-goog-iap-",
+        "x-ms-client-principal-", "x-ms-token-", "x-pomerium-", "x-remote-", "x-ssl-client-", "x-webauth-",
+    };
 
     return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads));
 }
@@ -111,11 +117,15 @@ preview_goes_out(struct str name, bool host_form)
         "critical-ch", "set-login", "use-as-dictionary", "speculation-rules", "activate-storage-access",
         "observe-browsing-topics",
     };
+    /* an order to a proxy in front: send a file, or ask another address of yours, in place of this answer */
+    static const char *const no_heads[] = {
+        "x-accel-", "x-envoy-", "x-lighttpd-", "x-litespeed-", "x-reproxy-", "x-sendfile",
+    };
     static const char *const no_heads_at_ours[] = {
         "sec-", "secure-session-", "attribution-reporting-", "shared-storage-", "ad-auction-",
     };
 
-    return !named(name, not, ARRAY_LEN(not)) &&
+    return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads)) &&
            (host_form || (!named(name, not_at_ours, ARRAY_LEN(not_at_ours)) &&
                           !begins(name, no_heads_at_ours, ARRAY_LEN(no_heads_at_ours))));
 }

@@ -247,7 +247,13 @@ def test_nothing_follows_an_answer(daemon, box):
 
 HELD = {"Cookie": "session=s3cr3t", "Authorization": "Bearer s3cr3t", "X-Sandbox-Key": "s3cr3t", "Proxy-Authorization": "Basic s3cr3t",
         "Idempotency-Key": "s3cr3t", "Referer": "http://localhost/s3cr3t", "X-Forwarded-For": "s3cr3t", "X-Forwarded-User": "s3cr3t",
-        "x-forwarded-port": "s3cr3t", "X-Real-IP": "s3cr3t"}
+        "x-forwarded-port": "s3cr3t", "X-Real-IP": "s3cr3t",
+        # what a proxy in front says of who asks, often in a form that opens other servers too
+        "Cf-Access-Jwt-Assertion": "s3cr3t", "X-Auth-Request-Access-Token": "s3cr3t", "X-Amzn-Oidc-Data": "s3cr3t", "X-Goog-IAP-JWT-Assertion": "s3cr3t",
+        "X-MS-TOKEN-AAD-ACCESS-TOKEN": "s3cr3t", "X-MS-CLIENT-PRINCIPAL": "s3cr3t", "Remote-User": "s3cr3t", "X-Remote-User": "s3cr3t",
+        "X-WEBAUTH-USER": "s3cr3t", "X-authentik-jwt": "s3cr3t", "X-Pomerium-Jwt-Assertion": "s3cr3t", "Teleport-Jwt-Assertion": "s3cr3t",
+        "Tailscale-User-Login": "s3cr3t", "X-SSL-Client-Cert": "s3cr3t", "SSL-Client-Cert": "s3cr3t", "Client-Cert": "s3cr3t",
+        "X-Client-Cert": "s3cr3t", "X-Client-IP": "s3cr3t", "True-Client-IP": "s3cr3t", "CF-Connecting-IP": "s3cr3t", "Via": "s3cr3t"}
 
 
 def test_nothing_that_is_ours_goes_in(daemon, box):
@@ -267,7 +273,10 @@ OURS = ["Set-Cookie: a=b; Path=/", "Set-Cookie2: a=b", "WWW-Authenticate: Basic 
         "Secure-Session-Registration: (ES256);path=\"/x\"", "Secure-Session-Challenge: \"x\"", "Sec-Session-Challenge: \"x\"",
         "Observe-Browsing-Topics: ?1", "Attribution-Reporting-Register-Source: {}", "Attribution-Reporting-Register-Trigger: {}",
         "Shared-Storage-Write: set;key=a;value=b", "Ad-Auction-Signals: []",
-        "Use-As-Dictionary: match=\"/*\"", "Speculation-Rules: \"/v1\"", "Activate-Storage-Access: load", "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic"]
+        "Use-As-Dictionary: match=\"/*\"", "Speculation-Rules: \"/v1\"", "Activate-Storage-Access: load", "X-Request-Id: forged", "Keep-Alive: timeout=1", "Proxy-Authenticate: Basic",
+        # what a proxy in front would do: another file or another address of its own in place of this answer
+        "X-Accel-Redirect: /internal/secret", "X-Accel-Expires: 3600", "X-Sendfile: /etc/passwd", "X-Sendfile2: /etc/passwd 0-", "X-LIGHTTPD-send-file: /etc/passwd",
+        "X-LiteSpeed-Location: /internal", "X-Reproxy-URL: http://169.254.169.254/", "X-Envoy-Original-Path: /"]
 
 
 def test_nothing_about_our_origin_goes_out(daemon, box):

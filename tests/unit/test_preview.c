@@ -74,9 +74,11 @@ fields(void **state)
 {
     static const char *const never_in[] = { "Authorization", "COOKIE", "x-sandbox-key", "Referer", "X-Forwarded-For",
                                             "X-Forwarded-User", "x-forwarded-port", "X-FORWARDED-", "Forwarded",
-                                            "X-Real-IP", "Host", "Content-Length" };
+                                            "X-Real-IP", "Host", "Content-Length", "Remote-User", "X-Amzn-Oidc-Data",
+                                            "CF-Access-JWT-Assertion", "X-SSL-Client-Cert", "Via" };
     static const char *const never_out[] = { "Set-Cookie", "set-cookie2", "WWW-Authenticate", "Clear-Site-Data",
-                                             "Strict-Transport-Security", "Alt-Svc" };
+                                             "Strict-Transport-Security", "Alt-Svc", "X-Accel-Redirect", "X-Sendfile",
+                                             "X-Reproxy-URL" };
 
     (void)state;
     for (size_t i = 0; i < N(never_in); i++)
