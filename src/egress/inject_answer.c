@@ -1,6 +1,7 @@
 /* egress/inject_answer.c: values out of answers, head and body (inject.h) */
 #include <string.h>
 
+#include "base/array.h"
 #include "egress/inject_priv.h"
 #include "egress/swap.h"
 #include "egress/unpack.h"
@@ -77,6 +78,18 @@ scrub_head(struct inject *j, const struct http1_head *head, struct exchange_edit
     return drop_and_add(edit, head, values, changed);
 }
 
+/* What compresses the messages of a body, each by itself, or makes it something else than the answer (RFC 3229). */
+static bool
+is_packed_within(const struct http1_field *field)
+{
+    static const struct str names[] = { { "Grpc-Encoding", 13 }, { "Connect-Content-Encoding", 24 }, { "IM", 2 } };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (http1_equal(field->name, names[i]))
+            return unpack_kind(field->value) != UNPACK_PLAIN;
+    return false;
+}
+
 static enum unpack_kind
 packing(const struct http1_head *head)
 {
@@ -87,8 +100,7 @@ packing(const struct http1_head *head)
         if (http1_equal(head->fields[i].name, STR_LIT("Content-Encoding"))) {
             kind = unpack_kind(head->fields[i].value);
             n++;
-        } else if (http1_equal(head->fields[i].name, STR_LIT("Grpc-Encoding")) &&
-                   unpack_kind(head->fields[i].value) != UNPACK_PLAIN) {
+        } else if (is_packed_within(&head->fields[i])) {
             return UNPACK_UNKNOWN;
         }
     return n > 1 ? UNPACK_UNKNOWN : kind;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define CANONICAL_MAX (2 * HTTP1_HEAD_MAX)
@@ -25,27 +26,36 @@ inject_sign_claim(const struct http1_head *head, struct inject_sign *out)
     return field != NULL && sigv4_parse(field->value, &out->claim);
 }
 
+/* With these a client says in which other ways it would have an answer: compressed, whole or message by message (gRPC,
+ * Connect), as what differs from another (RFC 3229), in parts. */
+static const struct {
+    struct str name;
+    enum inject_asked from;
+} other_ways[] = {
+    { { "Accept-Encoding", 15 }, INJECT_ASKED_PLAINLY },
+    { { "Grpc-Accept-Encoding", 20 }, INJECT_ASKED_PLAINLY },
+    { { "Connect-Accept-Encoding", 23 }, INJECT_ASKED_PLAINLY },
+    { { "A-IM", 4 }, INJECT_ASKED_PLAINLY },
+    { { "Range", 5 }, INJECT_ASKED_WHOLE },
+    { { "If-Range", 8 }, INJECT_ASKED_WHOLE },
+};
+
 static bool
 is_left_out(enum inject_asked asked, struct str name)
 {
-    if (asked == INJECT_ASKED_AS_IT_IS)
-        return false;
-    if (http1_equal(name, STR_LIT("accept-encoding")) || http1_equal(name, STR_LIT("grpc-accept-encoding")))
-        return true;
-    return asked == INJECT_ASKED_WHOLE &&
-           (http1_equal(name, STR_LIT("range")) || http1_equal(name, STR_LIT("if-range")));
+    for (size_t i = 0; i < ARRAY_LEN(other_ways); i++)
+        if (asked >= other_ways[i].from && http1_equal(name, other_ways[i].name))
+            return true;
+    return false;
 }
 
 void
 inject_leave_out(enum inject_asked asked, struct exchange_edit *edit)
 {
-    edit->drop[edit->n_drop++] = STR_LIT("Accept-Encoding");
-    edit->drop[edit->n_drop++] = STR_LIT("Grpc-Accept-Encoding");   /* of single messages in the body */
+    for (size_t i = 0; i < ARRAY_LEN(other_ways); i++)
+        if (asked >= other_ways[i].from)
+            edit->drop[edit->n_drop++] = other_ways[i].name;
     edit->add[edit->n_add++] = (struct http1_add){ STR_LIT("Accept-Encoding"), STR_LIT("identity") };
-    if (asked != INJECT_ASKED_WHOLE)
-        return;
-    edit->drop[edit->n_drop++] = STR_LIT("Range");
-    edit->drop[edit->n_drop++] = STR_LIT("If-Range");
 }
 
 /* The client's list without what is not sent. */

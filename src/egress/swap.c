@@ -142,11 +142,13 @@ add_edges(struct pattern *p, const uint8_t *to, size_t n, size_t offset, size_t 
 
 /* What swap_peel() looks for. */
 static int
-add_beneath(struct swap *s, unsigned id, const uint8_t *value, size_t n)
+add_beneath(struct swap *s, unsigned id, const uint8_t *value, size_t n, uint8_t *room)
 {
+    for (size_t i = 0; i < n; i++)
+        room[i] = swap_class(value[i]) == 'A' ? (uint8_t)(value[i] + 32) : value[i];
     if (s->beneath == NULL)
         s->beneath = swap_new();
-    if (s->beneath == NULL || add_pattern(s->beneath, id, KIND_TEXT, false, value, value, n) < 0)
+    if (s->beneath == NULL || add_pattern(s->beneath, id, KIND_FOLDED, false, room, room, n) < 0)
         return -1;
     s->least = s->least == 0 || n < s->least ? n : s->least;
     return 0;
@@ -158,7 +160,7 @@ add_coded(struct swap *s, unsigned id, const uint8_t *from, const uint8_t *to, s
     bool spelled = (forms & SWAP_SPELLED) != 0;
     size_t most = SPELLING_MAX * n + 64 < SWAP_HELD_MAX / 2 ? SPELLING_MAX * n + 64 : SWAP_HELD_MAX / 2;
 
-    if (s->hides && add_beneath(s, id, from, n) < 0)
+    if (s->hides && add_beneath(s, id, from, n, r->from) < 0)
         return -1;
     if (s->hides && most > s->run_max)
         s->run_max = most;

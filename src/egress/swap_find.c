@@ -40,6 +40,7 @@ swap_is(const struct pattern *p, size_t at, uint8_t c)
     case KIND_TEXT:   return c == want;
     case KIND_BASE64: return (c == '-' ? '+' : c == '_' ? '/' : c) == want;
     case KIND_HEX:    return (c >= 'A' && c <= 'F' ? c + 32 : c) == want;
+    case KIND_FOLDED: return (c >= 'A' && c <= 'Z' ? c + 32 : c) == want;
     case KIND_SHAPE:  return swap_class(c) == want;
     }
     return false;
@@ -185,7 +186,7 @@ chars_of(const struct pattern *p, size_t at, uint8_t *first, uint8_t *other)
         return c == 'A' || c == 'a' ? 26 : c == '0' ? 10 : 1;
     if (p->kind == KIND_BASE64)
         *other = c == '+' ? '-' : c == '/' ? '_' : c;
-    else if (p->kind == KIND_HEX && c >= 'a')
+    else if ((p->kind == KIND_HEX || p->kind == KIND_FOLDED) && c >= 'a' && c <= 'z')
         *other = (uint8_t)(c - 32);
     return 1;
 }

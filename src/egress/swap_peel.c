@@ -1,9 +1,10 @@
 /* egress/swap_peel.c: what a text says beneath its codings (swap_priv.h)
  *
  * A text is read in each way (digits of a coding: base64, base32, hexadecimal; escapes; lists of numbers), and what it
- * becomes is read so again, DEPTH times in all; each is searched for the values. Where a string in base64 begins is not
- * known, so it is read from each bit where it may begin. What becomes nothing that is printable, long enough for a
- * value, is not looked at further. All this follows from the text, not from the values.
+ * becomes is read so again, DEPTH times in all; the text and each of these is searched for the values, in letters of
+ * either case. Where a string in base64 begins is not known, so it is read from each bit where it may begin. What
+ * becomes nothing that is printable, long enough for a value, is not looked at further. All this follows from the text,
+ * not from the values. What the search of the text itself has found as well is left to that (swap.c, drop_twice()).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,6 @@ struct peeling {
     struct layer of[DEPTH + 1];
     uint32_t base;              /* where the piece is */
     size_t least;               /* bytes of the shortest value */
-    bool known;                 /* of the first layer: the search of the text finds what it says, if it is not UTF-16 */
     struct buf finds, *out;
 };
 
@@ -62,7 +62,7 @@ look_beneath(struct peeling *l, const struct layer *t)
     v = (const struct found *)(void *)l->finds.p;
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct pattern *p = &l->values->v[v[i].pattern];
-        struct found f = { .from = l->base + t->from[v[i].to - p->n], .to = l->base + t->to[v[i].to - 1],
+        struct found f = { .from = l->base + from_of(t, v[i].to - p->n), .to = l->base + to_of(t, v[i].to - 1),
                            .pattern = FOUND_BENEATH + p->id };
         r = buf_append(l->out, &f, sizeof(f));
     }
@@ -89,7 +89,7 @@ look_at(struct peeling *l, size_t depth, size_t a, size_t b)
             t->from[t->n] = t->from[i];
             t->to[t->n++] = t->to[i];
         }
-    if (t->n >= l->least && (depth > 1 || !l->known || t->n < b - a))
+    if (t->n >= l->least)
         r = look_beneath(l, t);
     if (r == 0 && t->n >= l->least && depth < DEPTH)
         r = peel_layer(l, depth);
@@ -322,15 +322,10 @@ read_numbers(struct peeling *l, size_t depth)
 static int
 peel_layer(struct peeling *l, size_t depth)
 {
-    int r;
+    int r = read_escapes(l, depth);
 
-    l->known |= depth == 0;
-    r = read_escapes(l, depth);
-    for (size_t k = 0; r == 0 && k < ARRAY_LEN(codings); k++) {
-        l->known = depth == 0 ? codings[k].bits != 5 : l->known;
+    for (size_t k = 0; r == 0 && k < ARRAY_LEN(codings); k++)
         r = read_coding(l, depth, k);
-    }
-    l->known &= depth > 0;
     if (r == 0 && (memchr(l->of[depth].c, ',', l->of[depth].n) != NULL ||
                    memchr(l->of[depth].c, ' ', l->of[depth].n) != NULL))
         r = read_numbers(l, depth);
@@ -350,7 +345,8 @@ peel_piece(struct peeling *l, const uint8_t *p, size_t n)
     for (size_t d = 0; d < DEPTH; d++)
         l->of[d + 1] = (struct layer){ .from = room + 2 * d * n, .to = room + (2 * d + 1) * n,
                                        .c = (uint8_t *)(room + DEPTH * 2 * n) + d * n };
-    r = peel_layer(l, 0);
+    r = look_beneath(l, &l->of[0]);
+    r = r == 0 ? peel_layer(l, 0) : r;
     explicit_bzero(room, DEPTH * each);
     free(room);
     return r;

@@ -18,6 +18,7 @@ enum swap_kind {
     KIND_TEXT,
     KIND_BASE64,                /* "-" for "+", "_" for "/" */
     KIND_HEX,                   /* digits of either case */
+    KIND_FOLDED,                /* letters of either case */
     KIND_SHAPE,                 /* classes of characters: what may be known of a value, by which bytes are held back */
 };
 

@@ -154,6 +154,11 @@ class Site(http.server.BaseHTTPRequestHandler):
             reason = token
         elif how == "part":
             status = 206
+        elif how == "delta":            # RFC 3229
+            said, status, more = gzip.compress(said), 226, [("IM", "gzip")]
+        elif how == "connect":          # messages of the Connect protocol, each compressed by itself
+            said = gzip.compress(said)
+            said, more = b"\1" + len(said).to_bytes(4, "big") + said, [("Connect-Content-Encoding", "gzip")]
         elif how == "early":
             self.wfile.write(f"HTTP/1.1 103 Early Hints\r\nLink: <{token}>\r\n\r\n".encode())
         if how == "waits":              # the body, but not its end

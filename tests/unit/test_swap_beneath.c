@@ -227,6 +227,10 @@ test_beneath(void **state)
         "v: YzJzdFFXSXhMM2c1VVhjcmNsUjVOM1ZKYjFBPQ=3D=3D",
         /* UTF-7 */
         "v: +AHMAawAtAEEAYgAxAC8AeAA5AFEAdwArAHIAVAB5ADcAdQBJAG8AUA-",
+        /* in capitals, in small letters, and so in base64 */
+        "v: SK-AB1/X9QW+RTY7UIOP",
+        "v: sk-ab1/x9qw+rty7uiop",
+        "v: U0stQUIxL1g5UVcrUlRZN1VJT1A=",
     };
     struct swap *s = hidden(VALUE), *other = hidden(OTHER);
 
