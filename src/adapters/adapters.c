@@ -3,14 +3,15 @@
 
 #include "adapters/api.h"
 #include "adapters/mcp/mcp.h"
-#include "base/array.h"
 #include "wire/whole.h"
 
 #define FUNCTION(method, path, function, flags) function,
 #define FLAGS(method, path, function, flags) flags,
+#define PATH(method, path, function, flags) path,
 
 static void (*const functions[])(struct visit *r) = { VISIT_ROUTES(FUNCTION) };
-const uint8_t visit_flags[] = { VISIT_ROUTES(FLAGS) };
+static const uint8_t flags_of[] = { VISIT_ROUTES(FLAGS) };
+static const char *const paths[] = { VISIT_ROUTES(PATH) };
 
 struct visit *adapters_visits;
 
@@ -40,19 +41,19 @@ json_well(struct visit *r)
     r->json = json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     json_whole_numbers(r->json);
     if (r->json == NULL)
-        api_refuse(r, HTTP_BAD_REQUEST, strcmp(r->path, "/api/sandbox/screen/screenshot") == 0
+        api_refuse(r, HTTP_BAD_REQUEST, strcmp(paths[r->row], "/api/sandbox/screen/screenshot") == 0
                                             ? "Invalid JSON body" : "Invalid JSON in request body");
     return r->json != NULL;
 }
 
 void
-adapters_begin(struct visit *r, unsigned row)
+adapters_begin(struct visit *r)
 {
     r->out = r->err_out = (struct buf)BUF_INIT(VISIT_RESULT_MAX);
     r->next = adapters_visits;
     adapters_visits = r;
-    if ((visit_flags[row] & VISIT_JSON) == 0 || json_well(r))
-        functions[row](r);
+    if ((flags_of[r->row] & VISIT_JSON) == 0 || json_well(r))
+        functions[r->row](r);
 }
 
 void

@@ -1,9 +1,9 @@
 /* adapters/visit.h: a request that an adapter answers, and all that an adapter can do about it
  *
- * MCP and /api are other words for what the routes of /v1 do. The front has read such a request, and judged where it
- * comes from and whose it is. An adapter turns it into the questions that the routes of /v1 ask as well. Each carries
- * the handle of the request's caller, which an adapter cannot choose: so it can do what this caller may do, and nothing
- * else. Of the front it sees only what is here.
+ * MCP and /api are other words for what the routes of /v1 do. cloche-front has read such a request, and judged where it
+ * comes from and whose it is, and hands it over (proto/edge_adapter.h). An adapter turns it into the questions that the
+ * routes of /v1 ask as well. The front asks them, each with the handle of the request's caller, which an adapter does
+ * not know: so it can do what its visitors may do while they are there, and nothing else.
  */
 #ifndef CLOCHE_ADAPTERS_VISIT_H
 #define CLOCHE_ADAPTERS_VISIT_H
@@ -16,8 +16,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "proto/edge_keeper.h"
-#include "proto/question.h"
+#include "adapters/routes.h"
+#include "proto/edge_adapter.h"
 
 /* RFC 9110, 15 */
 enum http_status {
@@ -25,39 +25,6 @@ enum http_status {
     HTTP_NOT_ALLOWED = 405, HTTP_NOT_ACCEPTABLE = 406, HTTP_TOO_LARGE = 413, HTTP_MEDIA_TYPE = 415,
     HTTP_UNPROCESSABLE = 422, HTTP_INTERNAL = 500, HTTP_UNAVAILABLE = 503
 };
-
-/* Method, path, the adapter's function, and flags: the one list of the paths that adapters answer. */
-#define VISIT_JSON       1      /* the body is JSON, or none */
-#define VISIT_ENDLESS    2      /* an answer that goes on */
-#define VISIT_REMEMBERED 4      /* without a query it tells of the caller's default sandbox and nothing else, so it
-                                 * changes only when that does */
-#define VISIT_ROUTES(R) \
-    R("GET",    "/api/sandbox/platform",          api_platform,          0) \
-    R("POST",   "/api/sandbox/docker/start",      api_docker_start,      VISIT_JSON) \
-    R("GET",    "/api/sandbox/status",            api_status,            VISIT_REMEMBERED) \
-    R("GET",    "/api/sandbox/events",            api_events,            0) \
-    R("POST",   "/api/sandbox/start",             api_start,             VISIT_JSON) \
-    R("POST",   "/api/sandbox/stop",              api_stop,              VISIT_JSON) \
-    R("POST",   "/api/sandbox/recover",           api_recover,           VISIT_JSON) \
-    R("POST",   "/api/sandbox/exec",              api_exec,              VISIT_JSON) \
-    R("GET",    "/api/sandbox/browser",           api_browser,           0) \
-    R("POST",   "/api/sandbox/sign",              api_no_signer,         0) \
-    R("POST",   "/api/sandbox/sign/approve",      api_no_signer,         0) \
-    R("POST",   "/api/sandbox/sign/reject",       api_no_signer,         0) \
-    R("GET",    "/api/sandbox/sign/pending",      api_no_signer,         0) \
-    R("GET",    "/api/sandbox/sign/address",      api_no_signer,         0) \
-    R("GET",    "/api/sandbox/capabilities",      api_capabilities,      0) \
-    R("GET",    "/api/sandbox/screen/screenshot", api_screenshot,        0) \
-    R("POST",   "/api/sandbox/screen/screenshot", api_screenshot_region, VISIT_JSON) \
-    R("GET",    "/api/sandbox/screen/windows",    api_windows,           0) \
-    R("POST",   "/api/sandbox/audio/record",      api_audio_record,      VISIT_JSON) \
-    R("POST",   "/api/sandbox/audio/play",        api_audio_play,        VISIT_JSON) \
-    R("POST",   "/api/sandbox/computer/click",    api_click,             VISIT_JSON) \
-    R("POST",   "/api/sandbox/computer/type",     api_type,              VISIT_JSON) \
-    R("POST",   "/api/sandbox/computer/keypress", api_keypress,          VISIT_JSON) \
-    R("POST",   "/mcp",                           mcp_post,              0) \
-    R("GET",    "/mcp",                           mcp_get,               VISIT_ENDLESS) \
-    R("DELETE", "/mcp",                           mcp_delete,            0)
 
 #define VISIT_RESULT_MAX (32UL * 1024 * 1024)       /* of one command's output in an answer, each stream */
 
@@ -72,7 +39,7 @@ struct visit_answers {
     void (*event)(struct visit *r, const struct edge_event *event);
     void (*end)(struct visit *r, uint32_t count, bool more);
     void (*granted)(struct visit *r);
-    void (*port)(struct visit *r, const struct edge_port *p, const char *capability);
+    void (*port)(struct visit *r, json_t *port);        /* that was exposed, as it is shown; taken */
     void (*gate)(struct visit *r, const struct edge_verdict *v);    /* of visit_gate(); reply or go on */
     void (*no)(struct visit *r, const struct err *err);
 };
@@ -87,18 +54,16 @@ struct visit_op_answers {
 };
 
 struct visit {
-    void *host;                         /* the front's side of it */
     struct visit *next;                 /* of all of them */
-    const char *path, *query;           /* decoded; still encoded */
+    unsigned row;                       /* of VISIT_ROUTES */
     struct str body;
     bool no_room;                       /* for the body's values, read as JSON */
     bool strangers, tls;                /* how its connection came */
     uint32_t who;                       /* what the warden calls the caller; 0 who came without a credential */
     unsigned caller;                    /* for whom memory is counted */
-    bool leaves;                        /* to be set: a client that only says no more has gone */
     bool async;                         /* where somebody has to approve it: say so and do not wait */
-    bool has_input;                     /* visit_input() was called */
-    size_t held;                        /* bytes that the adapter holds for it, counted by the front */
+    bool has_address;                   /* exposed ports have one */
+    size_t held;                        /* bytes that are kept for it (visit_keep) */
     const struct visit_answers *answers;
     const struct visit_op_answers *op_answers;
     /* the adapter's own, freed by adapters_gone() */
@@ -109,26 +74,23 @@ struct visit {
     struct mcp_call *mcp;
 };
 
-/* --- what the front does for adapters ----------------------------------------------------------------------------- */
+/* --- what is done for adapters (host.c) --------------------------------------------------------------------------- */
 
 /* A header of the request's; NULL: it has none. */
 const char *visit_header(const struct visit *r, const char *name);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *visit_query(const struct visit *r, const char *key, char *room, size_t size, bool *bad);
 
-/* The answer. A further header comes before it, or right behind visit_stream(). */
+/* The answer. Further headers of it come before it. */
 void visit_put(struct visit *r, const char *name, const char *value);
 void visit_json(struct visit *r, unsigned status, json_t *body);        /* takes the reference */
 void visit_empty(struct visit *r, unsigned status);
 void visit_err(struct visit *r, const struct err *err);
-bool visit_stream(struct visit *r, const char *type);   /* false: it has an answer already, or there is no memory */
+void visit_stream(struct visit *r);                                     /* text/event-stream */
 void visit_add(struct visit *r, const void *p, size_t n);
 void visit_close(struct visit *r);
 void visit_break(struct visit *r);                                      /* it ends, as something that failed */
-/* @err; or that its credential, which was good when it came, is none any more. */
-const struct err *visit_ended(const struct visit *r, const struct err *err);
-
-/* Questions of the caller (proto/question.h). With @answers NULL nobody waits for what becomes of it. */
+/* Questions of the caller (proto/question.h). One after the other. */
 void visit_ask(struct visit *r, uint8_t type, const struct shape *shape, const void *m,
                const struct visit_answers *answers);
 #define VISIT_ASK(r, number, answers, ...) \
@@ -152,20 +114,18 @@ void visit_drop(struct visit *r);               /* what it asked, and what runs,
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
 void visit_keep(struct visit *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
-/* An exposed port with its addresses, and whether there are any. */
-json_t *visit_port(const struct visit *r, const struct edge_port *p, const char *capability);
-bool visit_has_address(const struct visit *r);
+/* If the client goes now, it does not know of the sandbox @id, which is to end; "": it knows. */
+void visit_made(struct visit *r, const char *id);
 
 void visit_no_memory(struct visit *r);          /* the process ends, and comes anew */
 
-/* --- what adapters do for the front ------------------------------------------------------------------------------- */
+/* --- what adapters do --------------------------------------------------------------------------------------------- */
 
-extern const uint8_t visit_flags[];             /* of VISIT_ROUTES */
 int adapters_open(const char *engine);          /* before confinement; -1: no memory */
-int adapters_languages(void);                   /* with the first settings, and anew with each; -1: no memory */
-void adapters_begin(struct visit *r, unsigned row);
+int adapters_languages(void);                   /* at the start, and whenever they change; -1: no memory */
+void adapters_begin(struct visit *r);           /* all of it has come */
 void adapters_gone(struct visit *r);            /* answered or not, nobody is there any more: frees what is its own */
-/* Every round of the front's loop; how long it may wait at most, -1 for ever. */
+/* Every round of the loop; how long it may wait at most, -1 for ever. */
 void adapters_tick(void);
 int adapters_timeout(void);
 

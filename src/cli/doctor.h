@@ -27,7 +27,7 @@ struct doctor_helper {
     char lacks[256];            /* the shared libraries without which it cannot start; "" none */
 };
 
-#define DOCTOR_HELPERS 7
+#define DOCTOR_HELPERS 8
 #define DOCTOR_MODES 3
 
 struct doctor {

@@ -156,6 +156,7 @@ doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS])
         { .folder = "vault", .name = "cloche-vault", .needed_by = "secrets, rules about requests" },
         { .folder = "gate", .name = "cloche-gate", .needed_by = "cloche gate, rules of cloche serve --gate FILE" },
         { .folder = "front", .name = "cloche-front", .needed_by = "cloche serve, cloche mcp" },
+        { .folder = "adapters", .name = "cloche-adapter", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "warden", .name = "cloche-warden", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "scribe", .name = "cloche-scribe", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "webhook", .name = "cloche-webhook", .needed_by = "webhook-url of cloche serve" },

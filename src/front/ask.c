@@ -114,29 +114,15 @@ traced(const struct request *r, const struct edge_op *op)
     return &with;
 }
 
-/* As they are sent, each behind its length. */
-static size_t
-words_bytes(const struct edge_op *op)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < op->n_argv; i++)
-        n += strlen(op->argv[i]) + 4;
-    for (size_t i = 0; i < op->n_env; i++)
-        n += strlen(op->env[i]) + 4;
-    return n;
-}
-
 bool
 ask_words_fit(struct request *r, const struct edge_op *op)
 {
-    size_t words = words_bytes(op);
+    struct err err = ERR_INIT;
 
-    if (words > EDGE_WORDS_BYTES)
-        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "give what is longer over stdin, or write it to a "
-                    "file (PUT .../files/...) and run that", "the words and variables of the command have %zu bytes; "
-                    "at most %d are taken", words, EDGE_WORDS_BYTES);
-    return words <= EDGE_WORDS_BYTES;
+    if (edge_words_fit(op, &err))
+        return true;
+    reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, err.code, err.hint, "%s", err.msg);
+    return false;
 }
 
 void
@@ -263,12 +249,14 @@ on_granted(struct heard *h, const struct tell_ticket *m)
 {
     struct request *r = ask_whose(h->f, m->ticket);
 
-    if (h->fd < 0 || (r != NULL && r->op_answers == NULL))
+    if (h->fd < 0 || (r != NULL && r->op_answers == NULL && r->visit == NULL))
         return -1;
     if (r == NULL)
         return 0;       /* its socket is closed, which ends it */
     ask_over(r);
-    if (op_take(r, take_fd(&h->fd)) < 0)
+    if (r->visit != NULL)
+        visit_granted(r, take_fd(&h->fd));
+    else if (op_take(r, take_fd(&h->fd)) < 0)
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
     else if (r->answers->granted != NULL)
         r->answers->granted(r);

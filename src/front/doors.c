@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "adapters/visit.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -58,8 +57,6 @@ doors_settings(struct front *f, const struct frame *message, int pem)
         return -1;
     if (f->tls && tls_take(pem, m.cert, m.key, &err) < 0)
         return doors_say(f, EDGE_UNSETTLED, &err);
-    if (adapters_languages() < 0)   /* languages may have come with it */
-        return -1;
     f->doors = new;
     return doors_say(f, EDGE_SETTLED, NULL);
 }

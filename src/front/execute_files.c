@@ -126,7 +126,7 @@ op_of(struct request *r, size_t i)
     op.flags = OP_PARENTS;
     op.path = path_of(file);
     (void)content_of(file, &r->in);
-    op_content(&op, &r->in, true);
+    edge_content_of(&op, r->in.p, r->in.n, true);
     return &op;
 }
 

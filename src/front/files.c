@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "front/front.h"
 #include "front/range.h"
+#include "proto/edge_write.h"
 
 #define FAR (INT64_MAX / 2)     /* behind the end of every file; two of it are no more than the kernel takes */
 
@@ -267,7 +268,7 @@ write_file(struct request *r)
         reply_unfit(r, "files.request", "a file is written whole: there is no Content-Range");
     else if (flag_of(r, "parents", OP_PARENTS, op) && flag_of(r, "exclusive", OP_EXCLUSIVE, op) && path_well(r) &&
              mode_of(r, &op->mode)) {
-        op_content(op, &r->in, r->whole);
+        edge_content_of(op, r->in.p, r->in.n, r->whole);
         ask_op(r, r->id, op, &write_granted, &write_answers);
     }
 }

@@ -23,12 +23,13 @@
 #include "base/str.h"
 #include "match/door.h"
 #include "front/framing.h"
-#include "front/hold.h"
+#include "base/hold.h"
 #include "front/trace.h"
 #include "proto/edge_keeper.h"
 #include "proto/edge_launcher.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
+#include "wire/form.h"
 #include "wire/json_text.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
@@ -40,12 +41,11 @@
 #define FRONT_STREAM_MAX  (256UL * 1024)            /* of a streamed answer that its client did not take yet */
 #define FRONT_WAITS_MAX   (256UL * 1024 * 1024)     /* of all that waits for clients, or for what they write to */
 #define FRONT_URI_MAX     8192
-#define VISIT_PUTS        2                         /* headers that an adapter adds to one answer */
 #define FRONT_IDLE_S      120                       /* a connection on which nothing comes or goes */
 
 struct front;
 struct request;
-struct visit;
+struct visiting;
 struct page;
 
 /* What the launcher says (EDGE_SETTINGS). */
@@ -227,9 +227,7 @@ struct request {
     uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
-    struct visit *visit;                /* an adapter answers it: visit.c; NULL */
-    uint64_t visit_epoch;               /* ... when its caller was known to be good last */
-    char *puts[VISIT_PUTS];             /* ... headers of its answer, "NAME\0VALUE" */
+    struct visiting *visit;             /* cloche-adapter answers it: visit.c; NULL */
     const struct upgraded *upgraded;    /* it is, or is about to be */
     struct MHD_UpgradeResponseHandle *up_handle;
     struct live *live;                  /* of a live command; NULL */
@@ -248,6 +246,8 @@ struct front {
     struct MHD_Daemon *http;
     struct request *requests;
     struct loop loop;
+    struct watch adapter;               /* cloche-adapter; there may be none now */
+    struct packet_queue to_adapter;
     struct watch warden, door, run;     /* run: libmicrohttpd's own, which is run every round */
     struct packet_queue to_warden;
     uint32_t tickets;
@@ -350,12 +350,12 @@ void op_flow(struct request *r);                /* listen or not, by how much wa
 /* Of an upload: as much of p[0..n) as is taken now. */
 size_t op_upload(struct request *r, const uint8_t *p, size_t n);
 void op_upload_end(struct request *r);
-/* What @op, a WRITE, says of its content: @seen is its beginning, or @whole. It borrows @seen. */
-void op_content(struct edge_op *op, const struct buf *seen, bool whole);
 void op_send(struct request *r);                /* what is in r->in, as far as it is taken */
+bool op_listens(struct request *r);             /* whether what it says is taken now */
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+void reply_hints(struct request *r);            /* headers that go with the status of its answer */
 /* 400 @code: what is wrong with the request, whose form is in docs/daemon.md. Returns false. */
 bool reply_unfit(struct request *r, const char *code, const char *what);
 /* The first member of @object whose name is not among @known (NULL behind the last); NULL: all are, or it is no object.
@@ -397,12 +397,8 @@ json_t *json_of_next(const json_t *list, bool more);
 json_t *json_of_lines(const char *lines, bool facts);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
-/* The same of @text, a form as browsers send it (application/x-www-form-urlencoded). */
-const char *form_get(const char *text, const char *key, char *room, size_t size, bool *bad);
 /* "true", "1", or nothing behind the key; false where it is absent, "false" or "0". Anything else: *bad. */
 bool query_true(const struct request *r, const char *key, bool *bad);
-/* Percent-decoding; false when malformed, when it holds a NUL, or does not fit. */
-bool url_decode(const char *p, size_t n, bool plus, char *out, size_t size);
 
 /* doors.c: settings, connections, where requests come from. The two take a message of the launcher's: 0, -1 when it is
  * malformed or cannot be answered. */
@@ -514,18 +510,15 @@ void audit_free(struct request *r);
 extern const struct route change_routes[];
 extern const size_t change_n_routes;
 
-/* languages.c: those of the user's own, before adapters_languages(). -1: no language, or no memory for it. */
-void languages_none(void);
-int languages_add(const struct frame *message);
-
-/* visit.c: requests that adapters answer. What it has is over; what adapters hold of memory; those whose stream goes on
- * are looked at, and end with their caller's credential. */
+/* visit.c: requests that cloche-adapter answers */
 extern const struct route adapter_routes[];
 extern const size_t adapter_n_routes;
+void visit_adapter(struct front *f, int fd);            /* there is a new one; @fd, its edge, is taken */
 void visit_over(struct request *r);
-size_t visit_held(const struct request *r);
-bool visit_leaves(const struct request *r);
-void visit_time(struct front *f);
+bool visit_leaves(const struct request *r);             /* a client that only says no more has gone */
+bool visit_waits(const struct request *r);              /* something is to be said to the adapter, */
+void visit_granted(struct request *r, int fd);          /* as this is: an operation. @fd is taken */
+void visit_time(struct front *f);       /* those whose stream goes on are looked at: they end with their credential */
 
 /* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
 extern const struct route volume_routes[];

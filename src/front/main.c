@@ -1,8 +1,8 @@
 /* front/main.c: cloche-front: start, give everything up, then one loop (see front.h)
  *
- * Started by cloche serve with the name of the engine that makes sandboxes, the warden's edge at descriptor 3 and at 4
+ * Started by cloche serve with the warden's edge at descriptor 3 and at 4
  * the socket on which connections come, each of them accepted by the launcher, which has judged whose it is. With a
- * second argument "strangers" it has not: then each request needs a credential, and the warden's end of the edge knows
+ * argument "strangers" it has not: then each request needs a credential, and the warden's end of the edge knows
  * that too (EDGE_STRANGERS). "strangers tls": and they speak TLS.
  */
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "adapters/visit.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "front/front.h"
 #include "front/live.h"
 #include "front/preview.h"
+#include "proto/languages.h"
 #include "wall/service.h"
 
 #define FD_WARDEN 3
@@ -48,6 +48,8 @@ on_door(struct watch *w, uint32_t events)
             languages_none();
         } else if (r > 0 && message.type == EDGE_LANGUAGE) {
             r = languages_add(&message) < 0 ? -1 : 1;
+        } else if (r > 0 && message.type == EDGE_ADAPTER && message.length == 0 && fd >= 0) {
+            visit_adapter(f, take_fd(&fd));
         } else if (r > 0) {
             r = message.type == EDGE_PING && message.length == 0 ? doors_say(f, EDGE_PONG, NULL) + 1 : -1;
         }
@@ -84,9 +86,8 @@ static void
 serve(struct front *f)
 {
     while (!f->ended) {
-        int ms = earlier(earlier(http_timeout(f), adapters_timeout()), earlier(upgrade_timeout(f), doors_expire(f)));
+        int ms = earlier(http_timeout(f), earlier(upgrade_timeout(f), doors_expire(f)));
         (void)loop_round(&f->loop, earlier(ms, earlier(preview_timeout(f), late_timeout(f))), NULL);
-        adapters_tick();
         visit_time(f);
         upgrade_time(f);
         preview_time(f);
@@ -122,14 +123,14 @@ main(int argc, char **argv)
 {
     static struct front f = { .warden = { .fd = FD_WARDEN, .ready = on_warden, .owner = &f },
                               .door = { .fd = FD_DOOR, .ready = on_door, .owner = &f },
-                              .run = WATCH_INIT, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
+                              .run = WATCH_INIT, .adapter = WATCH_INIT, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                               .bodies = { .max = FRONT_BODIES_MAX }, .waits = { .max = FRONT_WAITS_MAX } };
     const struct rlimit memory = { MEMORY, MEMORY };
     struct err err = ERR_INIT;
 
-    f.strangers = argc >= 3 && strcmp(argv[2], "strangers") == 0;
-    f.tls = argc == 4 && f.strangers && strcmp(argv[3], "tls") == 0;
-    if (argc != 2 + f.strangers + f.tls || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
+    f.strangers = argc >= 2 && strcmp(argv[1], "strangers") == 0;
+    f.tls = argc == 3 && f.strangers && strcmp(argv[2], "tls") == 0;
+    if (argc != 1 + f.strangers + f.tls || fcntl(FD_WARDEN, F_GETFD) < 0 || fcntl(FD_DOOR, F_GETFD) < 0) {
         fprintf(stderr, "cloche-front is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
@@ -141,8 +142,9 @@ main(int argc, char **argv)
     if (getrandom(f.rate.secret, sizeof(f.rate.secret), 0) != (ssize_t)sizeof(f.rate.secret) ||
         getrandom(f.known.secret, sizeof(f.known.secret), 0) != (ssize_t)sizeof(f.known.secret))
         return 1;
+    json_object_seed(0);        /* while its file can be opened */
     if (loop_init(&f.loop, &err) < 0 || metrics_open(&f) < 0 || io_set_nonblock(f.warden.fd, true) < 0 ||
-        io_set_nonblock(f.door.fd, true) < 0 || adapters_open(argv[1]) < 0 || http_open(&f, &err) < 0 ||
+        io_set_nonblock(f.door.fd, true) < 0 || http_open(&f, &err) < 0 ||
         loop_watch(&f.loop, &f.warden, EPOLLIN) < 0 ||
         loop_watch(&f.loop, &f.door, EPOLLIN) < 0 || front_confine(&err) < 0) {
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);

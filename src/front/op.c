@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,9 +43,9 @@ op_drop(struct request *r)
     r->op_over = true;
 }
 
-/* Whether what it says is taken now: where that goes on as it comes, by how much waits for the client. */
-static bool
-listens(struct request *r)
+/* Where what it says goes on as it comes, by how much waits for the client. */
+bool
+op_listens(struct request *r)
 {
     if (!r->stream)
         return true;
@@ -67,9 +66,9 @@ op_flow(struct request *r)
     audit_flow(r);
     if (r->op.fd < 0)
         return;
-    if (listens(r))
+    if (op_listens(r))
         events |= EPOLLIN;
-    if (r->live != NULL ? live_wants_out(r) : r->in.n > 0 || r->in_end || r->full)
+    if (r->live != NULL ? live_wants_out(r) : r->in.n > 0 || r->in_end || r->full || visit_waits(r))
         events |= EPOLLOUT;
     /* that its other end has gone is told whether it is listened to or not: once, and not for as long as what came
      * before waits for the client */
@@ -229,7 +228,7 @@ op_hear(struct request *r, uint32_t events)
             http_wake(r);
     }
     for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
-         listens(r); i++) {
+         op_listens(r); i++) {
         struct frame f;
         int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
         if (got < 0 && errno == EAGAIN)
@@ -264,18 +263,6 @@ op_upload(struct request *r, const uint8_t *p, size_t n)
         done += take;
     }
     return done;
-}
-
-void
-op_content(struct edge_op *op, const struct buf *seen, bool whole)
-{
-    struct edge_content *c = &op->content;
-
-    *c = (struct edge_content){ .whole = whole, .size = seen->n, .head = seen->p,
-                                .n_head = seen->n < EDGE_HEAD_MAX ? seen->n : EDGE_HEAD_MAX };
-    if (!whole && getrandom(c->sha256, sizeof(c->sha256), 0) == (ssize_t)sizeof(c->sha256))
-        return;
-    sha256_of(seen->p, seen->n, c->sha256);
 }
 
 void

@@ -56,6 +56,17 @@ headers(struct request *r, const char *type)
 }
 
 void
+reply_hints(struct request *r)
+{
+    if (r->response == NULL)
+        return;
+    if (r->status == MHD_HTTP_SERVICE_UNAVAILABLE)  /* RFC 9110 10.2.3: it is over soon, or somebody has to see to it */
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
+    if (r->status == MHD_HTTP_UNAUTHORIZED)         /* RFC 9110 11.6.1, RFC 6750 3 */
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cloche\"");
+}
+
+void
 reply_json(struct request *r, unsigned status, json_t *body)
 {
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_DIGITS) : NULL;
@@ -84,10 +95,7 @@ reply_json(struct request *r, unsigned status, json_t *body)
         return;
     }
     headers(r, "application/json");
-    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)     /* RFC 9110 10.2.3: it is over soon, or somebody has to see to it */
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
-    if (status == MHD_HTTP_UNAUTHORIZED)        /* RFC 9110 11.6.1, RFC 6750 3 */
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cloche\"");
+    reply_hints(r);
 }
 
 void

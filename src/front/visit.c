@@ -1,73 +1,463 @@
-/* front/visit.c: requests that an adapter answers: the front's side of adapters/visit.h */
-#include "adapters/visit.h"
-
+/* front/visit.c: requests that cloche-adapter answers (proto/edge_adapter.h)
+ *
+ * Each has a socket of its own, which is kept as an operation's is: the body goes there, the answer comes from there,
+ * and its end cancels. What the adapter asks is decoded here, so that nothing but a question that is well reaches the
+ * warden, in the name of this request's caller. It has one open at a time, as a client's request has.
+ */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "adapters/routes.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "front/front.h"
 #include "front/preview.h"
+#include "proto/edge_adapter.h"
 
-static struct request *
-request_of(const struct visit *v)
-{
-    return v->host;
-}
+#define AT_ONCE 32
 
-/* --- its life ----------------------------------------------------------------------------------------------------- */
+struct visiting {
+    uint32_t who;                       /* whose request it is; r->who is the call's own once it was judged */
+    uint64_t epoch;                     /* when that was known to be good last; of VISIT_REMEMBERED: what was asked */
+    uint32_t look;                      /* the ticket by which that was asked; 0 */
+    bool hears;                         /* the adapter is told that somebody has to approve it */
+    bool granted;                       /* an operation: its end is heard by who has it */
+    char made[EDGE_ID + 1];             /* a sandbox that its client has not been told of; "" */
+    struct packet_queue out;
+};
+
+/* --- what is remembered ------------------------------------------------------------------------------------------- */
+
+#define FLAGS(method, path, function, flags) flags,
+static const uint8_t flags_of[] = { VISIT_ROUTES(FLAGS) };
 
 static bool
 is_remembered(const struct request *r)
 {
-    return (visit_flags[r->route - adapter_routes] & VISIT_REMEMBERED) != 0 && r->query[0] == '\0';
+    return (flags_of[r->route - adapter_routes] & VISIT_REMEMBERED) != 0 && r->query[0] == '\0';
 }
 
 /* Asked for far more often than it changes: remembered until the warden counts on (warden/epoch.h). */
 static bool
-told_before(struct request *r)
+told_before(struct request *r, uint64_t *epoch)
 {
     const struct told_status *s = is_remembered(r) ? who_status(r) : NULL;
 
     if (s == NULL)
         return false;
-    r->visit_epoch = atomic_load(&r->f->epochs->defaults);
-    if (s->text == NULL || s->epoch != r->visit_epoch)
+    *epoch = atomic_load(&r->f->epochs->defaults);
+    if (s->text == NULL || s->epoch != *epoch)
         return false;
     reply_text(r, MHD_HTTP_OK, "application/json", s->text, s->n);
     return true;
 }
 
 static void
-remember(struct request *r, unsigned status, const json_t *body)
+remember(struct request *r, const uint8_t *p, size_t n)
 {
-    struct told_status *s = status == MHD_HTTP_OK && is_remembered(r) ? who_status(r) : NULL;
+    struct told_status *s = r->status == MHD_HTTP_OK && is_remembered(r) ? who_status(r) : NULL;
 
     if (s == NULL)
         return;
     free(s->text);
-    *s = (struct told_status){ .text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL, .epoch = r->visit_epoch };
-    s->n = s->text != NULL ? strlen(s->text) : 0;
+    *s = (struct told_status){ .text = malloc(n), .epoch = r->visit->epoch };
+    if (s->text == NULL)
+        return;
+    memcpy(s->text, p, n);
+    s->n = n;
+}
+
+/* --- what the adapter is told ------------------------------------------------------------------------------------- */
+
+bool
+visit_waits(const struct request *r)
+{
+    return r->visit != NULL && packet_queue_waits(&r->visit->out);
+}
+
+/* @fd is taken. One that cannot be told is broken; its end is noticed where it is read. */
+static void
+say(struct request *r, uint8_t type, const struct shape *shape, const void *m, int fd)
+{
+    if (r->op.fd < 0)
+        close_fd(&fd);
+    else if (proto_queue(&r->visit->out, r->op.fd, type, shape, m, fd) < 0)
+        (void)shutdown(r->op.fd, SHUT_RDWR);
+    op_flow(r);
+}
+#define SAY(r, number, ...) say(r, number, number##_SHAPE(), &(const number##_IS){ __VA_ARGS__ }, -1)
+
+static void
+on_box(struct request *r, const struct edge_box *box)
+{
+    SAY(r, EDGE_BOX, .box = *box, .key = "");
+}
+
+static void
+on_item(struct request *r, const struct edge_box *box)
+{
+    SAY(r, EDGE_ITEM, .box = *box);
+}
+
+static void
+on_event(struct request *r, const struct edge_event *event)
+{
+    SAY(r, EDGE_EVENT, .event = *event);
+}
+
+static void
+on_end(struct request *r, uint32_t count, bool more)
+{
+    SAY(r, EDGE_END, .count = count, .more = more);
+}
+
+static void
+on_port(struct request *r, const struct edge_port *p, const char *capability)
+{
+    json_t *json = json_of_port(r, p, capability);
+    cleanup_free char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    json_decref(json);
+    SAY(r, EDGE_SHOWN_PORT, .json = (const uint8_t *)(text != NULL ? text : "{}"), .n_json = text != NULL ? strlen(text)
+                                                                                                         : 2);
+}
+
+static void
+on_gate(struct request *r, const struct edge_verdict *v)
+{
+    struct edge_verdict told = *v;
+
+    told.pass = 0;          /* the call's handle is ours to use */
+    if (r->visit->hears)
+        SAY(r, EDGE_GATE, .verdict = told);
+    else
+        reply_waits(r, v);
+}
+
+static void
+on_no(struct request *r, const struct err *err)
+{
+    SAY(r, EDGE_NO, .why = *ended_of(r, err));
+}
+
+static const struct answers answers = { .box = on_box, .item = on_item, .event = on_event, .end = on_end,
+                                        .port = on_port, .gate = on_gate, .no = on_no };
+
+void
+visit_granted(struct request *r, int fd)
+{
+    r->visit->granted = true;
+    say(r, EDGE_GRANTED, EDGE_GRANTED_SHAPE(), &(const struct tell_ticket){ .ticket = 0 }, fd);
+}
+
+/* --- what it asks ------------------------------------------------------------------------------------------------- */
+
+#define FORWARD(number) \
+    case number: { \
+        static number##_IS q; \
+        if (!proto_get(&in, number##_SHAPE(), &q)) \
+            return -1; \
+        ask(r, number, number##_SHAPE(), &q, &answers); \
+        return 0; \
+    }
+
+/* As a route asks for it: its words are counted, and it is told its trace. */
+static int
+ask_for_op(struct request *r, struct wire_in in)
+{
+    static struct edge_op op;
+    static struct ask_op q;
+
+    if (!ask_op_get(&in, &q))
+        return -1;
+    in = wire_in_of(q.op, q.n_op);
+    if (!edge_op_get(&in, &op))
+        return -1;
+    if (op.kind != OP_EXEC && op.kind != OP_READ && op.kind != OP_WRITE && op.kind != OP_LIST)
+        return -1;
+    ask_op(r, q.id, &op, &answers, NULL);
+    return 0;
+}
+
+static int
+on_ask(struct request *r, const struct adapt_ask *m)
+{
+    struct wire_in in = wire_in_of(m->message, m->n_message);
+
+    if (r->ticket != 0 && r->ticket == r->visit->look)
+        r->ticket = 0;          /* ours: this one tells the same */
+    if (r->ticket != 0)
+        return -1;
+    r->visit->hears = m->hears;
+    r->async = m->async;
+    switch (m->number) {
+    FORWARD(EDGE_ASK_CREATE)
+    FORWARD(EDGE_ASK_GET)
+    FORWARD(EDGE_ASK_LIST)
+    FORWARD(EDGE_ASK_DELETE)
+    FORWARD(EDGE_ASK_RECOVER)
+    FORWARD(EDGE_ASK_EVENTS)
+    FORWARD(EDGE_ASK_GATE)
+    FORWARD(EDGE_ASK_EXPOSE)
+    case EDGE_ASK_OP: return ask_for_op(r, in);
+    default: return -1;
+    }
+}
+
+static int
+on_drop(struct request *r, const struct nothing *m)
+{
+    (void)m;
+    ask_drop(r);
+    return 0;
+}
+
+static int
+on_made(struct request *r, const struct adapt_made *m)
+{
+    memcpy(r->visit->made, m->id, sizeof(r->visit->made));
+    return 0;
+}
+
+/* --- what it answers ---------------------------------------------------------------------------------------------- */
+
+/* "NAME: VALUE": one of those that adapters' answers have, in visible characters. */
+static const char *
+put_name(const char *put)
+{
+    static const char *const names[] = { "Allow", "Mcp-Session-Id", "X-Accel-Buffering" };
+    size_t n = strcspn(put, ":");
+
+    for (const char *p = put; *p != '\0'; p++)
+        if (*p < ' ' || *p > '~')
+            return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == n && strncmp(names[i], put, n) == 0 && strncmp(put + n, ": ", 2) == 0)
+            return names[i];
+    return NULL;
+}
+
+static bool
+head_well(const struct request *r, const struct adapt_head *m)
+{
+    for (size_t i = 0; i < m->n_puts; i++)
+        if (put_name(m->puts[i]) == NULL)
+            return false;
+    return r->response == NULL && (m->size == ADAPT_STREAM || m->n_body <= m->size);
+}
+
+static int
+on_head(struct request *r, const struct adapt_head *m)
+{
+    if (!head_well(r, m))
+        return -1;
+    if (m->size == ADAPT_STREAM) {
+        reply_stream(r, "text/event-stream");
+        http_watch_peer(r, true);
+        r->visit->epoch = r->epoch;
+    } else if (m->size == 0) {
+        reply_empty(r, m->status);
+    } else if (m->n_body == m->size) {
+        reply_text(r, m->status, "application/json", m->body, m->n_body);
+        remember(r, m->body, m->n_body);
+    } else {
+        reply_stream_of(r, m->status, "application/json", m->size);
+        stream_add(r, m->body, m->n_body);
+    }
+    reply_hints(r);
+    for (size_t i = 0; i < m->n_puts && r->response != NULL; i++)
+        (void)MHD_add_response_header(r->response, put_name(m->puts[i]), strchr(m->puts[i], ':') + 2);
+    if (!r->stream)
+        op_drop(r);
+    return 0;
+}
+
+static int
+on_out(struct request *r, const struct edge_bytes *m)
+{
+    if (!r->stream)
+        return -1;
+    if (!r->stream_end)
+        stream_add(r, m->bytes, m->n_bytes);
+    return 0;
+}
+
+static int
+on_done(struct request *r, const struct edge_count *m)
+{
+    (void)m;
+    if (!r->stream)
+        return -1;
+    stream_close(r);
+    op_drop(r);
+    return 0;
+}
+
+static int
+on_break(struct request *r, const struct nothing *m)
+{
+    (void)m;
+    if (!r->stream)
+        return -1;
+    stream_break(r);
+    op_drop(r);
+    return 0;
+}
+
+static int
+on_err(struct request *r, const struct edge_why *m)
+{
+    reply_err(r, &m->why);
+    op_drop(r);
+    return 0;
+}
+
+static int
+on_refuse(struct request *r, const struct adapt_refuse *m)
+{
+    reply_error(r, m->status, m->code, m->detail, "%s", m->text);
+    op_drop(r);
+    return 0;
+}
+
+#define HEARS(R) \
+    R(EDGE_ANSWER_HEAD, on_head, false, 1) \
+    R(EDGE_OUT, on_out, false, 1) \
+    R(EDGE_DONE, on_done, false, 1) \
+    R(EDGE_ANSWER_BREAK, on_break, false, 1) \
+    R(EDGE_ANSWER_ERR, on_err, false, 1) \
+    R(EDGE_ANSWER_NO, on_refuse, false, 1) \
+    R(EDGE_VISIT_ASK, on_ask, false, 1) \
+    R(EDGE_VISIT_DROP, on_drop, false, 1) \
+    R(EDGE_VISIT_MADE, on_made, false, 1)
+PROTO_RULES(adapter_rules, HEARS)
+
+static void
+refuse(struct request *r)
+{
+    reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.adapter", "try again",
+                "the daemon's process that speaks this protocol is not there");
+}
+
+/* The adapter has gone, or says what it may not say. */
+static void
+broke_off(struct request *r)
+{
+    op_drop(r);
+    ask_drop(r);
+    if (r->response == NULL)
+        refuse(r);
+    else if (!r->stream_end)
+        stream_break(r);
+}
+
+static void
+send_body(struct request *r)
+{
+    op_send(r);
+    if (r->in.n == 0)
+        buf_free(&r->in);
+}
+
+static void
+on_visit(struct watch *w, uint32_t events)
+{
+    struct request *r = w->owner;
+    struct msg_gate gate = { .rules = adapter_rules, .n_rules = ARRAY_LEN(adapter_rules), .state = 1 };
+
+    if (r->dead)
+        return;
+    if ((events & EPOLLOUT) != 0) {
+        send_body(r);
+        (void)packet_queue_flush(&r->visit->out, r->op.fd);
+    }
+    for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && (events & ~(uint32_t)EPOLLOUT) != 0 && op_listens(r); i++) {
+        struct frame f;
+        int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN)
+            break;
+        if (got <= 0 || msg_dispatch(&gate, &f, r) != MSG_OK) {
+            broke_off(r);
+            break;
+        }
+        waits_count(r);
+    }
+    op_flow(r);
+    if (r->response != NULL)
+        http_wake(r);
+}
+
+/* --- its life ----------------------------------------------------------------------------------------------------- */
+
+static int
+hand_over(struct request *r, int theirs)
+{
+    static const char *const names[] = ADAPT_HEADERS;
+    static char room[ADAPT_VALUES_MAX];
+    struct front *f = r->f;
+    struct adapt_visit m = { .row = (uint8_t)(r->route - adapter_routes), .who = r->who, .caller = r->caller,
+                             .query = r->query, .n_headers = ARRAY_LEN(names) };
+    size_t used = 0;
+
+    m.flags = (uint8_t)((f->strangers ? ADAPT_STRANGERS : 0) | (f->tls ? ADAPT_TLS : 0) |
+                        (ports_have_address(r) ? ADAPT_ADDRESS : 0) | (r->async ? ADAPT_ASYNC : 0) |
+                        (r->body.n > 0 && !http_json_room(r) ? ADAPT_NO_ROOM : 0));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, names[i]);
+        m.headers[i] = "";
+        if (value == NULL)
+            continue;
+        m.headers[i] = room + used;
+        used += (size_t)snprintf(room + used, sizeof(room) - used, "+%s", value) + 1;
+        if (used > sizeof(room)) {
+            close_fd(&theirs);
+            return -1;
+        }
+    }
+    if (proto_queue(&f->to_adapter, f->adapter.fd, EDGE_VISIT, EDGE_VISIT_SHAPE(), &m, theirs) < 0)
+        return -1;
+    if (packet_queue_waits(&f->to_adapter))
+        (void)loop_watch(&f->loop, &f->adapter, EPOLLIN | EPOLLOUT);
+    return 0;
 }
 
 static void
 begin(struct request *r)
 {
-    struct visit *v;
+    uint64_t epoch = 0;
+    int pair[2];
 
-    if (told_before(r))
+    if (told_before(r, &epoch))
         return;
-    v = calloc(1, sizeof(*v));
-    if (v == NULL) {
-        r->f->ended = true;
+    if (r->f->adapter.fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+        refuse(r);
         return;
     }
-    *v = (struct visit){ .host = r, .path = r->path, .query = r->query, .strangers = r->f->strangers, .tls = r->f->tls,
-                         .body = { (const char *)r->body.p, r->body.n }, .who = r->who, .caller = r->caller,
-                         .async = r->async };
-    v->no_room = r->body.n > 0 && !http_json_room(r);
-    r->visit = v;
-    adapters_begin(v, (unsigned)(r->route - adapter_routes));
+    r->visit = calloc(1, sizeof(*r->visit));
+    if (r->visit == NULL) {
+        r->f->ended = true;
+        close(pair[0]);
+        close(pair[1]);
+        return;
+    }
+    *r->visit = (struct visiting){ .who = r->who, .epoch = epoch, .out = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX) };
+    r->op = (struct watch){ .fd = pair[0], .ready = on_visit, .owner = r };
+    if (hand_over(r, pair[1]) < 0 || loop_watch(&r->f->loop, &r->op, EPOLLIN) < 0) {
+        op_drop(r);
+        refuse(r);
+        return;
+    }
+    buf_free(&r->in);
+    r->in = r->body;
+    r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);
+    r->in_end = true;
+    send_body(r);
+    op_flow(r);
 }
 
 #define ROUTE(method, path, function, flags) \
@@ -75,307 +465,56 @@ begin(struct request *r)
 const struct route adapter_routes[] = { VISIT_ROUTES(ROUTE) };
 const size_t adapter_n_routes = ARRAY_LEN(adapter_routes);
 
+/* A sandbox that nobody knows of ends; that is not waited for. */
 void
 visit_over(struct request *r)
 {
+    static const struct answers none = { .no = NULL };
+
     if (r->visit == NULL)
         return;
-    adapters_gone(r->visit);
+    if (r->visit->made[0] != '\0')
+        ASK(r, EDGE_ASK_DELETE, &none, .id = r->visit->made);
+    r->ticket = 0;
+    packet_queue_clear(&r->visit->out);
     free(r->visit);
     r->visit = NULL;
-    for (size_t i = 0; i < VISIT_PUTS; i++)
-        free(r->puts[i]);
-}
-
-size_t
-visit_held(const struct request *r)
-{
-    return r->visit != NULL ? r->visit->held : 0;
 }
 
 bool
 visit_leaves(const struct request *r)
 {
-    return r->visit != NULL && r->visit->leaves;
+    return r->visit != NULL && (flags_of[r->route - adapter_routes] & VISIT_LEAVES) != 0;
 }
 
-void
-visit_no_memory(struct visit *v)
-{
-    request_of(v)->f->ended = true;
-}
+/* --- the adapter -------------------------------------------------------------------------------------------------- */
 
-/* --- what was asked ----------------------------------------------------------------------------------------------- */
-
-const char *
-visit_header(const struct visit *v, const char *name)
-{
-    return MHD_lookup_connection_value(request_of(v)->c, MHD_HEADER_KIND, name);
-}
-
-const char *
-visit_query(const struct visit *v, const char *key, char *room, size_t size, bool *bad)
-{
-    return query_get(request_of(v), key, room, size, bad);
-}
-
-/* --- the answer --------------------------------------------------------------------------------------------------- */
-
-/* What came before the answer, or comes behind the beginning of a stream. */
+/* Nothing is said there but where it came from; each visit has its own. */
 static void
-put(struct request *r)
+on_adapter(struct watch *w, uint32_t events)
 {
-    for (size_t i = 0; i < VISIT_PUTS && r->response != NULL; i++) {
-        if (r->puts[i] != NULL)
-            (void)MHD_add_response_header(r->response, r->puts[i], r->puts[i] + strlen(r->puts[i]) + 1);
-        free(r->puts[i]);
-        r->puts[i] = NULL;
+    struct front *f = w->owner;
+
+    if ((events & EPOLLOUT) != 0) {
+        (void)packet_queue_flush(&f->to_adapter, w->fd);
+        if (!packet_queue_waits(&f->to_adapter))
+            (void)loop_watch(&f->loop, w, EPOLLIN);
     }
-}
-
-void
-visit_put(struct visit *v, const char *name, const char *value)
-{
-    struct request *r = request_of(v);
-    size_t i = 0, n = strlen(name) + 1, m = strlen(value) + 1;
-
-    while (i < VISIT_PUTS - 1 && r->puts[i] != NULL)
-        i++;
-    free(r->puts[i]);
-    r->puts[i] = malloc(n + m);
-    if (r->puts[i] == NULL) {
-        r->f->ended = true;
+    if ((events & ~(uint32_t)EPOLLOUT) == 0)
         return;
-    }
-    memcpy(r->puts[i], name, n);
-    memcpy(r->puts[i] + n, value, m);
-    put(r);
-}
-
-/* What the answer was made of need not be there any more. */
-static void
-release(struct visit *v)
-{
-    buf_free(&v->out);
-    buf_free(&v->err_out);
-    v->held = 0;
+    loop_drop(&f->loop, w);
+    packet_queue_clear(&f->to_adapter);
 }
 
 void
-visit_json(struct visit *v, unsigned status, json_t *body)
+visit_adapter(struct front *f, int fd)
 {
-    struct request *r = request_of(v);
-
-    release(v);
-    remember(r, status, body);
-    reply_json(r, status, body);
-    put(r);
-    http_wake(r);
-}
-
-void
-visit_empty(struct visit *v, unsigned status)
-{
-    reply_empty(request_of(v), status);
-    put(request_of(v));
-    http_wake(request_of(v));
-}
-
-void
-visit_err(struct visit *v, const struct err *err)
-{
-    release(v);
-    reply_err(request_of(v), err);
-    http_wake(request_of(v));
-}
-
-bool
-visit_stream(struct visit *v, const char *type)
-{
-    struct request *r = request_of(v);
-
-    if (r->response != NULL)
-        return false;
-    reply_stream(r, type);
-    put(r);
-    http_watch_peer(r, true);
-    r->visit_epoch = r->epoch;
-    return r->response != NULL;
-}
-
-void
-visit_add(struct visit *v, const void *p, size_t n)
-{
-    if (!request_of(v)->stream_end)
-        stream_add(request_of(v), p, n);
-}
-
-void
-visit_close(struct visit *v)
-{
-    stream_close(request_of(v));
-}
-
-void
-visit_break(struct visit *v)
-{
-    stream_break(request_of(v));
-}
-
-const struct err *
-visit_ended(const struct visit *v, const struct err *err)
-{
-    return ended_of(request_of(v), err);
-}
-
-void
-visit_keep(struct visit *v, struct buf *into, bool *cut, const uint8_t *p, size_t n)
-{
-    size_t had = into->cap;
-
-    waits_keep(request_of(v), into, cut, p, n);
-    v->held += into->cap - had;
-    waits_count(request_of(v));
-}
-
-/* --- questions and answers ---------------------------------------------------------------------------------------- */
-
-/* An answer that was not to be expected: nothing that comes behind it can be trusted. */
-#define ANSWER(member, parameters, ...) \
-    static void \
-    on_##member parameters \
-    { \
-        if (r->visit->answers->member != NULL) \
-            r->visit->answers->member(r->visit, __VA_ARGS__); \
-        else \
-            r->f->ended = true; \
-    }
-
-ANSWER(box, (struct request *r, const struct edge_box *box), box)
-ANSWER(item, (struct request *r, const struct edge_box *box), box)
-ANSWER(event, (struct request *r, const struct edge_event *event), event)
-ANSWER(end, (struct request *r, uint32_t count, bool more), count, more)
-ANSWER(port, (struct request *r, const struct edge_port *p, const char *capability), p, capability)
-
-static void
-on_granted(struct request *r)
-{
-    if (r->visit->answers->granted != NULL)
-        r->visit->answers->granted(r->visit);
-    if (!r->visit->has_input)
-        return;
-    r->in_end = true;
-    op_hear(r, EPOLLOUT);
-}
-
-static void
-on_gate(struct request *r, const struct edge_verdict *verdict)
-{
-    if (r->visit->answers->gate != NULL)
-        r->visit->answers->gate(r->visit, verdict);
-    else
-        reply_waits(r, verdict);
-}
-
-static void
-on_no(struct request *r, const struct err *err)
-{
-    if (r->visit->answers->no != NULL)
-        r->visit->answers->no(r->visit, err);
-    else
-        visit_err(r->visit, err);
-}
-
-static const struct answers answers = { .box = on_box, .item = on_item, .event = on_event, .end = on_end,
-                                        .granted = on_granted, .port = on_port, .gate = on_gate, .no = on_no };
-
-#define SAYS(member, parameters, ...) \
-    static void \
-    says_##member parameters \
-    { \
-        if (r->visit->op_answers->member != NULL) \
-            r->visit->op_answers->member(r->visit, __VA_ARGS__); \
-    }
-
-SAYS(out, (struct request *r, bool is_err, const uint8_t *p, size_t n), is_err, p, n)
-SAYS(entry, (struct request *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name), mode, size,
-     mtime_ns, name)
-SAYS(exit, (struct request *r, uint8_t flags, uint32_t code, uint64_t ms), flags, code, ms)
-SAYS(done, (struct request *r, uint64_t count), count)
-SAYS(failed, (struct request *r, const struct err *err), err)
-
-static const struct op_answers said = { .out = says_out, .entry = says_entry, .exit = says_exit, .done = says_done,
-                                        .failed = says_failed };
-
-void
-visit_ask(struct visit *v, uint8_t type, const struct shape *shape, const void *m, const struct visit_answers *then)
-{
-    struct request *r = request_of(v);
-
-    v->answers = then;
-    r->async = v->async;
-    ask(r, type, shape, m, &answers);
-    if (then == NULL)
-        r->ticket = 0;
-}
-
-void
-visit_create(struct visit *v, const struct edge_create *create, const struct visit_answers *then)
-{
-    v->answers = then;
-    request_of(v)->async = v->async;
-    ask_create(request_of(v), create, &answers);
-}
-
-void
-visit_gate(struct visit *v, const char *id, const char *tool, const json_t *params, bool hold,
-           const struct visit_answers *then)
-{
-    v->answers = then;
-    v->async = !hold;
-    ask_gate(request_of(v), id, tool, params, hold, &answers);
-}
-
-bool
-visit_input(struct visit *v, const void *p, size_t n)
-{
-    v->has_input = true;
-    return buf_append(&request_of(v)->in, p, n) == 0;
-}
-
-void
-visit_content(struct visit *v, struct edge_op *op)
-{
-    op_content(op, &request_of(v)->in, true);
-}
-
-void
-visit_op(struct visit *v, const char *id, const struct edge_op *op, const struct visit_answers *then,
-         const struct visit_op_answers *says)
-{
-    v->answers = then;
-    v->op_answers = says;
-    request_of(v)->async = v->async;
-    ask_op(request_of(v), id, op, &answers, &said);
-}
-
-void
-visit_drop(struct visit *v)
-{
-    ask_drop(request_of(v));
-    op_drop(request_of(v));
-}
-
-json_t *
-visit_port(const struct visit *v, const struct edge_port *p, const char *capability)
-{
-    return json_of_port(request_of(v), p, capability);
-}
-
-bool
-visit_has_address(const struct visit *v)
-{
-    return ports_have_address(request_of(v));
+    loop_drop(&f->loop, &f->adapter);
+    packet_queue_clear(&f->to_adapter);
+    f->to_adapter = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    f->adapter = (struct watch){ .fd = fd, .ready = on_adapter, .owner = f };
+    if (loop_watch(&f->loop, &f->adapter, EPOLLIN) < 0)
+        loop_drop(&f->loop, &f->adapter);
 }
 
 /* --- a stream on which nothing goes on, and whose caller may have none to go on with ------------------------------ */
@@ -398,8 +537,10 @@ on_still_good(struct request *r, uint32_t count, bool more)
 static void
 on_ended(struct request *r, const struct err *err)
 {
-    if (strncmp(err->code, "auth.", 5) == 0)
-        stream_refuse(r, err);
+    if (strncmp(err->code, "auth.", 5) != 0)
+        return;
+    stream_refuse(r, err);
+    op_drop(r);
 }
 
 /* What a command or a question of it does is ended by who does it (warden/ends.c). Any caller may ask this. */
@@ -410,14 +551,15 @@ look(struct request *r)
     uint64_t epoch = r->f->epochs != NULL ? atomic_load(&r->f->epochs->credentials) : 0;
     uint32_t who = r->who;
 
-    if (r->visit->who == 0 || r->ticket != 0 || r->op.fd >= 0 ||
-        (epoch == r->visit_epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
+    if (r->visit->who == 0 || r->ticket != 0 || r->visit->granted ||
+        (epoch == r->visit->epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
         return;
     r->who = r->visit->who;     /* not the call's own: that is judged no more */
     ask_approvals(r, false, 0, 1, "", "", &still);
     r->who = who;
+    r->visit->look = r->ticket;
     if (r->ticket != 0)
-        r->visit_epoch = epoch;
+        r->visit->epoch = epoch;
 }
 
 void

@@ -214,6 +214,7 @@ lose_front(struct launcher *l, enum which_front which)
 {
     struct front_end *front = &l->fronts[which];
 
+    lose_adapter(l, which);
     loop_drop(&l->loop, &front->door);
     packet_queue_clear(&front->out);
     front->said = (struct settings_said){ .waits = 0 };
@@ -263,7 +264,7 @@ front_ended(struct launcher *l, enum which_front which, struct err *err)
 }
 
 /* What a front says: that it took its settings, or why not. */
-static int
+int
 hear_front(struct launcher *l, enum which_front which, struct err *err)
 {
     struct front_end *front = &l->fronts[which];
@@ -403,11 +404,39 @@ on_front(struct watch *w, uint32_t events)
         fail(l);
 }
 
+static void
+on_adapter(struct watch *w, uint32_t events)
+{
+    struct launcher *l = w->owner;
+
+    (void)events;
+    if (hear_adapter(l, w == &l->fronts[FRONT_OWNER].adapter.door ? FRONT_OWNER : FRONT_STRANGERS, l->err) < 0)
+        fail(l);
+}
+
 static bool
 something_waits(const struct launcher *l)
 {
-    return packet_queue_waits(&l->to_warden) || packet_queue_waits(&l->fronts[FRONT_OWNER].out) ||
-           packet_queue_waits(&l->fronts[FRONT_STRANGERS].out);
+    bool any = packet_queue_waits(&l->to_warden);
+
+    for (enum which_front which = 0; which < FRONTS; which++)
+        any |= packet_queue_waits(&l->fronts[which].out) || packet_queue_waits(&l->fronts[which].adapter.out);
+    return any;
+}
+
+/* What waits to be said. An end is noticed where it is read. */
+static void
+say_more(struct launcher *l)
+{
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        struct front_end *front = &l->fronts[which];
+        if (front->door.fd >= 0)
+            (void)packet_queue_flush(&front->out, front->door.fd);
+        if (front->adapter.door.fd >= 0)
+            (void)packet_queue_flush(&front->adapter.out, front->adapter.door.fd);
+    }
+    if (l->warden.fd >= 0)
+        (void)packet_queue_flush(&l->to_warden, l->warden.fd);
 }
 
 static int
@@ -418,12 +447,7 @@ loop(struct launcher *l)
         (void)loop_round(&l->loop, pulse_timeout(l, ms), NULL);
         shoot_doomed(l);
         pulse_time(l);
-        /* their end is noticed where they are read */
-        for (enum which_front which = 0; which < FRONTS; which++)
-            if (l->fronts[which].door.fd >= 0)
-                (void)packet_queue_flush(&l->fronts[which].out, l->fronts[which].door.fd);
-        if (l->warden.fd >= 0)
-            (void)packet_queue_flush(&l->to_warden, l->warden.fd);
+        say_more(l);
         doors_wake(l);
     }
     return l->failed ? -1 : 0;
@@ -539,7 +563,9 @@ prepare(struct launcher *l, struct err *err)
     return launcher_confine(err);
 }
 
-#define FRONT_INIT(l) { .door = { .fd = -1, .ready = on_front, .owner = (l) }, .out = PACKET_QUEUE_INIT(1024 * 1024) }
+#define FRONT_INIT(l) { .door = { .fd = -1, .ready = on_front, .owner = (l) }, .out = PACKET_QUEUE_INIT(1024 * 1024), \
+                        .adapter = { .door = { .fd = -1, .ready = on_adapter, .owner = (l) }, \
+                                     .out = PACKET_QUEUE_INIT(1024 * 1024) } }
 
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)

@@ -42,7 +42,16 @@ struct pulse {
     unsigned beats;             /* for so many beats */
 };
 
+/* What speaks MCP and /api for a front. */
+struct adapter_end {
+    pid_t pid;
+    struct watch door;
+    struct packet_queue out;
+    struct pulse pulse;
+};
+
 struct front_end {
+    struct adapter_end adapter;
     pid_t pid;
     struct watch door;          /* what was accepted goes over it; there may be no such front */
     struct packet_queue out;
@@ -121,6 +130,7 @@ int start_maker(struct launcher *l, struct err *err);   /* who starts all others
 pid_t launcher_make(struct launcher *l, const struct maker_order *order, struct err *err);
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
 int start_front(struct launcher *l, enum which_front which, struct err *err);
+int hear_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
@@ -166,6 +176,11 @@ bool launcher_warden_lives(const struct launcher *l, int status);
 void scribe_end(struct launcher *l);                            /* the warden has ended: wait for them */
 int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 
+/* launcher_adapter.c: cloche-adapter, one for each front, with which it starts and ends. */
+int start_adapter(struct launcher *l, enum which_front which, struct err *err);
+void lose_adapter(struct launcher *l, enum which_front which);
+int hear_adapter(struct launcher *l, enum which_front which, struct err *err);
+
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
 void webhook_reap(struct launcher *l);          /* it may have ended; another one is started, but not for ever */
@@ -179,6 +194,7 @@ void doors_wake(struct launcher *l);    /* those that have rested; nothing where
 bool doors_rest(const struct launcher *l);
 
 /* launcher_reload.c: what the fronts and the warden are told of the configuration. */
+int say_languages(struct launcher *l, struct packet_queue *q, int fd);          /* those of the user's own; 0 or -1 */
 int settings_say(struct launcher *l, enum which_front which);   /* to a front; -1: it is gone */
 /* Read it again. What is bad in it is said, and the former one stays. */
 void settings_reload(struct launcher *l);

@@ -72,6 +72,9 @@ pulse_time(struct launcher *l)
         struct front_end *front = &l->fronts[which];
         if (front->door.fd >= 0)
             beat(&front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->out, front->door.fd);
+        if (front->adapter.door.fd >= 0)
+            beat(&front->adapter.pulse, front->adapter.pid, "cloche-adapter", BEATS_KILL, &front->adapter.out,
+                 front->adapter.door.fd);
     }
     if (l->ending && l->pulse.beats >= BEATS_END)
         l->quiet = true;
@@ -108,7 +111,8 @@ void
 pulse_wake_all(struct launcher *l)
 {
     const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook, l->fronts[FRONT_OWNER].pid,
-                             l->fronts[FRONT_STRANGERS].pid };
+                             l->fronts[FRONT_STRANGERS].pid, l->fronts[FRONT_OWNER].adapter.pid,
+                             l->fronts[FRONT_STRANGERS].adapter.pid };
 
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (others[i] > 0)
@@ -188,7 +192,7 @@ is_awaited(const struct launcher *l, pid_t pid)
     bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook;
 
     for (enum which_front which = 0; which < FRONTS; which++)
-        is |= pid == l->fronts[which].pid;
+        is |= pid == l->fronts[which].pid || pid == l->fronts[which].adapter.pid;
     for (size_t i = 0; i < SCRIBES_MAX; i++)
         is |= pid == l->scribes[i];
     for (const struct keeper *k = l->keepers; k != NULL; k = k->next)

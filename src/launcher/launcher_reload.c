@@ -74,13 +74,12 @@ put_base(char text[EDGE_BASE_MAX + 1], const struct launcher *l)
     }
 }
 
-/* The languages of the user's own. 0 or -1. */
-static int
-say_languages(struct launcher *l, struct front_end *front)
+int
+say_languages(struct launcher *l, struct packet_queue *q, int fd)
 {
     const struct runtimes *own = &l->plan->runtimes;
 
-    if (proto_queue(&front->out, front->door.fd, EDGE_NO_LANGUAGE, EDGE_NO_LANGUAGE_SHAPE(), NULL, -1) < 0)
+    if (proto_queue(q, fd, EDGE_NO_LANGUAGE, EDGE_NO_LANGUAGE_SHAPE(), NULL, -1) < 0)
         return -1;
     for (size_t i = 0; i < own->n; i++) {
         const struct language *row = &own->rows[i];
@@ -91,7 +90,7 @@ say_languages(struct launcher *l, struct front_end *front)
             said.argv[said.n_argv] = row->argv[said.n_argv];
             said.n_argv++;
         }
-        if (proto_queue(&front->out, front->door.fd, EDGE_LANGUAGE, EDGE_LANGUAGE_SHAPE(), &said, -1) < 0)
+        if (proto_queue(q, fd, EDGE_LANGUAGE, EDGE_LANGUAGE_SHAPE(), &said, -1) < 0)
             return -1;
     }
     return 0;
@@ -108,7 +107,7 @@ settings_say(struct launcher *l, enum which_front which)
     struct launch_settings m = { .rate = (uint32_t)plan->rate, .client_s = (uint32_t)plan->client_s, .base = base,
                                  .cert = tls ? (uint32_t)plan->cert.n : 0, .key = tls ? (uint32_t)plan->key.n : 0 };
 
-    if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, front) < 0)
+    if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, &front->out, front->door.fd) < 0)
         return -1;
     put_hosts(&m, ips, l);
     for (; m.n_origins < plan->n_origins; m.n_origins++)
@@ -135,14 +134,24 @@ say_limits(struct launcher *l)
 }
 
 static void
+say_front(struct launcher *l, enum which_front which)
+{
+    struct adapter_end *adapter = &l->fronts[which].adapter;
+
+    if (adapter->door.fd >= 0 && say_languages(l, &adapter->out, adapter->door.fd) < 0)
+        (void)shutdown(adapter->door.fd, SHUT_RDWR);
+    if (l->fronts[which].door.fd >= 0 && settings_say(l, which) < 0)
+        (void)shutdown(l->fronts[which].door.fd, SHUT_RDWR);
+}
+
+static void
 say_all(struct launcher *l)
 {
     /* one that cannot be told ends, and the next one is told; the limits last, for their answer is that to both */
     if (l->warden.fd >= 0 && (say_rules(l) < 0 || say_limits(l) < 0))
         (void)shutdown(l->warden.fd, SHUT_RDWR);
     for (enum which_front which = 0; which < FRONTS; which++)
-        if (l->fronts[which].door.fd >= 0 && settings_say(l, which) < 0)
-            (void)shutdown(l->fronts[which].door.fd, SHUT_RDWR);
+        say_front(l, which);
 }
 
 /* --- what is heard ------------------------------------------------------------------------------------------------ */

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memfile.h"
-#include "engine/engine.h"
 #include "launcher/keeper_settings.h"
 #include "launcher/launcher.h"
 #include "program/helper.h"
@@ -55,11 +54,13 @@ start_maker(struct launcher *l, struct err *err)
     for (size_t i = 0; i < MAKE_PROGRAMS; i++)
         paths[i] = path[i];
     if (helper_find("front", "cloche-front", path[MAKE_FRONT], err) < 0 ||
+        helper_find("adapters", "cloche-adapter", path[MAKE_ADAPTER], err) < 0 ||
         helper_find("warden", "cloche-warden", path[MAKE_WARDEN], err) < 0 ||
         helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0))
         return -1;
-    if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("warden", "cloche-warden", err) < 0 ||
+    if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("adapters", "cloche-adapter", err) < 0 ||
+        helper_complete("warden", "cloche-warden", err) < 0 ||
         helper_complete("scribe", "cloche-scribe", err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0))
         return -1;
@@ -220,15 +221,14 @@ start_warden(struct launcher *l, struct err *err)
 int
 start_front(struct launcher *l, enum which_front which, struct err *err)
 {
-    char name[] = "cloche-front", engine[32], strangers[] = "strangers", tls[] = "tls";
-    char *argv[] = { name, engine, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL,
+    char name[] = "cloche-front", strangers[] = "strangers", tls[] = "tls";
+    char *argv[] = { name, which == FRONT_STRANGERS ? strangers : NULL, l->plan->cert.n > 0 ? tls : NULL,
                      NULL };
     const struct launch_front m = { .flags = which == FRONT_STRANGERS ? EDGE_STRANGERS : 0 };
     struct front_end *front = &l->fronts[which];
     cleanup_close int theirs = -1, connections = -1;
     int pair[2], door[2];
 
-    snprintf(engine, sizeof(engine), "%s", engine_name(NULL));
     if (edge(pair, err) < 0)
         return -1;
     theirs = pair[1];
@@ -254,7 +254,7 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
     if (io_set_nonblock(front->door.fd, true) < 0 || loop_watch(&l->loop, &front->door, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "watch the front");
     (void)settings_say(l, which);       /* one that has gone already is noticed where it is read */
-    return 0;
+    return start_adapter(l, which, err);
 }
 
 int

@@ -300,3 +300,29 @@ edge_shells_code(const struct err *err)
     return err_is(err, "exec.not-found") || err_is(err, "exec.no-interpreter") ? 127
            : err_is(err, "exec.not-runnable") ? 126 : 0;
 }
+
+/* As they are sent, each behind its length. */
+static size_t
+words_bytes(const struct edge_op *op)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < op->n_argv; i++)
+        n += strlen(op->argv[i]) + 4;
+    for (size_t i = 0; i < op->n_env; i++)
+        n += strlen(op->env[i]) + 4;
+    return n;
+}
+
+bool
+edge_words_fit(const struct edge_op *op, struct err *err)
+{
+    size_t words = words_bytes(op);
+
+    if (words <= EDGE_WORDS_BYTES)
+        return true;
+    err_set(err, ERR_USAGE, "exec.too-long", "the words and variables of the command have %zu bytes; at most %d are "
+            "taken", words, EDGE_WORDS_BYTES);
+    err_hint(err, "give what is longer over stdin, or write it to a file (PUT .../files/...) and run that");
+    return false;
+}

@@ -106,7 +106,9 @@ PROTO_STRUCT(launch_language, LAUNCH_LANGUAGE);
     M(EDGE_SETTLED,      81,  nothing) \
     M(EDGE_CONNECTION,   90,  launch_connection)    /* with it */ \
     M(EDGE_NO_LANGUAGE,  233, nothing)      /* before SETTINGS: those of the user's own are none, */ \
-    M(EDGE_LANGUAGE,     234, launch_language)      /* and one more of them; no answer to either */
+    M(EDGE_LANGUAGE,     234, launch_language)      /* and one more of them; no answer to either */ \
+    M(EDGE_ADAPTER,      235, nothing)      /* with the edge to a new one (edge_adapter.h), which hears PING and \
+                                             * languages too */
 PROTO_EDGE(edge_launcher_to_front, EDGE_LAUNCHER_TO_FRONT);
 
 #endif

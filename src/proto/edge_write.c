@@ -2,6 +2,7 @@
 #include "proto/edge_write.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -70,4 +71,15 @@ edge_write_params(const struct edge_op *op)
     json_object_set_new(params, "executable", json_boolean((op->mode & 0111) != 0));
     json_object_set_new(params, "exclusive", json_boolean((op->flags & OP_EXCLUSIVE) != 0));
     return params;
+}
+
+void
+edge_content_of(struct edge_op *op, const uint8_t *p, size_t n, bool whole)
+{
+    struct edge_content *c = &op->content;
+
+    *c = (struct edge_content){ .whole = whole, .size = n, .head = p, .n_head = n < EDGE_HEAD_MAX ? n : EDGE_HEAD_MAX };
+    if (!whole && getrandom(c->sha256, sizeof(c->sha256), 0) == (ssize_t)sizeof(c->sha256))
+        return;
+    sha256_of(p, n, c->sha256);
 }

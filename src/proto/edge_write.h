@@ -14,5 +14,7 @@
 
 /* NULL: its path is no text, or no memory. */
 json_t *edge_write_params(const struct edge_op *op);
+/* What @op, a WRITE, says of its content: p[0..n) is its beginning, or @whole. It borrows that. */
+void edge_content_of(struct edge_op *op, const uint8_t *p, size_t n, bool whole);
 
 #endif

@@ -74,18 +74,18 @@ class Proxy:
 
 @pytest.fixture
 def url(cloche, binary, world):
-    """The daemon with the other front, laid out as the build tree is."""
-    front = places.find_beside(binary, "tests/lib/mcp_front")
-    if front is None:
-        pytest.skip("mcp_front is not built")
+    """The daemon with the other adapter, laid out as the build tree is."""
+    adapter = places.find_beside(binary, "tests/lib/mcp_adapter")
+    if adapter is None:
+        pytest.skip("mcp_adapter is not built")
     tree = world.root / "tree"
     (tree / "cli").mkdir(parents=True)
-    (tree / "front").mkdir()
+    (tree / "adapters").mkdir()
     for folder in binary.parents[1].iterdir():
-        if folder.is_dir() and folder.name not in ("cli", "front"):
+        if folder.is_dir() and folder.name not in ("cli", "adapters"):
             (tree / folder.name).symlink_to(folder)
     shutil.copy2(binary, tree / "cli" / "cloche")
-    shutil.copy2(front, tree / "front" / "cloche-front")
+    shutil.copy2(adapter, tree / "adapters" / "cloche-adapter")
     own = cloche.binary
     cloche.binary = tree / "cli" / "cloche"
     daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "10000")

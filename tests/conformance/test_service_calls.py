@@ -14,7 +14,7 @@ from helpers import places, recorder, requirement
 
 pytestmark = requirement("R26", "R61")
 
-PROCESSES = ["launcher", "keeper", "front", "warden", "egress", "vault", "scribe", "webhook"]
+PROCESSES = ["launcher", "keeper", "front", "adapter", "warden", "egress", "vault", "scribe", "webhook"]
 EXCEPTIONS = Path(__file__).with_name("service_calls.tsv")
 PATIENCE = 900      # seconds for all of the workload, which takes one
 
@@ -30,6 +30,10 @@ WORKLOAD = [
     "test_serve_doors.py::test_readiness_is_said_as_systemd_hears_it",
     "test_serve_doors.py::test_several_addresses_and_the_ports_that_were_found",
     "test_serve_live.py::test_over_tcp",
+    "test_serve_api.py",
+    "test_runtimes.py::test_agents_have_it_and_a_reload_changes_it",
+    "test_mcp.py::test_files",
+    "test_mcp.py::test_a_large_program",
     "test_serve_ports.py::test_large_bodies_both_ways",
     "test_serve_logs.py::test_a_line_for_each_request",
     "test_serve_audit.py::test_what_is_too_old_goes",
@@ -76,7 +80,8 @@ def called(rule):
 
 
 def list_of(process):
-    return f"src/{process}/{process}_confine.c" if process in ("launcher", "keeper") else f"src/{process}/confine.c"
+    folder = {"adapter": "adapters"}.get(process, process)
+    return f"src/{folder}/{process}_confine.c" if process in ("launcher", "keeper") else f"src/{folder}/confine.c"
 
 
 def wrong(process, rules, used, excepted):

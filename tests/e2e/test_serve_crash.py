@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from helpers import leaks, places, requirement
+from helpers import leaks, mcp, places, requirement
 from helpers.daemon import Daemon, answers, kill_one, restart
 from helpers.runner import wait_for
 
@@ -24,6 +24,29 @@ def test_the_front_is_killed(daemon):
     restart(daemon, "cloche-front")
     assert box.read("f").body == b"kept" and box.show()["state"] == "ready"
     assert wait_for(lambda: not daemon.processes("sleep"))      # its client is gone, and so is it
+
+
+def test_an_adapter_is_killed(daemon):
+    """Its clients are told, and what it ran for them ends; the front, and who speaks /v1, notice nothing."""
+    box, front, statuses = daemon.create(), daemon.processes("cloche-front"), []
+    client = mcp.Client(daemon)
+    args = {"sandbox_id": box.id, "language": "shell", "code": "exec sleep 600"}
+    calls = [client.message("tools/call", {"name": "code_execute", "arguments": args}) for _ in range(3)]
+    threads = [threading.Thread(target=lambda call=call: statuses.append(client.raw(call).status)) for call in calls]
+    stream = box.stream("echo here; exec sleep 700")
+    assert next(stream)[0] == "stdout"
+    for thread in threads:
+        thread.start()
+    assert wait_for(lambda: len(daemon.processes("sleep")) == 4)
+    restart(daemon, "cloche-adapter")
+    for thread in threads:
+        thread.join()
+    assert statuses == [503] * 3
+    assert wait_for(lambda: len(daemon.processes("sleep")) == 1) and daemon.processes("cloche-front") == front
+    # sessions were its own; nothing else is lost
+    assert client.raw(client.message("tools/list")).status == 404
+    assert mcp.Client(daemon).call("code_execute", **{**args, "code": "echo on"})["stdout"] == "on\n"
+    assert box.exec("echo on")["stdout"] == "on\n"
 
 
 def test_the_warden_is_killed(daemon):

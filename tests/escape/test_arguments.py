@@ -111,7 +111,7 @@ def test_a_daemons_settings(anyone):
     assert box.exec(["sh", "-c", "echo $INLINE; hostname"])["stdout"].split() == [values.env, values.hostname[:60]]
     begun = daemon.post(f"{box.at}/exec", {"command": ["sleep", "600"], "env": {"GIVEN": values.given}, "background": True})
     assert begun.ok, begun
-    names = ("cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-egress", "cloche-vault")
+    names = ("cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-egress", "cloche-vault")
     for name in names:
         assert daemon.running(name), name
     ours = {pid for pid in below(daemon.process.pid) if outside(pid)}

@@ -83,7 +83,7 @@ def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
     assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("name", ["cloche-front", "cloche-warden", "cloche-scribe"])
+@pytest.mark.parametrize("name", ["cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe"])
 def test_what_the_confined_hold(daemon, name):
     """tests/unit/test_serve_confined.c tries from inside what these numbers say from outside."""
     daemon.create(name="secret-name", policy={"env": {"TOKEN": "s3cret-value"}})
@@ -103,7 +103,7 @@ def test_what_the_confined_hold(daemon, name):
     held = [t for t in held if t != log]
     files = {re.sub(r":.*", "", t) if not t.startswith("/") else t for t in held}
     allowed = {"/dev/null", "socket", "anon_inode"} | ({"pipe"} if name == "cloche-front" else set())
-    if name != "cloche-scribe":         # what it takes itself, which /metrics says
+    if name in ("cloche-front", "cloche-warden"):        # what it takes itself, which /metrics says
         allowed |= {f"/proc/{pid}/{f}" for f in ("stat", "statm")}
     if name == "cloche-warden":
         allowed |= {f"/proc/{daemon.process.pid}/{f}" for f in ("stat", "statm")}
@@ -127,9 +127,9 @@ def test_no_other_process_is_the_same_user(daemon):
     daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
     daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
     assert wait_for(lambda: len(daemon.processes("cloche-egress")) == 2, 30)
-    pids = [pid for name in ("front", "warden", "egress") for pid in daemon.processes(f"cloche-{name}")]
+    pids = [pid for name in ("front", "adapter", "warden", "egress") for pid in daemon.processes(f"cloche-{name}")]
     users = [status_of(pid)["Uid"].split()[0] for pid in pids]
-    assert len(pids) == 4 and len(set(users)) == 4 and not {"0", "65534"} & set(users), users
+    assert len(pids) == 5 and len(set(users)) == 5 and not {"0", "65534"} & set(users), users
 
     def signals(uid, pid):
         return subprocess.run(["setpriv", "--reuid", uid, "--clear-groups", "kill", "-0", str(pid)], check=False).returncode == 0

@@ -18,7 +18,7 @@ from helpers.hung import Hung, holds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R22", "R42", "R61")
-ALL = ("cloche-warden", "cloche-front", "cloche-scribe", "cloche-maker", "cloche-keeper", "cloche-egress", "cloche-vault", "cloche-starter",
+ALL = ("cloche-warden", "cloche-front", "cloche-adapter", "cloche-scribe", "cloche-maker", "cloche-keeper", "cloche-egress", "cloche-vault", "cloche-starter",
        "cloche-janitor")
 
 
@@ -103,6 +103,18 @@ def test_a_front_that_hangs_is_replaced(daemon):
     with Hung(front):
         assert gone([front], 60)
     assert answers(daemon) and box.exec("echo on")["stdout"] == "on\n"
+
+
+@holds
+def test_an_adapter_that_hangs_is_replaced(daemon):
+    """And nobody who does not need it waits for it."""
+    box = daemon.create()
+    adapter, = daemon.processes("cloche-adapter")
+    with Hung(adapter):
+        begun = time.monotonic()
+        assert box.exec("echo on")["stdout"] == "on\n" and time.monotonic() - begun < 10
+        assert gone([adapter], 60)
+    assert wait_for(lambda: daemon.get("/api/sandbox/capabilities").status == 200, 60)
 
 
 def test_a_keeper_that_is_stopped_costs_a_moment(daemon):

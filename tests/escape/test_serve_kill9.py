@@ -18,7 +18,7 @@ from helpers.storm import Busy
 
 pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
 KILLS = int(os.environ.get("CLOCHE_KILLS", "40"))
-KINDS = ("cloche serve", "cloche-warden", "cloche-front", "cloche-keeper", "cloche-guest", "cloche-egress", "cloche-vault",
+KINDS = ("cloche serve", "cloche-warden", "cloche-front", "cloche-adapter", "cloche-keeper", "cloche-guest", "cloche-egress", "cloche-vault",
          "cloche-janitor", "cloche-starter")
 
 

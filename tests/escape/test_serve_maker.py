@@ -16,7 +16,7 @@ from helpers.runner import wait_for
 pytestmark = requirement("R26", "R61")
 
 GIVE, MAKE, MADE, NOT_MADE = 1, 2, 3, 4
-KEEPER, WARDEN, FRONT, SCRIBE, WEBHOOK = range(5)
+KEEPER, WARDEN, FRONT, ADAPTER, SCRIBE, WEBHOOK = range(6)
 
 
 def text(word):
@@ -77,7 +77,7 @@ def program_at(tmp_path, name="program"):
 
 @pytest.fixture
 def maker(cloche, tmp_path):
-    made = Maker(cloche, "", program_at(tmp_path), program_at(tmp_path, "front"), program_at(tmp_path, "scribe"), "")
+    made = Maker(cloche, "", program_at(tmp_path), program_at(tmp_path, "front"), program_at(tmp_path, "adapter"), program_at(tmp_path, "scribe"), "")
     yield made
     made.end()
 
@@ -97,7 +97,7 @@ def test_what_is_asked_for_is_started_as_a_child_of_who_asks(maker):
 
 
 BAD = {
-    "another program": order(5, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"),
+    "another program": order(6, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"),
     "no words": order(WARDEN), "too many words": order(WARDEN, *["x"] * 13), "fewer words than said": order(WARDEN, "x", n=3),
     "more words than said": order(WARDEN, "x", "y", n=1), "no end of a word": frame(MAKE, order(WARDEN, "x")[8:-1] + b"x"),
     "a NUL within": order(WARDEN, b"a\0b"), "neither yes nor no": order(WARDEN, "x", files=(2, 0, 0)),
@@ -203,7 +203,7 @@ def test_the_launcher_starts_nothing(daemon):
     assert status["Seccomp"] == ("0" if is_sanitized(daemon) else "2"), status
     # who starts them has no filter, for it would be theirs; and they are the launcher's children all the same
     assert status_of(maker)["Seccomp"] == status_of(os.getpid())["Seccomp"]
-    for name in ("cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper"):
+    for name in ("cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper"):
         assert [status_of(pid)["PPid"] for pid in daemon.processes(name)] == [str(launcher)], name
     if places.IS_ROOT:      # it is not dumpable
         held = {os.readlink(f"/proc/{maker}/fd/{fd}") for fd in os.listdir(f"/proc/{maker}/fd")}

@@ -14,7 +14,7 @@ from helpers import leaks
 from helpers.daemon import Connection, Daemon, command_of
 from helpers.runner import wait_for
 
-KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-starter", "cloche-guest",
+KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-starter", "cloche-guest",
          "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-janitor")
 # (deed, how often); all of one moment's own are drawn, so that a moment is the same whatever came before
 DEEDS = (("kill", 8), ("stop", 6), ("stop-long", 4), ("hang", 1), ("disk", 3), ("lock-audit", 3), ("lock-state", 1), ("kill-two", 3), ("kill-all", 1))

@@ -1,5 +1,5 @@
 /* tests/lib/mcp_fixtures.c: tools, resources and prompts that the protocol's conformance suite calls, in a build of
- * cloche-front of its own (never installed). What they say is the suite's to prescribe. */
+ * cloche-adapter of its own (never installed). What they say is the suite's to prescribe. */
 #include <stdio.h>
 #include <string.h>
 

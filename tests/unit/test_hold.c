@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "front/hold.h"
+#include "base/hold.h"
 
 static struct hold h;
 

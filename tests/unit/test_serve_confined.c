@@ -1,4 +1,4 @@
-/* What is left to the daemon's two confined processes, tried from inside (R61) */
+/* What is left to the daemon's confined processes, tried from inside (R61) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "adapters/host.h"
 #include "attack.h"
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -203,6 +204,7 @@ confined(void **state)
     skip();     /* then there is no filter */
 #endif
     attack(front_confine, attempts, n);
+    attack(adapters_confine, attempts, n);
     attack(warden_confine, attempts, n);
 }
 

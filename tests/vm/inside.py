@@ -88,7 +88,7 @@ def others_are_refused():
 
 
 def the_service_has_no_right():
-    for name in ("/usr/bin/cloche serve", "cloche-front", "cloche-warden"):
+    for name in ("/usr/bin/cloche serve", "cloche-front", "cloche-adapter", "cloche-warden"):
         status = pathlib.Path(f"/proc/{pid_of(name)[0]}/status").read_text()
         assert "CapPrm:\t0000000000000000" in status and "CapBnd:\t0000000000000000" in status, (name, status)
 
@@ -144,7 +144,7 @@ def a_reload_is_heard():
 
 
 def killed_processes_are_started_again():
-    for name in ("cloche-front", "cloche-warden", "cloche-scribe"):
+    for name in ("cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe"):
         before = pid_of(name)
         assert run("kill", "-9", before[0]).returncode == 0, name
         assert until(lambda: pid_of(name) not in ([], before)), name        # pylint: disable=cell-var-from-loop

@@ -50,7 +50,6 @@ mcp_fail_err(struct visit *r, const struct err *err)
 {
     char text[2048];
 
-    err = visit_ended(r, err);
     snprintf(text, sizeof(text), "%s%s%s", err->msg, err->hint[0] != '\0' ? ": " : "", err->hint);
     fail(r, err->code, text);
 }

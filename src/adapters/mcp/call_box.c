@@ -158,11 +158,9 @@ on_port_box(struct visit *r, const struct edge_box *box)
 }
 
 static void
-on_exposed(struct visit *r, const struct edge_port *port, const char *capability)
+on_exposed(struct visit *r, json_t *body)
 {
-    json_t *body = visit_port(r, port, capability);
-
-    json_object_set_new(body, "sandbox_id", json_string(port->box));
+    json_object_set(body, "sandbox_id", json_object_get(body, "sandbox"));
     json_object_set_new(body, "success", json_true());
     json_object_set_new(body, "error", json_null());
     mcp_done(r, body, false);
@@ -178,7 +176,7 @@ call_expose(struct visit *r)
 
     if (!call_names_box(r))
         return;
-    if (visit_has_address(r))
+    if (r->has_address)
         VISIT_ASK(r, EDGE_ASK_EXPOSE, &exposed, .id = r->mcp->box, .port = (uint16_t)json_integer_value(port));
     else
         VISIT_ASK(r, EDGE_ASK_GET, &port_box, .id = r->mcp->box);

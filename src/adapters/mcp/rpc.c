@@ -44,7 +44,6 @@ mcp_begin(struct visit *r)
         visit_no_memory(r);
         return false;
     }
-    r->leaves = true;
     r->mcp->out = r->mcp->err = (struct buf)BUF_INIT(MCP_OUTPUT_MAX);
     r->mcp->half[0] = r->mcp->half[1] = (struct buf)BUF_INIT(8);
     return true;
@@ -151,6 +150,8 @@ mcp_result(struct visit *r, json_t *result)
         if (json_object_get(result, "resultType") == NULL)
             json_object_set_new(result, "resultType", json_string("complete"));
     }
+    if (r->mcp->made)
+        visit_made(r, "");
     r->mcp->made = false;
     say_last(r, HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
 }
@@ -158,9 +159,10 @@ mcp_result(struct visit *r, json_t *result)
 void
 mcp_begin_stream(struct visit *r)
 {
-    if (!r->mcp->streams || !visit_stream(r, "text/event-stream"))
+    if (!r->mcp->streams || r->mcp->streaming || r->mcp->over)
         return;
     visit_put(r, "X-Accel-Buffering", "no");
+    visit_stream(r);
     r->mcp->streaming = true;
     r->mcp->said_s = clock_ms() / 1000;
 }
@@ -218,15 +220,11 @@ mcp_cancel(struct visit *r)
         mcp_turn_away(r, HTTP_OK, MCP_INTERNAL, NULL, "the request was cancelled");
 }
 
-/* Nobody knows of a sandbox that a call has made and not named. It is not waited for. */
 void
 mcp_gone(struct visit *r)
 {
-    if (r->mcp == NULL)
-        return;
-    if (r->mcp->made)
-        VISIT_ASK(r, EDGE_ASK_DELETE, NULL, .id = r->mcp->box);
-    call_free(r);
+    if (r->mcp != NULL)
+        call_free(r);
 }
 
 bool

@@ -1,10 +1,10 @@
-/* front/languages.c: the languages of the user's own, as the launcher says them (proto/edge_launcher.h) */
+/* proto/languages.c: see languages.h */
+#include "proto/languages.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/front.h"
 #include "match/language.h"
-#include "proto/edge_launcher.h"
 
 static struct {
     struct language rows[LANGUAGES_MORE];

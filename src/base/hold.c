@@ -1,5 +1,5 @@
-/* front/hold.c: see hold.h */
-#include "front/hold.h"
+/* base/hold.c: see hold.h */
+#include "base/hold.h"
 
 unsigned
 hold_caller(uint32_t who)

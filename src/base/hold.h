@@ -1,4 +1,4 @@
-/* front/hold.h: how much memory callers may have a front keep for them, and how many connections
+/* base/hold.h: how much memory callers may have a front keep for them, and how many connections
  *
  * A front that runs out of memory answers nobody. So what it keeps, bodies that come and answers that their clients
  * have not taken, has a bound for all together, and so have connections whose requests are under way; and while half of
@@ -6,8 +6,8 @@
  * of what others need. Callers are told apart by a number that may be two callers' at once: they share then, which only
  * makes it less.
  */
-#ifndef CLOCHE_FRONT_HOLD_H
-#define CLOCHE_FRONT_HOLD_H
+#ifndef CLOCHE_BASE_HOLD_H
+#define CLOCHE_BASE_HOLD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,87 @@
+/* launcher/launcher_adapter.c: cloche-adapter, one for each front: started with it, and anew when it ends */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "engine/engine.h"
+#include "launcher/launcher.h"
+
+static int
+edge(int pair[2], struct err *err)
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
+               ? err_sys(err, errno, "serve.start", "socketpair") : 0;
+}
+
+int
+start_adapter(struct launcher *l, enum which_front which, struct err *err)
+{
+    char name[] = "cloche-adapter", engine[32], *argv[] = { name, engine, NULL };
+    struct front_end *front = &l->fronts[which];
+    struct adapter_end *adapter = &front->adapter;
+    cleanup_close int theirs = -1, far = -1, ours = -1, near = -1;
+    int pair[2], door[2];
+
+    snprintf(engine, sizeof(engine), "%s", engine_name(NULL));
+    if (edge(pair, err) < 0)
+        return -1;
+    ours = pair[0];
+    theirs = pair[1];
+    if (edge(door, err) < 0)
+        return -1;
+    near = door[0];
+    far = door[1];
+    adapter->pid = launcher_make(l, &(struct maker_order){
+        .program = MAKE_ADAPTER, .words = argv, .log = l->log, .fds = { theirs, far }, .n_fds = 2 }, err);
+    if (adapter->pid < 0) {     /* nothing is asked, and signalled, that is not there */
+        adapter->pid = 0;
+        return -1;
+    }
+    adapter->door.fd = take_fd(&near);
+    pulse_heard(&adapter->pulse);
+    if (io_set_nonblock(adapter->door.fd, true) < 0 || loop_watch(&l->loop, &adapter->door, EPOLLIN) < 0)
+        return err_sys(err, errno, "serve.start", "watch the adapter");
+    /* one that has gone already is noticed where it is read */
+    (void)say_languages(l, &adapter->out, adapter->door.fd);
+    (void)proto_queue(&front->out, front->door.fd, EDGE_ADAPTER, EDGE_ADAPTER_SHAPE(), NULL, take_fd(&ours));
+    return 0;
+}
+
+void
+lose_adapter(struct launcher *l, enum which_front which)
+{
+    struct adapter_end *adapter = &l->fronts[which].adapter;
+
+    loop_drop(&l->loop, &adapter->door);
+    packet_queue_clear(&adapter->out);
+    end_process(&adapter->pid, 0);
+}
+
+/* What it says: that it is there. */
+int
+hear_adapter(struct launcher *l, enum which_front which, struct err *err)
+{
+    struct adapter_end *adapter = &l->fronts[which].adapter;
+    pid_t was = adapter->pid;
+    struct frame f;
+    int r = packet_receive(adapter->door.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
+
+    if (r < 0 && errno == EAGAIN)
+        return 0;
+    if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
+        pulse_heard(&adapter->pulse);
+        return 0;
+    }
+    /* it ends with its front: then that is what happened */
+    if (hear_front(l, which, err) < 0)
+        return -1;
+    if (adapter->pid != was)
+        return 0;
+    lose_adapter(l, which);
+    if (l->ending || l->fronts[which].door.fd < 0)
+        return 0;
+    return launcher_count_death(l, "cloche-adapter", err) < 0 ? -1 : start_adapter(l, which, err);
+}
