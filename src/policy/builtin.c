@@ -34,13 +34,6 @@ static const char *const protect_more[] = {
     ".config/autostart",
     ".inputrc",
     ".envrc",
-    "mise.toml",
-    ".mise.toml",
-    "mise.local.toml",
-    ".mise.local.toml",
-    ".mise",
-    ".config/mise",
-    ".config/mise.toml",
     ".vimrc",
     ".exrc",
     ".nvimrc",
@@ -69,6 +62,13 @@ static const char *const protect_more[] = {
     ".git/lazygit.yml",
     ".pijul/config",
     "_darcs/prefs/defaults",
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
+    ".mise",
+    ".config/mise",
+    ".config/mise.toml",
 };
 
 /* In every dialect: where `cloche apply` has its stage (workspace/apply.c). */

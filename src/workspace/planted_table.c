@@ -1,8 +1,8 @@
-/* workspace/planted_table.c: files that a tool obeys when somebody only enters, opens or asks about the folder they are in
+/* workspace/planted_table.c: files that a tool obeys when somebody only enters, opens or asks about their folder
  *
  * A tool that asks first (direnv, VS Code, Vim's secure mode) stands here too: people agree. Left out is the project's
- * own code: what runs when it is called by name, built or tested (a Makefile, a script, conftest.py, build.rs), and build
- * scripts that their tool evaluates at every command (docs/security.md).
+ * own code: what runs when it is called by name, built or tested (a Makefile, a script, conftest.py, build.rs), and
+ * build scripts that their tool evaluates at every command (docs/security.md).
  */
 #include "workspace/planted.h"
 
