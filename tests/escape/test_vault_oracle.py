@@ -8,6 +8,7 @@ import textwrap
 import pytest
 
 from helpers import requirement
+from helpers.h2 import HOST
 from helpers.internet import PRELUDE
 from helpers.vaulted import BUNDLE, OK, VALUE, Vaulted, fields
 
@@ -41,12 +42,17 @@ def base64ed(text, alphabet="ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
     return "".join(alphabet[int(bits[i:i + 6], 2)] for i in range(0, len(bits) - 5, 6))
 
 
-def test_an_answer_that_goes_on_is_no_oracle(online, tmp_path):
-    """The beginning of the value, right and wrong in its last character: as much of both comes at once."""
-    vaulted = Vaulted(online, tmp_path).secret()
+def guessed():
+    """Beginnings of the value, right and wrong in the last character, plain and in codings."""
     firsts = [VALUE[:n] for n in (9, 12, 16, 20, 24, 28)]
     guesses = [(first, first[:-1] + another(first[-1])) for first in firsts if first[-1].isalnum()]
     guesses += [(base64ed(right), base64ed(wrong)) for right, wrong in guesses[:3]]
+    return guesses + [tuple(base64.b64encode(base64ed(g).encode()).decode().rstrip("=") for g in pair) for pair in guesses[:3]]
+
+
+def test_an_answer_that_goes_on_is_no_oracle(online, tmp_path):
+    """The beginning of the value, right and wrong in its last character: as much of both comes at once."""
+    vaulted, guesses = Vaulted(online, tmp_path).secret(), guessed()
     result = vaulted.run(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + GUESS, json.dumps(guesses)])
     lines = result.out.splitlines()
     assert result.ok and len(lines) == 2 * len(guesses) and all(line.endswith("True") for line in lines), result
@@ -157,3 +163,53 @@ def test_no_coding_within_another_brings_it_in(online, tmp_path):
     assert result.ok and result.out.count("(") == len(ways), result
     for way, text in ways.items():
         assert not any(text[at:at + len(text) // 2] in result.out for at in (0, len(text) // 2)), (way, result)
+
+
+# The same where a stream is cut otherwise: messages of a WebSocket, frames of HTTP/2. As many bytes come, whatever is guessed.
+FRAMES = """
+def exactly(s, n):
+    got = b''
+    while len(got) < n: got += s.recv(n - len(got))
+    return got
+def held_ws(guess):
+    s = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
+    s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: ok.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Version: 13\\r\\n'
+              b'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\nAuthorization: Bearer ' + os.environ['TOK'].encode() + b'\\r\\n\\r\\n')
+    assert b' 101 ' in until(s)
+    s.sendall(bytes([1, 128 | len(guess), 0, 0, 0, 0]) + guess.encode())        # the first fragment, and a ping behind it
+    s.sendall(bytes([0x89, 128, 0, 0, 0, 0]))
+    n = 0
+    while True:
+        a, b = exactly(s, 2)
+        if a == 0x89: return n
+        n += len(exactly(s, b))
+def held(way, guess): return held_ws(guess)
+for right, wrong in json.loads(sys.argv[1]): print(len(right), held('ws', 'x ' + right), held('ws', 'x ' + wrong))
+"""
+
+
+def test_a_message_that_goes_on_is_no_oracle(online, tmp_path):
+    vaulted = Vaulted(online, tmp_path).secret()
+    guesses = guessed()
+    result = vaulted.run(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + FRAMES, json.dumps(guesses)])
+    lines = [line.split() for line in result.out.splitlines()]
+    assert result.ok and len(lines) == len(guesses), result
+    assert all(right == wrong != "0" for _, right, wrong in lines), result
+
+
+def test_a_stream_that_goes_on_is_no_oracle(h2):
+    """As DATA of HTTP/2, all guesses at once."""
+    guesses = guessed()
+    result = h2.secret(host=HOST).client(f"""
+c, pairs = Client(), {guesses!r}
+streams = [[c.ask('/echo', [('authorization', 'Bearer ' + os.environ['TOK'])], method='POST', body=b'x ' + g.encode(), end=False) for g in pair]
+           for pair in pairs]
+c.wait(done=lambda: all(c.got[n]['body'] for pair in streams for n in pair))
+c.s.settimeout(2)
+try:
+    while True: c.step()
+except TimeoutError: pass
+print(json.dumps([[len(c.got[n]['body']) for n in pair] for pair in streams]))
+""")
+    assert result.ok and len(lengths := json.loads(result.out)) == len(guesses), result
+    assert all(right == wrong > 0 for right, wrong in lengths), result
