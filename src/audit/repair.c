@@ -18,6 +18,7 @@
 
 #define CHUNK   65536
 #define TRIES   1000        /* names for what is set aside behind one entry */
+#define DAMAGE_MAX (2 * AUDIT_FILE_BYTES)   /* more no crash leaves; copied, it would fill the disk */
 
 static int
 cannot_read(struct err *err)
@@ -145,6 +146,11 @@ store_repair(struct audit *a, uint64_t *size, struct err *err)
 
     if (dir < 0 || sound_part(a->fd, *size, &end, &a->head, err) < 0 || (end == 0 && without_head(a, dir, err) < 0))
         return -1;
+    if (*size - end > DAMAGE_MAX) {
+        err_set(err, ERR_PROTOCOL, "audit.damaged", "%s/" STORE_CURRENT " has %llu bytes behind its last sound entry",
+                a->dir, (unsigned long long)(*size - end));
+        return err_hint(err, "no crash leaves so much: look at the file, and move it away");
+    }
     to = open_aside(a, dir, name, err);
     if (to < 0)
         return -1;

@@ -448,6 +448,7 @@ say_gap(struct warden *w)
     audit_put_number(&e, "entries_missing", (int64_t)r->lost);
     r->refused = r->lost = 0;
     record_say(w, NULL, &e);
+    record_keep_gap(w, 0, 0);
 }
 
 static int

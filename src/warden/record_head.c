@@ -30,7 +30,23 @@ record_load(struct warden *w, struct err *err)
     struct record *r = w->record;
 
     read_boot(r->boot);
+    if (state_gap(w->state, &r->refused, &r->lost, err) < 0)
+        return -1;
+    r->gap_kept = r->refused + r->lost > 0;
     return state_head(w->state, r->boot, &r->head, &r->rebooted, err);
+}
+
+void
+record_keep_gap(struct warden *w, uint64_t refused, uint64_t lost)
+{
+    struct record *r = w->record;
+    struct err err = ERR_INIT;
+
+    if (refused + lost == 0 && !r->gap_kept)
+        return;
+    r->gap_kept = state_gap_put(w->state, refused, lost, &err) == 0 ? refused + lost > 0 : r->gap_kept;
+    if (err.kind != ERR_NONE)
+        log_say(LEVEL_WARN, "what is missing in the audit record cannot be kept: %s [%s]", err.msg, err.code);
 }
 
 int

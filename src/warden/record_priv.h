@@ -58,7 +58,8 @@ struct record {
     uint64_t heard_ms;              /* the scribe said something, or was not owed anything until then */
     bool down;                      /* the last try failed */
     uint64_t retry_ms;              /* the next one, on the monotonic clock */
-    uint64_t refused, lost;         /* questions, entries; since it is down */
+    uint64_t refused, lost;         /* questions, entries; since it is down, or before this process */
+    bool gap_kept;                  /* they are in the state file */
     char why[256];
     struct traced {
         uint64_t operation;
@@ -80,7 +81,9 @@ struct record {
 /* record.c: ask the scribe for a page onto @fd, which is taken. -1: there is no scribe. */
 int record_read(struct warden *w, const char *id, uint64_t offset, int fd);
 
-/* record_head.c: the head that the scribe's message says, written down. What it did not find. -1: it broke the
+/* record_head.c: what the next warden is to say of a gap; 0 and 0: nothing. */
+void record_keep_gap(struct warden *w, uint64_t refused, uint64_t lost);
+/* The head that the scribe's message says, written down. What it did not find. -1: it broke the
  * dialogue. */
 int record_got_head(struct warden *w, const struct audit_head *head);
 int record_on_missed(struct warden *w, const struct scribe_missed *m);

@@ -2,6 +2,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "warden/record_priv.h"
 
 #define END_PATIENCE_MS 2000
@@ -48,4 +49,10 @@ record_end(struct warden *w)
             (void)record_hear(w, ((p.revents & POLLOUT) != 0 ? EPOLLOUT : 0) |
                               ((p.revents & ~POLLOUT) != 0 ? EPOLLIN : 0));
     }
+    for (const struct item *i = r->first; i != NULL; i = i->next)
+        r->lost++;
+    if (r->lost > 0)
+        log_say(LEVEL_ERROR, "%llu entries could not be written to the audit record, and are lost [audit.lost]",
+                (unsigned long long)r->lost);
+    record_keep_gap(w, r->refused, r->lost);
 }

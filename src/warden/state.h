@@ -96,6 +96,10 @@ int state_ports(struct state *s, state_port_fn *fn, void *ctx, struct err *err);
 int state_head_put(struct state *s, const struct audit_head *head, const char *boot, struct err *err);
 /* ... seq 0: none is; *rebooted: the id was another than @boot. */
 int state_head(struct state *s, const char *boot, struct audit_head *out, bool *rebooted, struct err *err);
+/* What a former warden could not have written by its end, which the record is to say: questions that were refused for
+ * it, and entries; 0 and 0: nothing. 0 or -1 with @err. */
+int state_gap_put(struct state *s, uint64_t refused, uint64_t lost, struct err *err);
+int state_gap(struct state *s, uint64_t *refused, uint64_t *lost, struct err *err);
 /* The latest time that was seen, in milliseconds since 1970; 0 none is on record. 0 or -1 with @err. */
 int state_latest_put(struct state *s, uint64_t at_ms, struct err *err);
 int state_latest(struct state *s, uint64_t *at_ms, struct err *err);

@@ -5,11 +5,15 @@
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB "
-    "NOT NULL, boot TEXT NOT NULL);";
+    "NOT NULL, boot TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS audit_gap (one INTEGER PRIMARY KEY CHECK (one = 1), refused INTEGER NOT NULL, lost "
+    "INTEGER NOT NULL);";
 
 static const char *const texts[HEAD_N] = {
     [HEAD_PUT] = "INSERT OR REPLACE INTO audit_head (one, seq, hash, boot) VALUES (1, ?1, ?2, ?3)",
     [HEAD_GET] = "SELECT seq, hash, boot FROM audit_head",
+    [HEAD_GAP_PUT] = "INSERT OR REPLACE INTO audit_gap (one, refused, lost) VALUES (1, ?1, ?2)",
+    [HEAD_GAP_GET] = "SELECT refused, lost FROM audit_gap",
 };
 
 int
@@ -42,5 +46,26 @@ state_head(struct state *s, const char *boot, struct audit_head *out, bool *rebo
         memcpy(out->hash, sqlite3_column_blob(q, 1), AUDIT_HASH);
         *rebooted = strcmp(col_text(q, 2), boot) != 0;
     }
+    return state_done(s, q, r, 0, err);
+}
+
+int
+state_gap_put(struct state *s, uint64_t refused, uint64_t lost, struct err *err)
+{
+    sqlite3_stmt *q = s->head[HEAD_GAP_PUT];
+
+    bind_u64(q, 1, refused);
+    bind_u64(q, 2, lost);
+    return state_change(s, q, err);
+}
+
+int
+state_gap(struct state *s, uint64_t *refused, uint64_t *lost, struct err *err)
+{
+    sqlite3_stmt *q = s->head[HEAD_GAP_GET];
+    int r = sqlite3_step(q);
+
+    *refused = r == SQLITE_ROW ? col_u64(q, 0) : 0;
+    *lost = r == SQLITE_ROW ? col_u64(q, 1) : 0;
     return state_done(s, q, r, 0, err);
 }

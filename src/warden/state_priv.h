@@ -12,7 +12,7 @@ enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };
 enum latest_query { LATEST_PUT, LATEST_GET, LATEST_N };
-enum head_query { HEAD_PUT, HEAD_GET, HEAD_N };
+enum head_query { HEAD_PUT, HEAD_GET, HEAD_GAP_PUT, HEAD_GAP_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 #define STATE_FULL "serve.state.full"   /* an error's code: there is no room on the disk */

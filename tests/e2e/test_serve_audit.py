@@ -282,6 +282,30 @@ def test_a_record_that_is_cut_under_the_daemon_says_so(cloche, daemon):
     assert json.loads(cloche("audit", "verify", "--json").out)["cuts"] == 1
 
 
+@pytest.mark.parametrize("mode", ["try", "required"])
+def test_entries_that_nobody_could_write_by_the_end_are_counted(cloche, mode):
+    """The record cannot be written, and the daemon is told to end: what is lost with it is said then, and is in the record of the next."""
+    daemon = Daemon(cloche, "--audit", mode)
+    box = daemon.create(name="b")
+    record = cloche.state / "cloche" / "audit" / "audit.jsonl"
+    assert wait_for(lambda: record.exists() and b'"made"' in record.read_bytes())
+    record.rename(f"{record}.away")
+    record.mkdir()
+    asked = [daemon.post(f"{box.at}/exec", {"command": "true"}).status for _ in range(3)]
+    assert asked == ([200] * 3 if mode == "try" else [503] * 3), asked
+    assert daemon.stop() == 0
+    said = re.search(r"(\d+) entries.*\[audit\.lost\]", daemon.log)
+    assert said and int(said[1]) >= (6 if mode == "try" else 1), daemon.log
+    record.rmdir()
+    os.rename(f"{record}.away", record)
+    for _ in range(2):      # once, and not again
+        daemon.start()
+        assert daemon.create().delete().ok
+        assert daemon.stop() == 0
+    gaps = [e["metadata"] for e in recorded(cloche) if e.get("metadata", {}).get("capability") == "audit_gap"]
+    assert len(gaps) == 1 and gaps[0]["entries_missing"] == int(said[1]) and gaps[0]["refused"] == (0 if mode == "try" else 3), gaps
+
+
 def test_off_writes_nothing(cloche):
     daemon = Daemon(cloche, "--audit", "off")
     box = daemon.create()

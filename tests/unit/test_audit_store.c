@@ -587,6 +587,24 @@ test_the_end_of_a_full_file_stops_the_chain(void **state)
     audit_close(a);
 }
 
+/* What a crash leaves is less than a file has. Copied aside it would fill the disk, each time that somebody tries. */
+static void
+test_an_end_that_no_crash_leaves_is_not_copied(void **state)
+{
+    struct audit *a;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    write_log(1 << 20, 0, 0, 5);
+    assert_int_equal(truncate(in_folder("audit.jsonl"), (off_t)512 << 20), 0);
+    a = open_log(1 << 20, 0, false);
+    append(a, 9, 1);
+    assert_int_equal(audit_commit(a, &err), -1);
+    assert_string_equal(err.code, "audit.damaged");
+    assert_int_equal(access(in_folder("audit-damaged-5-1.bin"), F_OK), -1);
+    audit_close(a);
+}
+
 /* --- no room, no right -------------------------------------------------------------------------------------------- */
 
 static void
@@ -677,6 +695,7 @@ main(void)
         TEST(test_a_full_queue_of_the_shortest_entries_can_be_written),
         TEST(test_a_record_that_was_removed_begins_anew), TEST(test_a_cut_end_is_said), TEST(test_an_entry_is_found_wherever_it_is),
         TEST(test_an_old_file_that_is_damaged_is_kept),
+        TEST(test_an_end_that_no_crash_leaves_is_not_copied),
         TEST(test_every_torn_end_is_set_aside), TEST(test_a_block_that_was_never_written),
         TEST(test_a_file_of_rubbish_only), TEST(test_the_end_of_a_full_file_stops_the_chain),
         TEST(test_a_write_that_fails_leaves_nothing_and_is_tried_again), TEST(test_what_others_may_write_is_refused),
