@@ -144,12 +144,13 @@ report_object(const struct session *asked, const struct session_result *r, const
     json_t *o = json_object(), *warnings = json_array();
     struct session kept = *asked;
     const struct session *s = &kept;
+    bool bare = strcmp(r->engine, "none") == 0;     /* whatever was asked for */
 
     if (r->weakened)
         kept.policy = &r->weaker;
     json_object_set_new(o, "version", json_integer(1));
     json_object_set_new(o, "id", json_string(r->id));
-    json_object_set_new(o, "mode", json_string(policy_mode_name(s->policy->mode.v)));
+    json_object_set_new(o, "mode", json_string(policy_mode_name(bare ? MODE_OFF : s->policy->mode.v)));
     json_object_set_new(o, "engine", json_string(r->engine));
     json_object_set_new(o, "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null());
     json_object_set_new(o, "signal",

@@ -160,8 +160,10 @@ def test_no_sandbox_runs_as_the_source_does(cloche, deny, lacking, flags):
     """R05: the flow runs directly, with a warning and a link, and its status is the command's."""
     settings = cloche.project / "s.yaml"
     settings.write_text("fallback: {action: no-sandbox, url: 'https://example.org/runner'}\n", encoding="ascii")
-    result = cloche.behind(*deny(*lacking))("run", "--settings", settings, *flags, "--", "/bin/sh", "-c",
-                                            "pwd; exit 7", cwd=cloche.project)
+    result = cloche.behind(*deny(*lacking))("run", "--settings", settings, *flags, "--report", "report.json", "--", "/bin/sh",
+                                            "-c", "pwd; exit 7", cwd=cloche.project)
+    said = json.loads((cloche.project / "report.json").read_text(encoding="utf-8"))
+    assert (said["mode"], said["engine"]) == ("off", "none") and all("no sandbox" in text for text in said["warnings"]), said
     assert (result.code, result.out) == (7, f"{cloche.project}\n"), result
     assert "NO SANDBOX" in result.err and "https://example.org/runner" in result.err, result
     assert json.loads(unsandboxed(cloche)[0])["type"] == "sandbox_off"
