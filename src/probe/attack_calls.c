@@ -141,7 +141,8 @@ struct range { unsigned long first, last; bool not_in_max; };
 
 /* Requests that are on the list of src/wall/syscalls/files.list, of the families that are gone through. */
 static const struct range allowed_requests[] = {
-    { 0x5401, 0x5411, false },      /* TCGETS ... TIOCOUTQ */
+    { 0x5401, 0x540b, false },      /* TCGETS ... TCFLSH; not TIOCEXCL */
+    { 0x540d, 0x5411, false },      /* TIOCNXCL ... TIOCOUTQ */
     { 0x5413, 0x541b, false },      /* TIOCGWINSZ ... FIONREAD */
     { 0x5420, 0x5422, false },      /* TIOCPKT ... TIOCNOTTY */
     { 0x5424, 0x5429, false },      /* TIOCGETD ... TIOCGSID */

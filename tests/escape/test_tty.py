@@ -102,3 +102,19 @@ def test_stdout_terminal_cannot_be_reopened_for_reading(cloche):
     finally:
         os.close(master)
         os.close(slave)
+
+
+@pytest.mark.parametrize("high", [0, 1 << 32], ids=hex)
+@pytest.mark.parametrize("flags", [["--no-pty"], ["--no-pty", "--mode", "light"], ["--no-pty", "--mode", "max"]], ids=" ".join)
+def test_the_callers_terminal_is_not_closed_to_its_other_programs(anyone, flags, high):
+    """TIOCEXCL outlives who sets it: ssh, gpg and the like could not open /dev/tty any more, until that terminal's end."""
+    exclusive, excl = 0x80045440, 0x540C
+    master, slave = os.openpty()
+    try:
+        anyone.popen("run", *flags, "--", PYTHON, "-I", "-c", attempt(excl | high, "None"), stdin=slave).communicate(timeout=60)
+        state = bytearray(4)
+        fcntl.ioctl(slave, exclusive, state)
+        assert not any(state), flags
+    finally:
+        os.close(master)
+        os.close(slave)
