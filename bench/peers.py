@@ -1,9 +1,15 @@
 """The programs that are measured beside cloche, each set up with as equal a root as it can make."""
+import contextlib
+import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 
+EQUAL = 'bubblewrap, equal filter'
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_SECCOMP_GET_FILTER = 0x4206, 0x4207, 0x420c
+WALL = 0x40000000       # waitpid(2)'s __WALL
 SYSTEM_LINKS = ('bin', 'sbin', 'lib', 'lib64')
 
 
@@ -58,6 +64,49 @@ def bubblewrap(root):
     for path in (*root.folders, '/home/agent', '/var/tmp'):
         words += ['--dir', path]
     return bwrap('bubblewrap', words)
+
+
+def filter_of(pid):
+    """The system call filter of a process (struct sock_filter[]), or None where that may not be read: ptrace(2)."""
+    call = ctypes.CDLL(None).ptrace
+    call.argtypes, call.restype = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], ctypes.c_long
+    if call(PTRACE_SEIZE, pid, None, None) < 0 or call(PTRACE_INTERRUPT, pid, None, None) < 0:
+        return None
+    os.waitpid(pid, WALL)
+    count = call(PTRACE_SECCOMP_GET_FILTER, pid, None, None)
+    program = ctypes.create_string_buffer(8 * max(count, 1))
+    if count <= 0 or call(PTRACE_SECCOMP_GET_FILTER, pid, None, ctypes.cast(program, ctypes.c_void_p)) != count:
+        return None
+    return program.raw
+
+
+def filtered_bubblewrap(cloche_path, root, place):
+    """bubblewrap with the filter that a program in a sandbox of cloche has; None where that cannot be read."""
+    plain = bubblewrap(root)
+    if plain is None:
+        return None
+    with subprocess.Popen([cloche_path, 'run', '--', 'sh', '-c', 'echo up; exec sleep 60'], stdout=subprocess.PIPE) as run:
+        run.stdout.readline()
+        pid = run.pid
+        with contextlib.suppress(OSError, IndexError):
+            while True:     # down to the program itself: each of cloche's processes has one child
+                with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
+                    pid = int(f.read().split()[-1])
+        program = filter_of(pid)
+        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, WALL)       # its tracer hears of its end first
+        run.stdout.close()
+    if program is None:
+        return None
+    path = os.path.join(place, 'filter.bpf')
+    with open(path, 'wb') as f:
+        f.write(program)
+
+    def argv(command, binds=()):
+        words = plain.argv(command, binds)
+        return ['/bin/sh', '-c', 'exec "$@" 9<"$0"', path, words[0], '--seccomp', '9', *words[1:]]
+    return Peer(EQUAL, argv, plain.version)
 
 
 def small_bubblewrap():

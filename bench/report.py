@@ -9,11 +9,13 @@ import subprocess
 import inside
 import daemon
 import loop
+import peers
 import record
 import report_egress
 
-B1_RATIO, B1_MS, B8_TAX = 0.8, 3.0, 3.0
+B1_RATIO, B1_MS, B8_TAX = 0.5, 2.0, 3.0
 B1_BWRAP_MS = 3.75      # what bubblewrap took where B1_MS was set
+B8_GUARD = {'git-clone': 25.0, 'sqlite': 40.0, 'names': 60.0}      # B8g: where the name guard has work, in percent
 
 OPENING = '''# Performance
 
@@ -43,7 +45,8 @@ HOW = '''
 ## What the walls cost, and why
 
 * **A system call that does nothing** costs some tens of nanoseconds more with any filter, whatever the filter says
-  (the kernel answers from its bitmap). Programs that do work do not notice.
+  (the kernel answers from its bitmap). Programs that do work do not notice. So it is compared with bubblewrap that has
+  loaded the same filter: the bench reads it out of a running sandbox (ptrace(2), `PTRACE_SECCOMP_GET_FILTER`, as root).
 * **Opening, making and renaming files** passes through Landlock, which walks up to the nearest rule: about a microsecond each.
 * **Making and renaming names in a bound folder** passes through the name guard: the call waits for process 1 of the sandbox,
   which checks the name and makes the call itself. That costs two process switches, and on a virtual machine with an
@@ -153,25 +156,42 @@ def verdict(results, who):
     return '\n'.join(lines)
 
 
+def against(row, case):
+    """The case that @case is compared with."""
+    return 'bare, folder' if 'bound' in case else 'bare'
+
+
+def taxed(row, case, base):
+    """Percent by which @case is slower than @base: the median of the rounds' own ratios."""
+    return 100 * (statistics.median(a / b for a, b in zip(row[case], row[base])) - 1)
+
+
+def steady_verdict(workload, row, case):
+    """One line about a row of cloche. An empty call is compared with one that passes the same filter, as any filter costs."""
+    base, budget = against(row, case), B8_GUARD.get(workload, B8_TAX) if 'bound' in case else B8_TAX
+    if workload == 'getppid' and peers.EQUAL in row:
+        base = peers.EQUAL
+    tax = taxed(row, case, base)
+    judged = 'met' if tax <= budget else '**missed**'
+    return f'* {inside.WORKLOADS[workload][1]}, {case}: {tax:+.1f} % of "{base}"; the budget of {budget:.0f} % is {judged}.'
+
+
 def steady_table(results):
-    cases = list(next(iter(results.values())))
+    cases = list(dict.fromkeys(case for row in results.values() for case in row))
     lines = ['| work | ' + ' | '.join(cases) + ' |', '|---|' + '--:|' * len(cases)]
-    missed = []
+    verdicts = []
     for workload, row in results.items():
         cells = [inside.WORKLOADS[workload][1]]
         for case in cases:
-            middle = statistics.median(row[case])
-            if case.startswith('bare'):
-                cells.append(f'{middle * 1000:.0f} ms')
+            if case not in row:
+                cells.append('–')
                 continue
-            bare = row['bare, folder' if 'bound' in case else 'bare']
-            tax = 100 * (statistics.median(a / b for a, b in zip(row[case], bare)) - 1)
-            cells.append(f'{middle * 1000:.0f} ms ({tax:+.1f} %)')
-            if case.startswith('cloche') and tax > B8_TAX:
-                missed.append(f'* {inside.WORKLOADS[workload][1]}, {case}: {tax:+.1f} %: **missed**.')
+            cell = f'{statistics.median(row[case]) * 1000:.0f} ms'
+            cells.append(cell if case.startswith('bare') else f'{cell} ({taxed(row, case, against(row, case)):+.1f} %)')
+            if case.startswith('cloche'):
+                verdicts.append(steady_verdict(workload, row, case))
         lines.append('| ' + ' | '.join(cells) + ' |')
-    missed = missed or [f'* Every row of cloche is within {B8_TAX:.0f} %.']
-    return '\n'.join(lines) + f'\n\nBudget B8, at most {B8_TAX:.0f} %:\n\n' + '\n'.join(missed)
+    return '\n'.join(lines) + '\n\nBudgets B8 and, for names in a bound folder, B8g:\n\n' + '\n'.join(verdicts)
 
 
 def page(facts):
