@@ -6,8 +6,9 @@ import re
 import statistics
 import subprocess
 
-import inside
+import boxes
 import daemon
+import inside
 import loop
 import peers
 import record
@@ -225,6 +226,8 @@ def page(facts):
         parts.append(record.section(facts['audit']))
     if 'daemon' in facts:
         parts.append(daemon.section(facts['daemon']))
+    if 'boxes' in facts:
+        parts.append(boxes.section(facts['boxes'], made))
     if 'loop' in facts:
         parts.append(loop.section(facts['loop']))
     parts.append(HOW.lstrip('\n'))
