@@ -287,20 +287,6 @@ hear_front(struct launcher *l, enum which_front which, struct err *err)
 }
 
 static void
-reap_keepers(struct launcher *l)
-{
-    for (struct keeper **at = &l->keepers, *k; (k = *at) != NULL;) {
-        if (waitpid(k->pid, NULL, WNOHANG) != k->pid) {
-            at = &k->next;
-            continue;
-        }
-        *at = k->next;
-        close_fd(&k->control);
-        free(k);
-    }
-}
-
-static void
 begin_end(struct launcher *l)
 {
     if (l->ending) {
@@ -369,11 +355,10 @@ on_signals(struct watch *w, uint32_t events)
     (void)events;
     while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGCHLD) {
-            reap_keepers(l);
             webhook_reap(l);
             if (scribe_reap(l, l->err) < 0 || maker_reap(l, l->err) < 0)
                 return fail(l);
-            reap_orphans(l);
+            l->children_wait = true;
         } else if (info.ssi_signo == SIGHUP) {
             settings_reload(l);
         } else if (info.ssi_signo == SIGUSR1) {
@@ -443,8 +428,10 @@ static int
 loop(struct launcher *l)
 {
     while (!l->failed && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
-        int ms = something_waits(l) ? 20 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
+        int ms = something_waits(l) || l->children_wait ? CHILDREN_MS
+                 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
         (void)loop_round(&l->loop, pulse_timeout(l, ms), NULL);
+        children_time(l);
         shoot_doomed(l);
         pulse_time(l);
         say_more(l);

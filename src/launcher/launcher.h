@@ -111,6 +111,8 @@ struct launcher {
     struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
     uint64_t end_ms;            /* no more patience then */
+    bool children_wait;         /* somebody ended that is not waited for yet (children_time) */
+    uint64_t children_ms;       /* the last time that all were */
     bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
     uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
     struct err *err;            /* why it ends, if it */
@@ -155,6 +157,10 @@ void end_process(pid_t *pid, uint64_t ms);
 /* What ended and was left to us, who are the reaper of all that is below: the janitor of a keeper that has ended, the
  * guest of one that was killed. Where we are a container's first process nobody else would (PR_SET_CHILD_SUBREAPER). */
 void reap_orphans(struct launcher *l);
+#define CHILDREN_MS 20      /* between two looks at who has ended */
+/* Keepers that ended, and orphans; children_time() if somebody ended and CHILDREN_MS are over. */
+void reap_keepers(struct launcher *l);
+void children_time(struct launcher *l);
 
 /* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
 int launcher_confine(struct err *err);

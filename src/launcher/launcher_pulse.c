@@ -10,8 +10,6 @@
  *     keepers     the warden asks them (warden/health.c), and says whom to kill
  *     maker       is only looked at while it owes an answer (launcher_start.c)
  *     webhook     nothing waits for it
- *
- * And what ends that is nobody's child any more is reaped.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -181,36 +179,4 @@ end_process(pid_t *pid, uint64_t ms)
         (void)has_ended(*pid, KILLED_MS);
     }
     *pid = 0;
-}
-
-/* --- other processes' children ------------------------------------------------------------------------------------ */
-
-/* Whether somebody else here waits for it by its number, and wants to know how it ended. */
-static bool
-is_awaited(const struct launcher *l, pid_t pid)
-{
-    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook;
-
-    for (enum which_front which = 0; which < FRONTS; which++)
-        is |= pid == l->fronts[which].pid || pid == l->fronts[which].adapter.pid;
-    for (size_t i = 0; i < SCRIBES_MAX; i++)
-        is |= pid == l->scribes[i];
-    for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
-        is |= pid == k->pid;
-    return is;
-}
-
-void
-reap_orphans(struct launcher *l)
-{
-    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
-    while (l->maker.late == 0) {
-        siginfo_t info = { .si_pid = 0 };
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 || is_awaited(l, info.si_pid))
-            return;     /* whoever stands in front of others is waited for soon; the next beat looks again */
-        if (waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
-            return;
-        if (info.si_pid == l->sweeper.pid)
-            l->sweeper.pid = 0;
-    }
 }

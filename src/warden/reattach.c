@@ -162,9 +162,18 @@ judge(struct box *p)
 void
 reattach_turn(struct warden *w)
 {
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (b->probe && b->printed && b->r.state == BOX_INITIALIZING)
+    bool some = false;
+
+    /* asked often, and there may be a thousand sandboxes of which none is in question */
+    if (!w->probes_printed)
+        return;
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (b->probe && b->printed && b->r.state == BOX_INITIALIZING) {
+            some = true;
             judge(b);
+        }
+    }
+    w->probes_printed = some;
 }
 
 void
@@ -200,6 +209,7 @@ reattach_on_print(struct warden *w, const struct keep_print *m)
         return 0;
     box_text(&b->r.print, m->print);
     b->printed = true;
+    w->probes_printed |= b->probe;
     if (b->tries) {
         end_probe(b);
         trial_passed(b);

@@ -155,6 +155,9 @@ struct warden {
     struct box *boxes;
     size_t n_boxes, max_boxes, max_per_agent;
     uint64_t look_ms;                   /* the next look at who owes an answer */
+    uint64_t boxes_ms;                  /* the last look at all sandboxes; and whether the next is due (health.c) */
+    bool boxes_wait;
+    bool probes_printed;                /* a box of a probe may wait for its judgement (reattach.c) */
     struct loop loop;
     struct watch launcher;
     bool over;                          /* the launcher is gone */

@@ -1,0 +1,101 @@
+/* launcher/launcher_reap.c: who has ended: keepers, and what was left to us
+ *
+ * With a thousand sandboxes there are two thousand children, keepers and janitors, so it costs something to ask for
+ * those that ended: not at every end, and not one by one.
+ */
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "launcher/launcher.h"
+
+/* Whether somebody else here waits for it by its number, and wants to know how it ended. */
+static bool
+is_awaited(const struct launcher *l, pid_t pid)
+{
+    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook;
+
+    for (enum which_front which = 0; which < FRONTS; which++)
+        is |= pid == l->fronts[which].pid || pid == l->fronts[which].adapter.pid;
+    for (size_t i = 0; i < SCRIBES_MAX; i++)
+        is |= pid == l->scribes[i];
+    for (const struct keeper *k = l->keepers; k != NULL; k = k->next)
+        is |= pid == k->pid;
+    return is;
+}
+
+void
+reap_orphans(struct launcher *l)
+{
+    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
+    while (l->maker.late == 0) {
+        siginfo_t info = { .si_pid = 0 };
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 || is_awaited(l, info.si_pid))
+            return;     /* whoever stands in front of others is waited for soon; the next beat looks again */
+        if (waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
+            return;
+        if (info.si_pid == l->sweeper.pid)
+            l->sweeper.pid = 0;
+    }
+}
+
+static void
+keeper_reaped(struct keeper **at)
+{
+    struct keeper *k = *at;
+
+    *at = k->next;
+    close_fd(&k->control);
+    free(k);
+}
+
+static struct keeper **
+keeper_at(struct launcher *l, pid_t pid)
+{
+    struct keeper **at = &l->keepers;
+
+    while (*at != NULL && (*at)->pid != pid)
+        at = &(*at)->next;
+    return *at != NULL ? at : NULL;
+}
+
+/* Asks the kernel who has ended, and not of each keeper whether it has. */
+void
+reap_keepers(struct launcher *l)
+{
+    siginfo_t info;
+
+    for (;;) {
+        struct keeper **at;
+
+        reap_orphans(l);
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+            return;
+        at = keeper_at(l, info.si_pid);
+        if (at == NULL || waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
+            break;
+        keeper_reaped(at);
+    }
+    /* somebody else stands in front, who is waited for elsewhere */
+    for (struct keeper **at = &l->keepers; *at != NULL;) {
+        if (waitpid((*at)->pid, NULL, WNOHANG) == (*at)->pid)
+            keeper_reaped(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+/* For the same reason not at every end. */
+void
+children_time(struct launcher *l)
+{
+    uint64_t now = clock_ms();
+
+    if (!l->children_wait || clock_since(now, l->children_ms) < CHILDREN_MS)
+        return;
+    l->children_wait = false;
+    l->children_ms = now;
+    reap_keepers(l);
+}
