@@ -392,6 +392,15 @@ on_granted(struct hosted *h, const struct tell_ticket *m)
     return 0;
 }
 
+/* All of it is there. */
+static void
+begin(struct hosted *h)
+{
+    h->begun = true;
+    h->v.body = (struct str){ (const char *)h->body.p, h->body.n };
+    adapters_begin(&h->v);
+}
+
 static int
 on_in(struct hosted *h, const struct edge_bytes *m)
 {
@@ -404,9 +413,7 @@ on_in_end(struct hosted *h, const struct nothing *m)
     (void)m;
     if (h->begun)
         return -1;
-    h->begun = true;
-    h->v.body = (struct str){ (const char *)h->body.p, h->body.n };
-    adapters_begin(&h->v);
+    begin(h);
     return 0;
 }
 
@@ -505,5 +512,10 @@ host_visit(const struct adapt_visit *m, int fd)
     h->link = (struct watch){ .fd = take_fd(&link), .ready = on_link, .owner = h };
     h->next = hosting.all;
     hosting.all = h;
-    return h->query != NULL && copy_headers(h, m) != NULL && loop_watch(&hosting.loop, &h->link, EPOLLIN) == 0 ? 0 : -1;
+    if (h->query == NULL || copy_headers(h, m) == NULL || buf_append(&h->body, m->body, m->n_body) < 0 ||
+        loop_watch(&hosting.loop, &h->link, EPOLLIN) < 0)
+        return -1;
+    if ((m->flags & ADAPT_WHOLE) != 0)
+        begin(h);
+    return 0;
 }

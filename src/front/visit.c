@@ -407,6 +407,11 @@ hand_over(struct request *r, int theirs)
     m.flags = (uint8_t)((f->strangers ? ADAPT_STRANGERS : 0) | (f->tls ? ADAPT_TLS : 0) |
                         (ports_have_address(r) ? ADAPT_ADDRESS : 0) | (r->async ? ADAPT_ASYNC : 0) |
                         (r->body.n > 0 && !http_json_room(r) ? ADAPT_NO_ROOM : 0));
+    if (r->body.n <= EDGE_CHUNK) {
+        m.flags |= ADAPT_WHOLE;
+        m.body = r->body.p;
+        m.n_body = r->body.n;
+    }
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *value = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, names[i]);
         m.headers[i] = "";
@@ -452,6 +457,8 @@ begin(struct request *r)
         refuse(r);
         return;
     }
+    if (r->body.n <= EDGE_CHUNK)
+        return;
     buf_free(&r->in);
     r->in = r->body;
     r->body = (struct buf)BUF_INIT(FRONT_BODY_MAX);

@@ -1,8 +1,8 @@
 /* proto/edge_adapter.h: what a front and its adapter say to each other (edge.h)
  *
- * The adapter's edge brings visits: requests that the adapter is to answer, each with a socket of its own. On that the
- * front says the body (IN, IN_END) and the answers to questions (question.h); the adapter asks and answers. Its end is
- * the end of the visit: the client is gone, or the adapter is.
+ * The adapter's edge brings visits: requests that the adapter is to answer, each with a socket of its own. On that
+ * the front says a long body (IN, IN_END) and the answers to questions (question.h); the adapter asks and answers.
+ * Its end is the end of the visit: the client is gone, or the adapter is.
  */
 #ifndef CLOCHE_PROTO_EDGE_ADAPTER_H
 #define CLOCHE_PROTO_EDGE_ADAPTER_H
@@ -28,16 +28,18 @@
 #define ADAPT_NO_ROOM   0x04        /* for the body's values, read as JSON */
 #define ADAPT_ADDRESS   0x08        /* exposed ports have an address */
 #define ADAPT_ASYNC     0x10        /* where somebody has to approve it, it does not wait */
+#define ADAPT_WHOLE     0x20        /* all of its body is there, and no IN comes */
 
 /* --- the edge ----------------------------------------------------------------------------------------------------- */
 
 #define ADAPT_VISIT(F) \
     F(U8, row)                              /* of the routes that adapters have (adapters/routes.h) */ \
-    F(FLAGS, flags, 0x1f) \
+    F(FLAGS, flags, 0x3f) \
     F(U32, who)                             /* what the warden calls the caller: who is the same, and no more */ \
     F(U32_IN, caller, 0, HOLD_CALLERS - 1)  /* for whom memory is counted */ \
     F(TEXT, query, ADAPT_QUERY_MAX) \
-    F(WORDS, headers, 1, ADAPT_N_HEADERS, ADAPT_VALUE_MAX + 1, ADAPT_VALUES_MAX)    /* "+VALUE", or "": not there */
+    F(WORDS, headers, 1, ADAPT_N_HEADERS, ADAPT_VALUE_MAX + 1, ADAPT_VALUES_MAX)    /* "+VALUE", or "": not there */ \
+    F(REST, body, 0, EDGE_CHUNK)            /* WHOLE: a short one */
 PROTO_STRUCT(adapt_visit, ADAPT_VISIT);
 
 #define EDGE_TO_ADAPTER(M) \

@@ -47,6 +47,7 @@ WORKLOAD = [
     "test_serve_network.py",
     "test_serve_policy.py::TestNetwork::test_rules_change",
     "test_serve_limits.py::test_less_memory",
+    "test_serve_command_limits.py::test_processes",
     "test_network_names.py::test_socks",
     "test_network_names.py::test_kinds_of_answers",
     "test_network_ask.py::test_a_restart_forgets_the_questions",

@@ -126,8 +126,6 @@ visit(int fd, const char *query)
     const char *said = "{\"heard\": 0}";
 
     (void)fcntl(fd, F_SETFL, 0);        /* it waits */
-    while (packet_receive(fd, in, sizeof(in), &f, NULL, 0) > 0 && f.type != EDGE_IN_END)
-        ;
     for (size_t i = 0; i < ARRAY_LEN(deeds); i++)
         if (strcmp(query, deeds[i].name) == 0)
             deeds[i].deed(fd);
