@@ -1,6 +1,8 @@
 /* adapters/mcp: whatever a client says, a message that is accepted is one of three kinds with all that belongs to it,
  * and is the same when it is written again; an accepted name is none that pip, npm or a resolver could take for more
- * * Input: the first byte chooses what is judged, the rest is its text. */
+ *
+ * Input: the first byte chooses what is judged, the rest is its text.
+ */
 #include "fuzz.h"
 
 #include <string.h>

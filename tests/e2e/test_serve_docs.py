@@ -13,7 +13,10 @@ def in_the_source():
     for source in (REPO / "src" / "front").rglob("*.c"):
         text = source.read_text()
         routes |= {(m, p) for m, p in re.findall(r'^    \{ "([A-Z]+)", +"(/[^"]+)",', text, flags=re.M) if m != "HEAD"}      # GET's
-    return routes
+    table = (REPO / "src" / "adapters" / "routes.h").read_text()
+    adapters = set(re.findall(r'^    R\("([A-Z]+)", +"(/[^"]+)",', table, flags=re.M))
+    assert ("POST", "/mcp") in adapters and ("GET", "/api/sandbox/status") in adapters
+    return routes | adapters
 
 
 def test_the_file_names_every_route():
