@@ -155,6 +155,17 @@ def test_messages_of_many_values(daemon):
     assert client("ping")["result"] == {}
 
 
+def test_what_comes_back_with_each_piece_is_bounded(daemon):
+    """The progress token is in each notification: 4 MB of it, and every ten bytes of output are 4 MB for cloche-adapter."""
+    client = Client(daemon, token=token(daemon, "agent")["token"])
+    for n, well in ((256, True), (257, False), (4_000_000, False)):
+        message = client.message("tools/call", {"name": "code_execute", "arguments": {"language": "shell", "code": "echo x"},
+                                                "_meta": {"progressToken": "x" * n}})
+        said = client.raw(message)
+        assert (b'"progressToken":"' + b"x" * n in said.body) == well, said
+        assert well or said.json["error"]["code"] == -32602, said
+
+
 def test_a_session_that_is_pushed_out_under_its_call(cloche):
     """The call goes on with what its client is able to do; the session was where that was kept."""
     daemon = Daemon(cloche, gate=None)

@@ -97,6 +97,10 @@ call_tool(struct visit *r)
     }
     call->args = args != NULL ? json_incref(args) : json_object();
     json_whole_numbers(call->args);
+    if (json_string_length(token) > MCP_ID_MAX) {
+        mcp_error(r, MCP_INVALID_PARAMS, NULL, "params._meta.progressToken has more than %d bytes", MCP_ID_MAX);
+        return;
+    }
     call->token = json_is_string(token) || json_is_integer(token) ? token : NULL;
     if (!mcp_schema_fits(json_object_get(call->tool->listed, "inputSchema"), call->args, why, sizeof(why)))
         mcp_fail(r, "InvalidArguments", "%s", why);
