@@ -118,6 +118,8 @@ def value_of(row):
             'type': 'integer', 'minimum': row['min'], 'maximum': row['max']}
     if row['kind'] == 'list' and row['entry'] == 'registry':
         return {'type': 'array', 'maxItems': 4096, 'items': {'enum': row['value'].split('|')}}
+    if row['kind'] == 'list' and row['entry'] == 'port':
+        return {'type': 'array', 'maxItems': 16, 'items': {'type': ['string', 'integer']}}
     if row['kind'] == 'list' and row['entry'] == 'names':
         return {'type': 'array', 'items': {'type': 'string', 'pattern': '^[^/~*?\\[\\\\][^*?\\[\\\\]*$'}}
     if row['kind'] == 'list':
@@ -175,7 +177,8 @@ def what_it_takes(row):
         return ['List of', f'.Cm {" , ".join(row["value"].split("|"))} .']
     if row['kind'] == 'list' and row['entry'] == 'host':
         return ['List of hosts, or of maps of', '.Va host , port , methods , path', 'and', '.Va mcp ,', 'for some requests to a host.']
-    return [{'path': 'List of paths.', 'socket': 'List of paths.', 'literal': 'List of files.', 'names': 'List of names.'}[row['entry']]
+    return [{'path': 'List of paths.', 'socket': 'List of paths.', 'literal': 'List of files.', 'names': 'List of names.',
+             'port': 'List of ports of the sandbox.'}[row['entry']]
             ] if row['kind'] == 'list' else []
 
 

@@ -22,7 +22,7 @@
 #include "wall/addresses.h"
 
 struct options {
-    const char *path, *host, *op;
+    const char *path, *host, *op, *port;
     struct why_request request;
     bool json, help, planted;
 };
@@ -37,6 +37,7 @@ static const struct verb_form why_forms[] = {
     { NULL, "--path PATH [--op read|write|exec] [--json] [policy flags]", .run = NULL },
     { NULL, "--host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
             "                  [policy flags]", .run = NULL },
+    { NULL, "--port PORT [--json] [policy flags]", .run = NULL },
     { NULL, "--planted [--json] [DIR]", .run = NULL },
 };
 static const struct verb_flag why_flags[] = {
@@ -50,6 +51,8 @@ static const struct verb_flag why_flags[] = {
     { "--url-path", 0, "PATH", "path of that request; / with --method alone", FLAG_TEXT(struct options, request.path) },
     { "--tool", 0, "NAME", "tool of an MCP server that the request calls; POST without --method",
       FLAG_TEXT(struct options, request.tool) },
+    { "--port", 0, "PORT", "whether the host reaches what listens on that port inside",
+      FLAG_TEXT(struct options, port) },
     { "--planted", 0, NULL, "search for files that other programs run", FLAG_ON(struct options, planted) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
@@ -64,6 +67,13 @@ static const struct verb why_verb = {
              "another tool run something when somebody works there. Exit 0 when there are none.",
 };
 
+/* What the question is about. */
+static const char *
+asked(const struct options *o)
+{
+    return o->path != NULL ? o->path : o->host != NULL ? o->host : o->port;
+}
+
 static void
 print_json(const struct options *o, const char *op, const struct why *why)
 {
@@ -75,7 +85,7 @@ print_json(const struct options *o, const char *op, const struct why *why)
                              why->reason);
     json_t *source = json_object();
 
-    json_object_set_new(root, o->path != NULL ? "path" : "host", policy_json_text(o->path != NULL ? o->path : o->host));
+    json_object_set_new(root, o->path != NULL ? "path" : o->host != NULL ? "host" : "port", policy_json_text(asked(o)));
     if (o->path != NULL) {
         json_object_set_new(root, "op", policy_json_text(op));
         json_object_set_new(root, "inside", why->inside[0] != '\0' ? policy_json_text(why->inside) : json_null());
@@ -104,7 +114,7 @@ print_text(const struct options *o, const char *op, const struct why *why)
     const char *tint = !colour ? "" : why->allowed ? "\033[1;32m" : "\033[1;31m";
 
     printf("%s%s%s: %s%s%s\n", tint, why->allowed ? "allowed" : "denied", colour ? "\033[0m" : "",
-           o->path != NULL ? op : "", o->path != NULL ? " " : "", o->path != NULL ? o->path : o->host);
+           o->path != NULL ? op : o->port != NULL ? "port" : "", o->host == NULL ? " " : "", asked(o));
     printf("  because   %s [%s]\n", why->text, why->reason);
     if (why->inside[0] != '\0' && o->path != NULL && strcmp(why->inside, o->path) != 0)
         printf("  inside    %s\n", why->inside);
@@ -122,8 +132,8 @@ print_text(const struct options *o, const char *op, const struct why *why)
 static int
 check_question(const struct options *o, enum why_op *op, struct err *err)
 {
-    if ((o->path != NULL) == (o->host != NULL) || (o->host != NULL && o->op != NULL)) {
-        err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path and --host; --op goes with --path");
+    if ((o->path != NULL) + (o->host != NULL) + (o->port != NULL) != 1 || (o->path == NULL && o->op != NULL)) {
+        err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path, --host and --port; --op goes with --path");
         return err_hint(err, "cloche why --path ~/.ssh --op read");
     }
     if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)) {
@@ -133,6 +143,17 @@ check_question(const struct options *o, enum why_op *op, struct err *err)
     *op = WHY_READ;
     if (o->op != NULL && !why_op_parse(o->op, op))
         return err_set(err, ERR_USAGE, "cli.usage", "--op takes read, write or exec, not \"%s\"", o->op);
+    return 0;
+}
+
+static int
+why_port(const struct policy *p, const struct options *o, struct why *out, struct err *err)
+{
+    uint64_t port;
+
+    if (!str_parse_u64(str_of(o->port), UINT16_MAX, &port) || port == 0)
+        return err_set(err, ERR_USAGE, "cli.flag-value", "--port takes a number from 1 to 65535, not \"%s\"", o->port);
+    policy_why_port(p, (uint16_t)port, out);
     return 0;
 }
 
@@ -224,8 +245,8 @@ why_planted(const struct options *o, int argc, char **argv, int first, struct er
 {
     const char *folder = ".";
 
-    if (o->path != NULL || o->host != NULL || o->op != NULL || o->request.method != NULL || o->request.path != NULL ||
-        o->request.tool != NULL)
+    if (o->path != NULL || o->host != NULL || o->port != NULL || o->op != NULL || o->request.method != NULL ||
+        o->request.path != NULL || o->request.tool != NULL)
         return err_set(err, ERR_USAGE, "cli.usage", "--planted goes with --json and a folder only");
     for (int i = first, seen = 0; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
@@ -263,7 +284,7 @@ cmd_why(int argc, char **argv)
     }
     if (r >= 0 && r < argc) {
         err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
-        r = err_hint(&err, "--path PATH, or --host HOST[:PORT]");
+        r = err_hint(&err, "--path PATH, --host HOST[:PORT], or --port PORT");
     }
     if (r >= 0)
         r = check_question(&o, &op, &err);
@@ -272,7 +293,7 @@ cmd_why(int argc, char **argv)
         return r < 0 ? cli_fail(&err, o.json) : r;
     }
     if (r >= 0)
-        r = why_host(&p, &o, &why, &err);
+        r = o.port != NULL ? why_port(&p, &o, &why, &err) : why_host(&p, &o, &why, &err);
     if (r < 0)
         return cli_fail(&err, o.json);
     print(&o, op, &why);

@@ -207,6 +207,7 @@ struct policy {
                                              * adds with policy_allow_host before policy_validate */
     struct policy_bool ask;                 /* what no rule names is asked about instead of refused */
     struct policy_u64 ask_ms;               /* how long a connection waits for the answer; then it is refused */
+    struct policy_list publish;             /* ports that the host reaches, as publish_format() writes them */
     struct policy_bool allow_local_binding;
     struct {                                /* asked for everything that leaves; URLs as match/proxy.h reads them */
         struct policy_string http;          /* plain HTTP */

@@ -264,6 +264,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
     case ENTRY_REGISTRY:
         r = entry_registry(p, text, &entry, w, err);
         break;
+    case ENTRY_PUBLISH:
+        r = entry_publish(p, text, &entry, w, err);
+        break;
     }
     if (r < 0)
         return -1;

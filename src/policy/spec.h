@@ -43,6 +43,7 @@ enum entry_kind {
     ENTRY_HOST_SRT_DENY,
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
     ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
+    ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
 };
 
 enum number_unit { UNIT_BYTES, UNIT_COUNT, UNIT_MILLI, UNIT_MS };

@@ -335,6 +335,11 @@ kept_home(struct policy *p, struct err *err)
 int
 policy_fits_daemon(const struct policy *p, struct err *err)
 {
+    if (p->publish.n > 0) {
+        REFUSE(&p->publish.v[0].from, NULL, "policy.publish.daemon", "ports of sandboxes of cloche serve are exposed "
+               "one by one");
+        return err_hint(err, "leave out network.publish, and expose a port: `cloche ports`");
+    }
     if (!p->keep_path.v)
         return 0;
     REFUSE(&p->keep_path.from, NULL, "policy.keep-path.daemon", "in sandboxes of cloche serve the workspace is at "
@@ -359,9 +364,9 @@ check_writes(const struct policy *p, struct err *err)
 int
 policy_validate(struct policy *p, struct err *err)
 {
-    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_workspace(p, err) < 0 ||
-        keep_path(p, err) < 0 || kept_home(p, err) < 0 || check_binds(p, err) < 0 || check_secret_files(p, err) < 0 ||
-        check_writes(p, err) < 0 || settle(p, err) < 0)
+    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_publish(p, err) < 0 ||
+        check_workspace(p, err) < 0 || keep_path(p, err) < 0 || kept_home(p, err) < 0 || check_binds(p, err) < 0 ||
+        check_secret_files(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);
 }

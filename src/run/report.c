@@ -138,6 +138,23 @@ workspace(const struct session *s, const struct session_result *r)
 }
 
 static json_t *
+published(const struct session_result *r)
+{
+    json_t *ports = json_array();
+
+    for (size_t i = 0; i < r->n_published; i++) {
+        struct publish v;
+        char ip[IP_TEXT_MAX];
+        if (publish_parse(str_of(r->published[i]), &v) != NULL)
+            continue;
+        ip_format(&v.ip, ip);
+        json_array_append_new(ports, json_pack("{s:s, s:i, s:i}", "address", ip, "host_port", (int)v.host_port, "port",
+                                               (int)v.port));
+    }
+    return json_pack("{s:o, s:I}", "ports", ports, "connections", (json_int_t)r->connections);
+}
+
+static json_t *
 report_object(const struct session *asked, const struct session_result *r, const struct planted_roots *planted,
               bool captured)
 {
@@ -171,6 +188,8 @@ report_object(const struct session *asked, const struct session_result *r, const
     json_object_set_new(o, "denied_more", json_integer((json_int_t)r->denied_more));
     if (r->network)
         json_object_set_new(o, "network", json_pack("{s:I}", "egress_deaths", (json_int_t)r->egress_deaths));
+    if (r->n_published > 0)
+        json_object_set_new(o, "published", published(r));
     json_object_set_new(o, "limits", limits(s, r));
     json_object_set_new(o, "workspace", workspace(s, r));
     if (planted != NULL && planted->n > 0)

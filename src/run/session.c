@@ -224,6 +224,7 @@ look(struct live *l)
     look_at_outputs(l);
     loop_at(l->loop, &l->record, (due + 999) / 1000);
     net_arm(l->net);
+    publish_look(l);
 }
 
 static int
@@ -326,14 +327,16 @@ supervise(struct live *l, struct err *err)
     uint64_t begin = clock_us();
     int r;
 
-    if (vault_start(l, err) < 0 || session_open(l, err) < 0)
+    if (publish_open(l, err) < 0 || vault_start(l, err) < 0 || session_open(l, err) < 0)
         return -1;
+    publish_say(l);
     l->r->setup_us = clock_us() - begin;
     sample_later(l);
     if (l->s->io == SESSION_PTY && tty_raw(&tty, STDIN_FILENO, err) < 0)
         return -1;
     r = loop(l, err);
     tty_restore(&tty);
+    publish_stop(l);
     if (r == 0) {
         conclude(l);
         r = pass_drain(l, err) < 0 ? -1 : flush_rest(l);
@@ -378,6 +381,7 @@ run_walled(const struct session *s, struct session_result *r, struct run_audit *
     loop_init_polled(&loop);
     result = supervise(&l, err);
     net_stop(l.net);
+    publish_stop(&l);
     close_fd(&l.copies[0].from);
     close_fd(&l.copies[1].from);
     guest_client_free(l.client);

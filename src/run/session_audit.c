@@ -296,11 +296,25 @@ run_audit_warnings(struct run_audit *a)
         queue_warnings(a);
 }
 
+/* Where the host reaches it. */
+static void
+put_published(struct audit_entry *e, const struct session_result *r, char ports[PUBLISHED_MAX * PUBLISH_TEXT_MAX])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_published; i++)
+        n += (size_t)snprintf(ports + n, PUBLISHED_MAX * PUBLISH_TEXT_MAX - n, "%s%s", i > 0 ? " " : "",
+                              r->published[i]);
+    if (n > 0)
+        audit_put_cstr(e, "published", ports);
+}
+
 int
 run_audit_start(struct run_audit *a, const struct session *s, const struct policy *policy,
                 const struct session_result *r, struct err *err)
 {
     char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1], code[SHA256_TEXT + 1], names[512] = "";
+    char ports[PUBLISHED_MAX * PUBLISH_TEXT_MAX];
     uint8_t hash[SHA256_SIZE];
     struct audit_entry e;
 
@@ -327,6 +341,7 @@ run_audit_start(struct run_audit *a, const struct session *s, const struct polic
     audit_put_number(&e, "pid", getpid());
     if (r->cow_id[0] != '\0')
         audit_put_cstr(&e, "changes", r->cow_id);
+    put_published(&e, r, ports);
     run_audit_queue(a, &e);
     queue_warnings(a);
     return a->required ? run_audit_write(a, err) : 0;
@@ -408,6 +423,8 @@ queue_end(struct run_audit *a)
     if (r->usage.peak_memory > 0)
         audit_put_number(&e, "peak_memory_bytes", (int64_t)r->usage.peak_memory);
     audit_put_number(&e, "denied", (int64_t)(r->n_denied + r->denied_more));
+    if (r->n_published > 0)
+        audit_put_number(&e, "connections", (int64_t)r->connections);
     run_audit_queue(a, &e);
 }
 

@@ -211,7 +211,7 @@ session_take_events(struct live *l, struct err *err)
     int got;
 
     while ((got = guest_client_next(l->client, &ev, err)) == 1)
-        if (on_event(l, &ev, err) < 0)
+        if (!publish_event(l, &ev) && on_event(l, &ev, err) < 0)
             return -1;
     return got;
 }

@@ -39,6 +39,7 @@ struct live {
     bool cancelled, memory;
     struct copy copies[2];      /* stdout, stderr */
     struct run_audit *audit;    /* NULL: the run is not recorded */
+    struct published *published;    /* session_publish.c; NULL: no port is */
     struct net *net;            /* the network by name; NULL: none */
     int vault_for_egress;       /* the end of the vault's socket that cloche-egress gets; -1: no vault in this run */
     struct vault_link *vault;   /* session_vault.c; NULL: no vault in this run */
@@ -69,6 +70,15 @@ int pass_copy(struct copy *c, struct err *err);
 /* More of stdin into the pipe, without blocking. -1: no memory. */
 int pass_feed(struct live *l);
 int pass_drain(struct live *l, struct err *err);
+
+/* session_publish.c: listen for whoever is to reach ports of the sandbox, before that is made; say where; what is
+ * waited for now; whether @ev is about one of these connections, and is done with; all of it ends, while the guest's
+ * client is there. 0 or -1 with @err. */
+int publish_open(struct live *l, struct err *err);
+void publish_say(const struct live *l);
+void publish_look(struct live *l);
+bool publish_event(struct live *l, const struct guest_event *ev);
+void publish_stop(struct live *l);
 
 /* session_vault.c: start it when the policy names secrets or looks at requests, and put their placeholders and the CA's
  * certificate into the run's policy; before the sandbox is made. 0, also when there is nothing to do, or -1 with

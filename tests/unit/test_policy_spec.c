@@ -85,6 +85,8 @@ entry_example(enum entry_kind kind)
         return ".example";
     case ENTRY_REGISTRY:
         return "npm";
+    case ENTRY_PUBLISH:
+        return "8080:80";
     case ENTRY_ENV_NAME:
         return "EXAMPLE";
     case ENTRY_HOST:
