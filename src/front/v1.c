@@ -82,6 +82,9 @@ seconds_of(struct request *r, const char *name, uint32_t *out)
     return true;
 }
 
+#define LABEL_FORM "a label's name has at most 63 letters, digits and ._/-, its value at most 255 bytes without " \
+                   "control characters; all together 4096 bytes"
+
 static bool
 labels_of(struct request *r, struct buf *out)
 {
@@ -97,14 +100,14 @@ labels_of(struct request *r, struct buf *out)
     json_object_foreach(labels, name, value) {
         if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
             return reply_unfit(r, "sandbox.request", "labels is an object of strings");
+        if (strpbrk(name, "=\n") != NULL)      /* they would part it elsewhere */
+            return reply_unfit(r, "sandbox.request", LABEL_FORM);
         buf_printf(out, "%s=", name);
         buf_puts(out, json_string_value(value));
         buf_put_u8(out, '\n');
     }
     if (buf_nul(out) < 0 || !edge_labels_well((const char *)out->p))
-        return reply_unfit(r, "sandbox.request",
-                           "a label's name has at most 63 letters, digits and ._/-, its value at most 255 bytes "
-                           "without control characters; all together 4096 bytes");
+        return reply_unfit(r, "sandbox.request", LABEL_FORM);
     return true;
 }
 

@@ -64,7 +64,8 @@ def test_listing(daemon):
 
 @pytest.mark.parametrize("body, code", [
     ({"name": "-x"}, "sandbox.request"), ({"name": "a" * 64}, "sandbox.request"), ({"name": "0" * 32}, "sandbox.request"),
-    ({"name": 1}, "sandbox.request"), ({"labels": {"a b": "c"}}, "sandbox.request"), ({"labels": {"a": "x\ny"}}, "sandbox.request"),
+    ({"name": 1}, "sandbox.request"), ({"labels": {"a b": "c"}}, "sandbox.request"), ({"labels": {"a=b": "c"}}, "sandbox.request"),
+    ({"labels": {"a=1\nb": "c"}}, "sandbox.request"), ({"labels": {"a": "x\ny"}}, "sandbox.request"),
     ({"labels": {"a": 1}}, "sandbox.request"), ({"policy": []}, "sandbox.request"), ({"idle_timeout": -1}, "sandbox.request"),
     ({"surprise": 1}, "sandbox.request"), ([], "sandbox.request"), ({"policy": {"mode": "off"}}, "serve.mode-off"),
     ({"policy": {"surprise": 1}}, None), ({"policy": {"mode": "none"}}, None), ({"policy": {"limits": {"memory": "x"}}}, None),
