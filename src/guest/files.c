@@ -173,7 +173,7 @@ start_read(struct guest *g, struct file_job *j, const struct msg_file *m)
 
 /* Into the file that is there, or one that is there from now on. */
 static int
-write_in_place(struct file_job *j, const struct msg_file *m, const struct walk_place *place)
+write_in_place(struct guest *g, struct file_job *j, const struct msg_file *m, const struct walk_place *place)
 {
     int rc, flags = O_WRONLY;
 
@@ -182,6 +182,8 @@ write_in_place(struct file_job *j, const struct msg_file *m, const struct walk_p
     if ((m->flags & MSG_FILE_APPEND) != 0)
         flags |= O_APPEND;
     rc = open_regular(place, flags, m->mode == 0 ? 0666 : (mode_t)m->mode & 0777, &j->fd);
+    if (rc == 0)
+        rc = guard_link_opened(g, place->dir, place->name, j->fd);
     /* also of one that was there, and whatever the umask is */
     if (rc == 0 && m->mode != 0 && fchmod(j->fd, (mode_t)m->mode & 0777) < 0)
         rc = errno;
@@ -216,7 +218,7 @@ start_write(struct guest *g, struct file_job *j, const struct msg_file *m)
             rc = guard_link_unshare(g, place.dir, place.name, (m->flags & MSG_FILE_TRUNCATE) != 0 ? 0 : UINT64_MAX);
     }
     if (rc == 0 && j->fd < 0) {
-        rc = write_in_place(j, m, &place);
+        rc = write_in_place(g, j, m, &place);
         if (rc == 0)
             rc = guard_link_made(g, place.dir, place.name, false);
     }

@@ -171,6 +171,8 @@ int guard_place(struct guard *g, int fd, int dirfd, const char *name, bool repla
 /* The same before it writes to the file @name in @dirfd: one with names outside of the plan's trees becomes a copy, of
  * its first @keep bytes. 0, or EACCES (a denial is noted). */
 int guard_unshare(struct guard *g, int dirfd, const char *name, uint64_t keep);
+/* Whether @fd, opened for writing by that name since, is that file: 0, or EACCES. */
+int guard_opened(struct guard *g, int dirfd, const char *name, int fd);
 
 struct guard_denial {
     uint32_t count;         /* since it was last taken */

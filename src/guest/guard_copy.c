@@ -246,13 +246,53 @@ unshare_object(struct call *c, int object, uint64_t keep, int *copy)
     rc = dir < 0 ? -EACCES : unshare_name(c->g, dir, name, keep);
     if (rc == 1) {
         *copy = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        return *copy < 0 ? -errno : 1;
+        if (*copy < 0)
+            return -errno;
+        rc = alias_outside(c->g, *copy) ? -EACCES : 1;      /* another sandbox renames too */
+        if (rc == 1)
+            return rc;
+        close_fd(copy);
     }
     if (rc == 0 || rc == -EACCES) {
         deny_object(c, object, RULE);
         return -EACCES;
     }
     return rc;
+}
+
+int
+unshare_opened(struct call *c, const struct place *at, int fd)
+{
+    char name[PATH_MAX + 1];
+    const char *rule = RULE;
+    struct stat st, now;
+
+    if (c->g->aliases == NULL)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    /* one name is no other's, if it is still the one that it was reached by */
+    if (!S_ISREG(st.st_mode) ||
+        (st.st_nlink == 1 && fstatat(at->dir, place_name(at, name), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ident_eq(ident_of(&now), ident_of(&st))))
+        return 0;
+    if ((st.st_nlink > 1 && rules_same_object(c->g, &st, &rule)) || (alias_outside(c->g, fd) && !read_only_mount(fd)))
+        return deny(c, at, rule, EACCES);
+    return 0;
+}
+
+int
+guard_opened(struct guard *g, int dirfd, const char *name, int fd)
+{
+    struct place p = { .dir = dirfd };      /* borrowed: not closed */
+    struct call c = { .g = g, .op = "write" };
+
+    p.name_n = strlen(name);
+    if (p.name_n > NAME_MAX)
+        return ENAMETOOLONG;
+    memcpy(p.name, name, p.name_n + 1);
+    rules_next_call(&g->rules);
+    return -unshare_opened(&c, &p, fd);
 }
 
 int

@@ -161,3 +161,9 @@ guard_link_unshare(struct guest *g, int dir, const char *name, uint64_t keep)
 {
     return g->guard != NULL ? guard_unshare(g->guard, dir, name, keep) : 0;
 }
+
+int
+guard_link_opened(struct guest *g, int dir, const char *name, int fd)
+{
+    return g->guard != NULL ? guard_opened(g->guard, dir, name, fd) : 0;
+}

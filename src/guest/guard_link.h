@@ -25,6 +25,8 @@ int guard_link_check(struct guest *g, int dir, const char *name, const char *op)
 int guard_link_made(struct guest *g, int dir, const char *name, bool directory);
 /* ... is about to write into @name in @dir, of which @keep bytes are to stay. 0 or the errno to answer. */
 int guard_link_unshare(struct guest *g, int dir, const char *name, uint64_t keep);
+/* ... has opened it for that, as @fd. 0 or the errno to answer. */
+int guard_link_opened(struct guest *g, int dir, const char *name, int fd);
 /* guard_check_write(), guard_rename(), guard_place(): 0 without a guard. */
 int guard_link_check_write(struct guest *g, int dir, const char *name);
 int guard_link_rename(struct guest *g, int from, const char *from_name, int to, const char *to_name, bool replace);

@@ -179,6 +179,10 @@ unshare(struct changing *w, const struct place *at, int *object)
             return deny(w->c, at, "hard link outside", EACCES);
         if (rc == 1 && (copy = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
             return -errno;
+        if (rc == 1 && alias_outside(w->c->g, copy)) {      /* another sandbox renames too */
+            close(copy);
+            return deny(w->c, at, "hard link outside", EACCES);
+        }
     }
     if (rc != 1)
         return rc;

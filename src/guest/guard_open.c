@@ -345,12 +345,53 @@ write_later(struct opening *o)
     return rc < 0 ? rc : hand_over(o, fd);
 }
 
+/* Empty what was opened and found to be the file that was judged: not before. */
+static int
+empty(const struct opening *o, int fd)
+{
+    struct stat st;
+    int again;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((o->flags & O_ACCMODE) != O_RDONLY)
+        return S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0 ? -errno : 0;
+    if (S_ISREG(st.st_mode) && (o->flags & O_CREAT) != 0 && st.st_size == 0)
+        return 0;       /* perhaps new, with a mode that forbids writing */
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return 0;
+    again = raw_open(AT_FDCWD, fd_path(fd).text, O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0);
+    return again < 0 ? again : close(again);
+}
+
+static bool
+is_settled(const struct opening *o)
+{
+    return (o->c->g->flags & GUARD_WRITES) != 0 && writes(o->flags);
+}
+
+/* @fd, of a place that was judged, or an error. */
+static int
+settle_opened(struct opening *o, int fd)
+{
+    int rc = unshare_opened(o->c, &o->at, fd);
+
+    if (rc == 0 && (o->flags & O_TRUNC) != 0)
+        rc = empty(o, fd);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
 /* The kernel's way, which may find anything. */
 static int
 open_or_create(struct opening *o, bool plain, bool closed)
 {
     int flags = o->flags | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, fd;
 
+    if (is_settled(o))
+        flags &= ~O_TRUNC;
     if (closed)
         flags &= ~(O_CREAT | O_EXCL);
     /* O_EXCL and O_DIRECTORY mean something else together with O_CREAT; in a sticky directory O_CREAT brings the
@@ -409,7 +450,11 @@ open_place(struct opening *o)
     fd = open_or_create(o, plain, closed);
     if (fd == ANSWERED)
         return fd;
-    return fd < 0 ? open_failed(o, fd) : hand_over(o, fd);
+    if (fd < 0)
+        return open_failed(o, fd);
+    if (is_settled(o) && (fd = settle_opened(o, fd)) < 0)
+        return fd;
+    return hand_over(o, fd);
 }
 
 /* --- O_TMPFILE: a file without a name; to give it one is linkat's business */

@@ -495,6 +495,9 @@ void alias_linked(struct guard *g, int object);
 int unshare_name(struct guard *g, int dir, const char *name, uint64_t keep);
 int unshare_place(struct call *c, const struct place *at, uint64_t keep);
 int unshare_object(struct call *c, int object, uint64_t keep, int *copy);
+/* Whether @fd, which was opened for writing at @at, is the file that was judged there: a sandbox of the same tree may
+ * have renamed another one to that name. 0, or -EACCES (a denial is noted): it has names outside, or is protected. */
+int unshare_opened(struct call *c, const struct place *at, int fd);
 
 /* --- guard_git_later.c */
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -371,3 +372,46 @@ def test_reading_is_denied_where_the_policy_says_so(anyone, way):
         return
     assert result.ok and result.out == "minemine", result
     assert (folder / "foreign").read_bytes() == b"theirs, all of it"
+
+
+# puts another name of a file that lies outside too in the place of each file that another sandbox makes
+RENAMES = """
+import os
+print('ready', flush=True)
+while not os.path.exists('done'):
+    for f in (lambda: os.link('foreign', 'another'), lambda: os.rename('another', 'mine')):
+        try: f()
+        except OSError: pass
+"""
+WRITES = """
+import os, sys, time
+end, n = time.time() + 10, 0
+while time.time() < end and n < int(sys.argv[1]):
+    try: os.unlink('mine')
+    except OSError: pass
+    try:
+        fd = os.open('mine', os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if n % 2 else 0))
+        os.write(fd, b'evil')
+        os.close(fd)
+        n += 1
+    except OSError: pass
+    if n % 50 == 0 and open('foreign').read() != 'theirs, all of it':
+        break
+open('done', 'w').close()
+print(n)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_sandboxes_of_one_project(anyone, way):
+    """One renames, the other writes: what it opened is looked at again, and emptied only then."""
+    skip_root_light(way, anyone)
+    folder = store(anyone, ["foreign"])
+    flags, _ = way_in(way, anyone.project)
+    other = anyone.popen("run", *flags, "--", places.PYTHON, "-c", RENAMES, cwd=anyone.project, stdout=subprocess.PIPE)
+    assert other.stdout.readline() == b"ready\n"
+    result = anyone("run", *flags, "--", places.PYTHON, "-c", WRITES, str(places.rounds(2000, 6000)), cwd=anyone.project)
+    (anyone.project / "done").touch()
+    other.communicate(timeout=60)
+    assert result.ok and int(result.out) > 50, result
+    assert (folder / "foreign").read_bytes() == b"theirs, all of it", result
