@@ -36,7 +36,10 @@ time.sleep(600)
 
 def start(cloche, *flags, code=LOOK, publish="0:8000"):
     process = cloche.popen("run", "--publish", publish, *flags, "--", "python3", "-c", code, stdin=-1)
-    line = process.stderr.readline().decode()
+    line = ""
+    while "of the sandbox" not in line or "is port" not in line:        # warnings of this host come before it
+        line = process.stderr.readline().decode()
+        assert line, process.communicate()
     port = int(re.fullmatch(r"cloche: \S+:(\d+) is port \d+ of the sandbox\n", line).group(1))
     assert process.stdout.readline().strip() == b"ready"
     return process, port
