@@ -249,11 +249,11 @@ is_line(const uint8_t *p, size_t n)
     return run == LINE_MIN;
 }
 
-/* Pairs of digits with the same between them: before @n, which is one of those. */
+/* Two digits before @n, where something stands between pairs of them. */
 static bool
 is_pair(const uint8_t *p, size_t n)
 {
-    return n >= 2 && is_digit(p[n - 1]) && is_digit(p[n - 2]) && (n < 3 || p[n - 3] == p[n] || !is_coded(p[n - 3]));
+    return n >= 2 && is_digit(p[n - 1]) && is_digit(p[n - 2]);
 }
 
 /* A number ends before @n, as in a list: 107, 0x6b. */
@@ -272,6 +272,17 @@ is_number(const uint8_t *p, size_t n)
     return digits > 0 && digits < 4 && (n == digits || p[n - digits - 1] == ',' || !is_coded(p[n - digits - 1]));
 }
 
+/* The blank before @n ends a character as CSS has it. */
+static bool
+is_css(const uint8_t *p, size_t n)
+{
+    size_t digits = 0;
+
+    while (digits < 6 && digits + 1 < n && is_digit(p[n - 2 - digits]))
+        digits++;
+    return digits > 0 && n > digits + 1 && p[n - 2 - digits] == '\\';
+}
+
 /* Whether what came before @at goes on with @p[@at], which is nothing that a string of a coding has. */
 static bool
 goes_on(const uint8_t *p, size_t at)
@@ -284,8 +295,9 @@ goes_on(const uint8_t *p, size_t at)
     if (c == '{' || c == '}')
         return is_brace(p, at);
     if (c == ',' || c == ':')
-        return is_number(p, at);
-    if (c == ' ' && at > 0 && (is_pair(p, at) || is_number(p, at) || (p[at - 1] == ',' && is_number(p, at - 1))))
+        return is_number(p, at) || (c == ':' && is_pair(p, at));
+    if (c == ' ' && at > 0 && (is_pair(p, at) || is_number(p, at) || is_css(p, at + 1) ||
+                              (p[at - 1] == ',' && is_number(p, at - 1))))
         return true;
     if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
         return false;
@@ -381,7 +393,8 @@ drop_twice(const struct swap *s, struct found *v, size_t *n)
     *n = left;
 }
 
-/* Where each that is new begins; those that began too early go. */
+/* Where each that is new begins. Of one that began in what is out already nothing more comes; in what was replaced, it
+ * is none. */
 static int
 place(struct swap *s, const uint8_t *p, size_t *n)
 {
@@ -392,8 +405,11 @@ place(struct swap *s, const uint8_t *p, size_t *n)
     for (size_t i = 0; i < all; i++) {
         if (v[i].from == NOT_PLACED && swap_place(s, p, &v[i]) < 0)
             return -1;
-        if (v[i].from != NO_PLACE)
-            v[(*n)++] = v[i];
+        if (v[i].from == NO_PLACE && s->behind)
+            continue;
+        if (v[i].from == NO_PLACE)
+            v[i] = (struct found){ 0, v[i].to, FOUND_BENEATH + s->v[v[i].pattern].id, false };
+        v[(*n)++] = v[i];
     }
     if (*n > 1)
         qsort(v, *n, sizeof(*v), earlier);
@@ -459,9 +475,11 @@ replace(struct swap *s, const uint8_t *p, size_t all, size_t until, struct buf *
         if (put(s, p, &v[i], out) < 0)
             return -1;
         *done = v[i].to;
+        s->behind = true;
         if (mend_behind(s, p, all, &v[i], i + 1 < n ? &v[i + 1] : NULL, out, done) < 0)
             return -1;
     }
+    s->behind &= *done >= until;
     if (*done < until && buf_append(out, p + *done, until - *done) < 0)
         return -1;
     *done = *done < until ? until : *done;
@@ -497,6 +515,7 @@ search(struct swap *s, const uint8_t *p, size_t n, bool end, struct buf *out)
     if (end) {
         swap_find_anew(s);
         s->run = 0;
+        s->behind = false;
     }
     return 0;
 }

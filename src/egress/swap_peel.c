@@ -142,9 +142,12 @@ static const struct coding {
 } codings[] = {
     { 6, 4, { "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" } },
-    { 5, 8, { "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "abcdefghijklmnopqrstuvwxyz234567" } },
+    { 5, 8, { "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" } },
+    { 5, 8, { "abcdefghijklmnopqrstuvwxyz234567", "abcdefghijklmnopqrstuvwxyz234567" } },
     { 4, 2, { "0123456789abcdef", "0123456789ABCDEF" } },
 };
+
+enum { HEX = 3 };
 
 static const uint8_t (*
 digit_tables(void))[256]
@@ -188,20 +191,15 @@ read_digits(struct peeling *l, size_t depth, const struct coding *coding, const 
     return whole(l, depth + 1);
 }
 
-/* Whether [@a, @b) can be of @coding at all: base32 and hexadecimal are of one case, and it has @least digits. */
+/* Whether [@a, @b) has @least digits. */
 static bool
-can_be(const struct layer *in, size_t a, size_t b, const struct coding *coding, size_t least)
+is_long(const struct layer *in, size_t a, size_t b, size_t least)
 {
-    bool upper = false, lower = false;
     size_t digits = 0;
 
-    for (size_t i = a; i < b; i++) {
-        uint8_t class = swap_class(in->c[i]);
-        upper |= class == 'A';
-        lower |= class == 'a';
+    for (size_t i = a; i < b; i++)
         digits += in->c[i] > ' ';
-    }
-    return digits >= least && (coding->bits == 6 || !(upper && lower));
+    return digits >= least;
 }
 
 static int
@@ -223,7 +221,7 @@ read_coding(struct peeling *l, size_t depth, size_t k)
         }
         while (b < in->n && value[in->c[b]] != NONE)
             b++;
-        for (size_t place = can_be(in, a, b, &codings[k], least) ? 0 : 8; r == 0 && place < codings[k].places; place++)
+        for (size_t place = is_long(in, a, b, least) ? 0 : 8; r == 0 && place < codings[k].places; place++)
             r = read_digits(l, depth, &codings[k], value, a + place, b);
         a = b;
     }
@@ -232,9 +230,10 @@ read_coding(struct peeling *l, size_t depth, size_t k)
 
 /* --- escapes, and lists of numbers -------------------------------------------------------------------------------- */
 
-/* The spelling that begins at @at of @in, the longest: its bytes, and into *@c the character. 0: none does. */
+/* The spelling that begins at @at of @in, the longest: its bytes, and into *@c the character. 0: none does. Digits
+ * behind a backslash are octal ones, or, with @css, hexadecimal. */
 static size_t
-escape_at(const struct layer *in, size_t at, uint8_t *c)
+escape_at(const struct layer *in, size_t at, bool css, uint8_t *c)
 {
     size_t left = in->n - at;
 
@@ -242,7 +241,8 @@ escape_at(const struct layer *in, size_t at, uint8_t *c)
         struct spelling ways[SPELLINGS_MAX];
         size_t n_ways = swap_spellings(in->c + at, n, ways);
         for (size_t i = 0; i < n_ways; i++) {
-            if (ways[i].n != n || ways[i].what == SKIPS_CODED)
+            bool bare = in->c[at] == '\\' && ways[i].digits + ways[i].behind + 1U == n;
+            if (ways[i].n != n || ways[i].what == SKIPS_CODED || (bare && css != (ways[i].base == 16)))
                 continue;
             *c = ways[i].what == SPELLS ? ways[i].c : '\0';
             return n;
@@ -251,8 +251,9 @@ escape_at(const struct layer *in, size_t at, uint8_t *c)
     return 0;
 }
 
+/* Only where there is one. */
 static int
-read_escapes(struct peeling *l, size_t depth)
+read_escapes(struct peeling *l, size_t depth, bool css)
 {
     const struct layer *in = &l->of[depth];
     size_t i = 0, changed = 0;
@@ -263,7 +264,7 @@ read_escapes(struct peeling *l, size_t depth)
         return 0;
     for (i = 0; i < in->n;) {
         uint8_t c = in->c[i];
-        size_t n = c == '%' || c == '\\' || c == '&' || c == '=' ? escape_at(in, i, &c) : 0;
+        size_t n = c == '%' || c == '\\' || c == '&' || c == '=' ? escape_at(in, i, css, &c) : 0;
         changed += n > 0;
         n = n > 0 ? n : 1;
         push(l, depth + 1, c, from_of(in, i), to_of(in, i + n - 1));
@@ -272,6 +273,18 @@ read_escapes(struct peeling *l, size_t depth)
     if (changed == 0)
         l->of[depth + 1].n = 0;
     return whole(l, depth + 1);
+}
+
+/* A backslash, and a digit behind it. */
+static bool
+has_bare(const struct layer *in)
+{
+    const uint8_t *digit = digit_tables()[HEX], *end = in->c + in->n, *at = in->c;
+
+    while (at < end && (at = memchr(at, '\\', (size_t)(end - at))) != NULL)
+        if (++at < end && digit[*at] < 16)
+            return true;
+    return false;
 }
 
 static bool
@@ -286,7 +299,7 @@ is_letter(uint8_t c)
 static size_t
 number_at(const uint8_t *p, size_t n, uint8_t *c)
 {
-    const uint8_t *digit = digit_tables()[2];
+    const uint8_t *digit = digit_tables()[HEX];
     size_t front = n > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X') ? 2 : 0, i = front;
     unsigned number = 0, base = front > 0 ? 16 : 10;
 
@@ -296,23 +309,24 @@ number_at(const uint8_t *p, size_t n, uint8_t *c)
     return i > front && number < 256 && (i == n || !is_letter(p[i])) ? i : 0;
 }
 
-/* A list of numbers, one for each byte: [107, 101, 121], 0x6b,0x65,0x79. */
+/* A list of numbers, one for each byte: [107, 101, 121], 0x6b,0x65,0x79. Letters before the first are none of it. */
 static int
 read_numbers(struct peeling *l, size_t depth)
 {
     const struct layer *in = &l->of[depth];
-    uint8_t c;
+    uint8_t c = 0;
 
     for (size_t i = 0, n; i < in->n; i += n) {
         const uint8_t *p = in->c + i;
-        n = is_letter(*p) ? number_at(p, in->n - i, &c) : 0;
-        if (n > 0)
-            push(l, depth + 1, c, from_of(in, i), to_of(in, i + n - 1));
-        else if (*p != ',' && *p != ' ' && *p != '\n' && *p != '\r')
-            push(l, depth + 1, 0xff, 0, 0);     /* no list goes on behind it */
-        /* a word that is no number is passed over whole */
-        for (n = n > 0 ? n : 1; is_letter(*p) && i + n < in->n && is_letter(in->c[i + n]); n++)
+        size_t at = 0, digits = 0;
+        for (n = is_letter(*p) ? 0 : 1; i + n < in->n && is_letter(p[n]) && is_letter(*p); n++)
             ;
+        while (is_letter(*p) && at < n && (digits = number_at(p + at, n - at, &c)) == 0)
+            at++;
+        if (digits == 0 ? *p != ',' && *p != ' ' && *p != '\n' && *p != '\r' : at > 0)
+            push(l, depth + 1, 0xff, 0, 0);     /* no list goes on behind it */
+        if (digits > 0)
+            push(l, depth + 1, c, from_of(in, i + at), to_of(in, i + n - 1));
     }
     return whole(l, depth + 1);
 }
@@ -322,8 +336,10 @@ read_numbers(struct peeling *l, size_t depth)
 static int
 peel_layer(struct peeling *l, size_t depth)
 {
-    int r = read_escapes(l, depth);
+    int r = read_escapes(l, depth, false);
 
+    if (r == 0 && has_bare(&l->of[depth]))
+        r = read_escapes(l, depth, true);
     for (size_t k = 0; r == 0 && k < ARRAY_LEN(codings); k++)
         r = read_coding(l, depth, k);
     if (r == 0 && (memchr(l->of[depth].c, ',', l->of[depth].n) != NULL ||

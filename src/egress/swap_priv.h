@@ -60,6 +60,7 @@ struct swap {
     size_t n;
     struct lanes lanes;
     bool hides, blind, spells, longs;
+    bool behind;                /* what was replaced last ends where what is held begins */
     size_t cap, run_max;        /* at most so much is held back: for the automaton; of what could be base64 */
     uint8_t *held;              /* what the search has seen, and not let out; each byte is looked at once */
     size_t held_n;
