@@ -156,6 +156,7 @@ take_out(struct box *b)
     w->n_boxes--;
     if (w->heard == b)
         w->heard = NULL;
+    passes_end(w, b->r.id);
     free_box(b);
     if (had_volume)
         volumes_turn(w);

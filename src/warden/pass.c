@@ -11,8 +11,9 @@
 #include "base/clock.h"
 #include "warden/approvals.h"
 
-/* A free one, or one whose operation has been asked. Where there is none somebody's is lost: of a principal that has a
- * quarter of them the oldest of its own, so that many calls of one do not take others' from them. */
+/* A free one, or one whose operation has been asked, unless files are read after that. Where there is none somebody's
+ * is lost: of a principal that has a quarter of them the oldest of its own, so that many calls of one do not take
+ * others' from them. */
 static struct pass *
 place_for(struct approvals *q, const char *principal)
 {
@@ -24,7 +25,7 @@ place_for(struct approvals *q, const char *principal)
         struct pass *p = &q->passes[i];
         if (p->number == 0 || now >= p->until_ms)
             return p;
-        if (p->done && (spent == NULL || p->until_ms < spent->until_ms))
+        if (p->done && !p->wants && (spent == NULL || p->until_ms < spent->until_ms))
             spent = p;
         if (p->until_ms < oldest->until_ms)
             oldest = p;
@@ -199,5 +200,7 @@ pass_covers(struct pass *p, const struct deed *d)
         return false;
     p->done = true;
     memcpy(p->box, d->box, sizeof(p->box));
+    if (p->wants)       /* the code takes its time: until that sandbox ends */
+        p->until_ms = UINT64_MAX;
     return true;
 }

@@ -6,6 +6,7 @@ import pytest
 from helpers import requirement
 from helpers.approvals import ASYNC, Asking, one_pending, pending
 from helpers.daemon import Caller, Daemon, answers, caller, kill_one, token
+from helpers.mcp import Client
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R63"), requirement("R68")]
@@ -164,3 +165,18 @@ def test_taking_back_is_part_of_what_is_asked(lenient):
     done = agent("POST", "/v1/execute", call, ASYNC)
     assert done.status == 200 and done.json["files"][0]["content"] == "x\n" and not pending(lenient), done
     assert none_lives(lenient)
+
+
+def test_others_calls_take_nobodys_files(lenient):
+    """The call that is let through is remembered until its files are back, whatever others do meanwhile, and no longer."""
+    one, other = caller(lenient, "agent"), token(lenient, "agent")["token"]
+    asking = Asking(one, "POST", "/v1/execute", {"language": "shell", "code": "while ! [ -e /tmp/go ]; do sleep 0.1; done; echo x > x", "collect": ["x"]})
+    made, = wait_for(lambda: [s for s in lenient.get("/v1/sandboxes").json["sandboxes"] if s["state"] == "ready"], 60)
+    client = Client(lenient, token=other)
+    box = Caller(lenient, Authorization=f"Bearer {other}").create()
+    for _ in range(270):        # more than are remembered
+        assert client.call("code_execute", language="shell", sandbox_id=box.id, code="true")["success"]
+    assert lenient.post(f"/v1/sandboxes/{made['id']}/exec", {"command": "touch /tmp/go"}).status == 200
+    answer = asking.wait()
+    assert answer.status == 200 and [f.get("content") for f in answer.json["files"]] == ["x\n"] and not answer.json["files_truncated"], answer
+    assert box.delete().ok and none_lives(lenient)
