@@ -202,16 +202,21 @@ h2_go(struct h2_stream *s)
 void
 h2_request_trailer(struct h2_stream *s, const struct h2_block *b)
 {
+    struct h2 *h = s->h;
     struct http1_head head;
     enum http1_result result;
+    const char *word;
 
     if (s->up.dropped)
         return;
     result = h2_block_trailer(b, &s->up.trailer, &head);
     if (result == HTTP1_OK)
         return;
-    s->h->owner->fault(s->h, http1_word(result), false);
+    h->owner->fault(h, http1_word(result), false);
     h2_reset(s, NGHTTP2_PROTOCOL_ERROR);
+    word = h2_guard_reset(&h->client.guard, *h->now_ms);       /* the client made us */
+    if (word != NULL)
+        h2_fault(h, word, false);
 }
 
 /* --- refusing ----------------------------------------------------------------------------------------------------- */

@@ -251,6 +251,12 @@ while not c.over and n < 30001:     # a window beyond 2^31 is a fault that is an
     block = b''.join(frame(1, 4, n + 2 * i, c.h.encode(c.head('/v1/flood', method='GET'))) + frame(8, 0, n + 2 * i, b'\\x7f\\xff\\xff\\xff') for i in range(50))
     c.raw(block); n += 100
 """),
+    "trailers that are too many": ("h2-reset-flood", """
+n = 1
+while not c.over and n < 12001:
+    pair = lambda n: frame(1, 4, n, c.h.encode(c.head('/v1/flood'))) + frame(1, 5, n, c.h.encode([(f'x{k}', 'y') for k in range(70)]))
+    c.raw(b''.join(pair(n + 2 * i) for i in range(50))); n += 100
+"""),
     "ping": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(6, 0, 0, bytes(8)) * 500)\n"),
     "settings": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(4, 0, 0) * 500)\n"),
     "priority": ("h2-small-flood", "\nwhile not c.over: c.raw(frame(2, 0, 99, bytes(5)) * 500)\n"),
