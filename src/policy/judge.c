@@ -135,11 +135,23 @@ names_follow(const char *path, size_t at, struct str name)
            (path[at + name.n] == '/' || path[at + name.n] == '\0');
 }
 
+const char *
+policy_name_rest(struct str tree, const char *name)
+{
+    for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        size_t n = (size_t)(slash - name);
+        if (tree.n > n && tree.p[tree.n - n - 1] == '/' && memcmp(tree.p + tree.n - n, name, n) == 0)
+            return strncmp(name, ".git/", 5) != 0 ? slash + 1 : NULL;
+    }
+    return NULL;
+}
+
 /* One writable tree around a place, and how the place is named in it. */
 struct around {
     const char *path;       /* of the place, in the tree's own names */
     size_t root;            /* bytes of it that are the tree */
     const char *source;     /* the host's folder that is the tree */
+    struct str tree;        /* its path there */
     const struct place *place;
 };
 
@@ -169,6 +181,11 @@ protected_in(const struct policy *p, const struct around *a, why_exists *exists)
 
     if (strlen(a->path) <= a->root)
         return NULL;
+    for (size_t i = 0; !p->srt && i < p->protect.n; i++) {
+        const char *rest = policy_name_rest(a->tree, p->protect.v[i].value);
+        if (rest != NULL && names_follow(a->path, at, str_of(rest)))
+            return &p->protect.v[i];
+    }
     for (size_t dirs = 0; dirs < p->protect_depth.v; dirs++) {
         const char *slash;
         for (size_t i = 0; i < p->protect.n; i++) {
@@ -191,7 +208,7 @@ static const struct policy_entry *
 protected_at(const struct policy *p, const struct place *place, const char *source, const char *dest,
              why_exists *exists)
 {
-    const struct around a = { place->inside, strlen(dest), source, place };
+    const struct around a = { place->inside, strlen(dest), source, str_of(source), place };
 
     return path_within(str_of(place->inside), str_of(dest)) ? protected_in(p, &a, exists) : NULL;
 }
@@ -201,7 +218,7 @@ protected_at(const struct policy *p, const struct place *place, const char *sour
 static const struct policy_entry *
 protected_by(const struct policy *p, const struct place *place, size_t root, why_exists *exists)
 {
-    const struct around own = { place->host, root, place->host, place };
+    const struct around own = { place->host, root, place->host, { place->host, root }, place };
     const struct policy_entry *by;
 
     if (place->kind != PLACE_HOST || place->copy)
@@ -216,8 +233,8 @@ protected_by(const struct policy *p, const struct place *place, size_t root, why
         if (p->binds[i].writable)
             by = protected_at(p, place, p->binds[i].source, p->binds[i].dest, exists);
     for (size_t i = 0; by == NULL && i < p->allow_write.n; i++) {
-        const struct around wide = { place->host, covered(&p->allow_write.v[i], str_of(place->host), exists),
-                                     place->host, place };
+        size_t n = covered(&p->allow_write.v[i], str_of(place->host), exists);
+        const struct around wide = { place->host, n, place->host, { place->host, n }, place };
         if (wide.root > 0 && strcmp(place->inside, place->host) == 0)
             by = protected_in(p, &wide, exists);
     }

@@ -47,6 +47,9 @@ struct judged {
 /* What @p says about @place, which is one of its own (policy_place). @exists as for policy_why_path; NULL: all does. */
 void policy_judge(const struct policy *p, const struct place *place, why_exists *exists, struct judged *out);
 
+/* What is left of the protected @name in the folder @tree, whose path ends with its first names (".claude/hooks" in
+ * /home/u/.claude: "hooks"); NULL: nothing. What is in a ".git" the name guard knows by its shape. */
+const char *policy_name_rest(struct str tree, const char *name);
 /* Whether the host's @path lies in a folder of cloche's own that @p gives: a volume, an agent's home. */
 bool policy_gives(const struct policy *p, const char *path);
 

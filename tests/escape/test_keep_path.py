@@ -73,3 +73,31 @@ def test_a_wider_writable_folder_opens_nothing(anyone):
     result = anyone("run", "--workspace", folder, "--keep-path", "--bind", f"{anyone.project}:rw", "--", "sh", "-c",
                     f"cd /; echo x > {folder}/.envrc; mv {folder} {folder}2; mkdir {folder}/.vscode; touch {folder}/made")
     assert sorted(os.listdir(folder)) == ["made"], result
+
+
+# folders of agents that are bound by themselves -----------------------------------------------------------------
+RESTS = {".claude": ("settings.json", "hooks", "commands", "agents", "skills"), ".codex": ("config.toml",),
+         ".gemini": ("settings.json", "commands"), ".config": ("git", "fish", "systemd")}
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("folder", RESTS)
+def test_a_bound_folder_of_an_agent_keeps_what_it_runs(anyone, folder, there):
+    """Where the tree is the folder itself, under its own name inside, another one, or as the workspace."""
+    bound = anyone.home / folder
+    bound.mkdir(exist_ok=True)
+    for name in RESTS[folder] if there else ():
+        (bound / name).write_text("yours")
+    if anyone.person is not None:
+        for path in (bound, *bound.iterdir()):
+            os.chown(path, anyone.person.pw_uid, anyone.person.pw_gid)
+    code = "touch free; for n in %s; do echo evil > $n; rm -rf $n; mkdir -p $n; mv $n x.$n; done" % " ".join(RESTS[folder])
+    for flags in (("--bind", f"{bound}:/home/agent/{folder}:rw", "--workdir", f"/home/agent/{folder}"),
+                  ("--bind", f"{bound}:/mnt/x:rw", "--workdir", "/mnt/x"), ("--workspace", bound)):
+        result = anyone("run", *flags, "--", "sh", "-c", code)
+        left = {p.name for p in bound.iterdir()}
+        assert left == {"free", *(RESTS[folder] if there else ())}, result
+        assert not there or all((bound / name).read_text() == "yours" for name in RESTS[folder])
+        (bound / "free").unlink()
+    said = anyone("why", "--bind", f"{bound}:/mnt/x:rw", "--path", f"/mnt/x/{RESTS[folder][0]}", "--op", "write", "--json").json
+    assert said["verdict"] == "denied" and said["reason"] == "protected-name", said

@@ -303,6 +303,20 @@ protect_name(struct closing *c, const char *name, struct err *err)
                ? -1 : protect_file_above(c, name, err);
 }
 
+/* The tree lies in the place of the first names of some: the others are at its top. */
+static int
+protect_rests(struct closing *c, struct err *err)
+{
+    const struct policy_list *names = &c->policy->protect;
+
+    for (size_t i = 0; !c->policy->srt && i < names->n; i++) {
+        const char *rest = policy_name_rest(str_of(c->tree->host), names->v[i].value);
+        if (rest != NULL && protect_name(c, rest, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The mandatory names: at the top of each writable tree, and existing ones deeper down. */
 static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
@@ -312,7 +326,7 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
     struct closing c = { plan, p, tree, led };
     struct first first = { .name = NULL };
 
-    if (led == NULL || plan_git(plan, p, tree, led, err) < 0)
+    if (led == NULL || plan_git(plan, p, tree, led, err) < 0 || protect_rests(&c, err) < 0)
         return -1;
 
     for (size_t i = 0; i < names->n; i++) {
