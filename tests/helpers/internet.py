@@ -267,6 +267,9 @@ class Site(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/mirror/"):
             self.mirror(bytes(data))
             return
+        if self.server.net.model is not None and (said := self.server.net.model(self.path, bytes(data))) is not None:
+            self.reply(said[1], more=[("Content-Type", said[0])])
+            return
         self.reply(f"{count} {total.hexdigest()}\n".encode())
 
     def take(self, size, total, data):
@@ -364,6 +367,7 @@ class Internet:
         self.pages = {}         # (Host, path): (Content-Type, body)
         self.behind = {}        # name as a ClientHello has it: port of a server on the far loopback that gets the bytes
         self.says = {}          # path: (status, [(field, value)])
+        self.model = None       # what a POST is answered with: (path, body) -> (Content-Type, body), or None
         self.threads, self.sockets, self.fds, self.webs = [], [], [], []
 
     # --- the wires
@@ -569,7 +573,7 @@ class Internet:
 
     def default_names(self):
         for name in ("ok", "evil", "a", "b", "deep.a", "denied", "slow", "second", "wrong", "expired", "self",
-                     "h2", "grpc"):
+                     "h2", "grpc", "model"):
             self.names[f"{name}.example.org"] = [("A", SITE4)]
         self.names["example.org"] = [("A", SITE4)]
         self.names["six.example.org"] = [("AAAA", SITE6)]
@@ -625,6 +629,7 @@ class Internet:
         self.pages.clear()
         self.on_ssh = None
         self.says.clear()
+        self.model = None
         self.default_names()
 
     @staticmethod

@@ -8,17 +8,19 @@ from helpers import kept
 NODE = "node@22"        # large: one for all
 
 
-def packages(*names):
-    """The folder in which node_modules holds @names (with their versions)."""
+def packages(*names, scripts=()):
+    """The folder in which node_modules holds @names (with their versions); the scripts of @scripts run when they are installed."""
     folder = kept.root() / "-".join(n.strip("@").replace("/", "_") for n in names)
     with kept.once(folder) as missing:
         if missing:
-            install(folder, names)
+            install(folder, names, scripts)
     return folder
 
 
-def install(folder, names):
+def install(folder, names, scripts=()):
     (folder / "package.json").write_text('{"private": true}', encoding="ascii")
+    if scripts:         # what newer versions of npm run of them
+        (folder / ".npmrc").write_text(f"allow-scripts={','.join(scripts)}\n", encoding="ascii")
     try:
         done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", *names], cwd=folder, timeout=600, capture_output=True,
                               check=False)
