@@ -30,21 +30,42 @@ drop(struct webhook *h, size_t i)
     memmove(&h->queue[i], &h->queue[i + 1], (h->n - i) * sizeof(h->queue[0]));
 }
 
+/* The oldest event of whoever has most of them, so that who asks much pushes nobody else's out. Not the first one,
+ * which may be under way. */
+static size_t
+one_too_many(const struct webhook *h)
+{
+    size_t found = 1, most = 0;
+
+    for (size_t i = 1; i < h->n; i++) {
+        size_t n = 0;
+        for (size_t k = i; k < h->n; k++)
+            n += strcmp(h->queue[k].caller, h->queue[i].caller) == 0;
+        if (n > most) {
+            most = n;
+            found = i;
+        }
+    }
+    return found;
+}
+
 void
 webhook_put(struct webhook *h, const struct edge_approval *a, const char *name)
 {
     struct webhook_event e = { .name = name, .body = BUF_INIT(WEBHOOK_BODY_MAX) };
 
     memcpy(e.id, a->id, sizeof(e.id));
+    snprintf(e.caller, sizeof(e.caller), "%s", strncmp(a->caller, "key:", 4) == 0 ? "key:" : a->caller);
     e.until_ms = a->state == APPROVAL_PENDING ? a->until_ms : 0;
     if (webhook_body(a, name, h->s->page, &e.body) < 0) {
         say(&e, "is not told", "it does not fit");
         buf_free(&e.body);
         return;
     }
-    if (h->n == WEBHOOK_QUEUE) {        /* the first one may be under way */
-        say(&h->queue[1], "is not told", "too many wait");
-        drop(h, 1);
+    if (h->n == WEBHOOK_QUEUE) {
+        size_t i = one_too_many(h);
+        say(&h->queue[i], "is not told", "too many wait");
+        drop(h, i);
     }
     h->queue[h->n++] = e;
 }

@@ -21,7 +21,7 @@
 #include "proto/edge_gate.h"
 
 #define WEBHOOK_TRIES     5     /* after 1, 4, 16, 64 seconds */
-#define WEBHOOK_QUEUE     64    /* events; the oldest gives way */
+#define WEBHOOK_QUEUE     64    /* events; the oldest of who has most gives way */
 #define WEBHOOK_BODY_MAX  8192
 #define WEBHOOK_SECRET_MAX 1024
 #define WEBHOOK_SIGNATURE (2 + 20 + 4 + SHA256_TEXT)
@@ -38,6 +38,7 @@ struct webhook_settings {
 
 struct webhook_event {
     char id[EDGE_ID + 1];       /* the approval's */
+    char caller[EDGE_CALLER_MAX + 1];   /* whose places it takes; all keys are one */
     const char *name;           /* "approval.requested" ... */
     uint64_t until_ms;          /* since 1970: telling it later is of no use; 0 always of use */
     unsigned tries;

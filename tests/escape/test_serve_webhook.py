@@ -1,4 +1,5 @@
 """What cloche-webhook holds, and what a server that it tells can do to the daemon."""
+import json
 import os
 import re
 import socket
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 from helpers import places, requirement
+from helpers.approvals import pending
 from helpers.daemon import Daemon, caller
 from helpers.hook import Hook
 from helpers.runner import wait_for
@@ -135,3 +137,23 @@ def test_an_answer_without_end(serve):
     assert wait_for(lambda: server.seen >= 1, 60)
     assert daemon.post(f"/v1/approvals/{which}/deny").ok
     server.socket.close()
+
+
+def test_who_asks_much_pushes_nobody_elses_notices_out(serve):
+    """Questions that are asked and taken back, while the server is slow: they take the places of each other."""
+    hook = Hook()
+    daemon = serve(hook.url)
+    agent = caller(daemon, "agent")
+    at = f"{agent.create().at}/exec"
+    with hook.lock:         # it does not answer
+        assert agent("POST", at, {"command": "first"}, ASYNC).status == 202
+        others = ask(daemon)
+        for i in range(80):
+            connection = agent.connection()
+            connection.request("POST", at, json.dumps({"command": f"echo {i}"}), agent.credential())
+            assert wait_for(lambda: len(pending(daemon)) == 3)
+            connection.close()
+            assert wait_for(lambda: len(pending(daemon)) == 2)
+    told = wait_for(lambda: [t for t in hook.told if others.encode() in t.body], 100)
+    assert told and told[0].headers["Cloche-Event"] == "approval.requested", (len(hook.told), told and told[0].headers)
+    hook.close()
