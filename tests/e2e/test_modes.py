@@ -1,5 +1,7 @@
 """off, light, standard, max: what each promises, checked by the battery of attacks."""
 import json
+import os
+import signal
 
 import pytest
 
@@ -163,6 +165,18 @@ def test_light_limits(cloche):
 
 def test_light_kills_what_double_forked_away(cloche):
     assert cloche("run", "--mode", "light", "--", "sh", "-c", "(setsid sleep 77777 &) ; exit 0").ok
+
+
+def test_light_leaves_the_children_that_cloche_was_given(cloche):
+    """A shell's job that was there before it became cloche is not the sandbox's."""
+    shell = cloche.behind("sh", "-c", "sleep 77777 >/dev/null 2>&1 & echo $!; exec \"$@\"", "sh")
+    result = shell("run", "--mode", "light", "--", "sh", "-c", "(setsid sleep 77778 &); exit 0")
+    job = int(result.out)
+    try:
+        with open(f"/proc/{job}/stat", encoding="ascii") as f:
+            assert f.read().split(")")[1].split()[0] != "Z"
+    finally:
+        os.kill(job, signal.SIGKILL)
 
 
 # max -----------------------------------------------------------------------------------------------------------

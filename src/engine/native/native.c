@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
+#include "engine/native/orphans.h"
 #include "engine/leavings.h"
 #include "engine/native/light_folder.h"
 #include "engine/native/plan.h"
@@ -254,8 +255,8 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     l.go = go_end;
     l.status = status_write;
     l.transport = guest_end;
-    if (sb->plan.light && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        return err_sys(err, errno, "wall.light.subreaper", "PR_SET_CHILD_SUBREAPER");
+    if (sb->plan.light && orphans_begin(&sb->earlier, &sb->n_earlier, err) < 0)
+        return -1;
     sb->pid = ns_clone(flags, sb->cgroup.main >= 0 ? sb->cgroup.main : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0]
                                                                                                     : -1,
                        &sb->pidfd, err);
@@ -420,36 +421,6 @@ micros(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* Light mode: whatever the guest could not end (it was killed itself) has become ours, because this process is a
- * subreaper. Each round kills every child but the janitor and reaps, until none is left. */
-static void
-kill_orphans(const struct native *sb)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    for (int round = 0; round < 1000; round++) {
-        cleanup_buf struct buf text = BUF_INIT(1 << 20);
-        bool any = false;
-        if (io_read_file(AT_FDCWD, path, &text) < 0)
-            return;
-        for (size_t i = 0, start = 0; i < text.n; i++) {
-            uint64_t pid;
-            if (text.p[i] != ' ')
-                continue;
-            if (str_parse_u64((struct str){ (char *)text.p + start, i - start }, INT32_MAX, &pid) &&
-                (pid_t)pid != sb->janitor.pid) {
-                any = true;
-                kill((pid_t)pid, SIGKILL);
-                waitpid((pid_t)pid, NULL, 0);
-            }
-            start = i + 1;
-        }
-        if (!any)
-            return;
-    }
-}
-
 static void
 native_end(struct sandbox *base)
 {
@@ -487,7 +458,7 @@ native_kill(struct sandbox *base)
         if (errno != EINTR)
             break;
     if (sb->plan.light)
-        kill_orphans(sb);
+        orphans_kill(sb->earlier, sb->n_earlier, sb->janitor.pid);
     sb->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
     sb->pid = base->facts.pid = -1;
 }
@@ -517,6 +488,7 @@ native_destroy(struct sandbox *base)
     if (sb->abandoned && sb->plan.cow.id[0] != '\0')
         cow_discard(&sb->plan.cow, NULL);
     plan_free(&sb->plan);
+    free(sb->earlier);
     free(sb);
 }
 

@@ -25,6 +25,8 @@ struct native {
     struct sandbox_command *commands;   /* with limits of their own */
     unsigned n_commands;        /* so far */
     struct janitor janitor;
+    pid_t *earlier;             /* in light mode: the children that this process had before (orphans.h); owned */
+    size_t n_earlier;
     pid_t pid;
     int pidfd;
     int go;                     /* kept open: its end tells a child that waits that we are gone */
