@@ -47,6 +47,14 @@ count(struct hosted *h, size_t held)
     h->v.held = held;
 }
 
+/* What waits to be said is kept as well. */
+static void
+count_queue(struct hosted *h)
+{
+    hold_count(&hosting.waits, h->v.caller, h->queued, h->out.bytes);
+    h->queued = h->out.bytes;
+}
+
 void
 visit_keep(struct visit *v, struct buf *into, bool *cut, const uint8_t *p, size_t n)
 {
@@ -101,6 +109,7 @@ host_flow(struct hosted *h)
     if (packet_queue_waits(&h->out))
         (void)packet_queue_flush(&h->out, h->link.fd);
     say_text(h);
+    count_queue(h);
     waits = packet_queue_waits(&h->out) || h->text_at < h->text_n;
     (void)loop_watch(&hosting.loop, &h->link, EPOLLIN | (waits ? EPOLLOUT : 0));
     if (h->op.fd < 0)
@@ -206,14 +215,27 @@ visit_stream(struct visit *v)
         say_head(host_of(v), HTTP_OK, ADAPT_STREAM, "", 0);
 }
 
+/* There is no room for all of it. What came behind a hole would be taken for what came next: nothing comes. */
+static void
+cut_stream(struct hosted *h)
+{
+    packet_queue_clear(&h->out);
+    visit_break(&h->v);
+}
+
 void
 visit_add(struct visit *v, const void *p, size_t n)
 {
     struct hosted *h = host_of(v);
 
+    if (!h->over && n > ANSWER_ALWAYS && !has_room(h, n))
+        cut_stream(h);
     for (size_t at = 0, take; at < n && !h->over; at += take) {
-        take = n - at < EDGE_CHUNK ? n - at : EDGE_CHUNK;
-        SAY(h, EDGE_OUT, .bytes = (const uint8_t *)p + at, .n_bytes = take);
+        struct edge_bytes m = { .bytes = (const uint8_t *)p + at };
+        take = m.n_bytes = n - at < EDGE_CHUNK ? n - at : EDGE_CHUNK;
+        if (queue(h, EDGE_OUT, EDGE_OUT_SHAPE(), &m) < 0)
+            cut_stream(h);
+        host_flow(h);
     }
 }
 
@@ -446,6 +468,7 @@ leave(struct hosted *h)
     loop_drop(&hosting.loop, &h->link);
     count(h, 0);
     packet_queue_clear(&h->out);
+    count_queue(h);
     for (size_t i = 0; i < ADAPT_N_HEADERS; i++)
         free(h->headers[i]);
     free(h->query);

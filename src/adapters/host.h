@@ -24,6 +24,7 @@ struct hosted {
     struct hosted *next;
     struct watch link, op;              /* its socket; its operation's */
     struct packet_queue out;            /* to the front */
+    size_t queued;                      /* bytes of it that are counted */
     char *headers[ADAPT_N_HEADERS];     /* NULL: not there */
     char *query;
     struct buf body;
