@@ -401,7 +401,7 @@ static int
 on_granted(struct hosted *h, const struct tell_ticket *m)
 {
     (void)m;
-    if (passed < 0)
+    if (passed < 0 || h->v.op_answers == NULL)
         return -1;
     if (!h->asks)
         return 0;       /* its socket is closed, which ends it */
@@ -519,7 +519,7 @@ copy_headers(struct hosted *h, const struct adapt_visit *m)
 int
 host_visit(const struct adapt_visit *m, int fd)
 {
-    struct hosted *h = calloc(1, sizeof(*h));
+    struct hosted *h = m->row < VISIT_ROWS ? calloc(1, sizeof(*h)) : NULL;
     cleanup_close int link = fd;
 
     if (h == NULL)

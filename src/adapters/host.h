@@ -42,7 +42,7 @@ struct hosted {
 };
 
 struct hosted *host_of(const struct visit *v);
-int host_visit(const struct adapt_visit *m, int fd);    /* @fd is taken; -1: no memory */
+int host_visit(const struct adapt_visit *m, int fd);    /* @fd is taken; -1: no memory, or no such row */
 void host_flow(struct hosted *h);                       /* listen, and say what waits, as far as it is taken */
 /* host_op.c */
 void host_op_take(struct hosted *h, int fd);

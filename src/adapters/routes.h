@@ -36,4 +36,7 @@
     R("GET",    "/mcp",                           mcp_get,               VISIT_ENDLESS | VISIT_LEAVES) \
     R("DELETE", "/mcp",                           mcp_delete,            VISIT_LEAVES)
 
+#define VISIT_ROW(method, path, function, flags) + 1
+#define VISIT_ROWS (0 VISIT_ROUTES(VISIT_ROW))
+
 #endif
