@@ -421,6 +421,8 @@ begin(struct hosted *h)
     h->begun = true;
     h->v.body = (struct str){ (const char *)h->body.p, h->body.n };
     adapters_begin(&h->v);
+    h->v.body = (struct str){ NULL, 0 };        /* it was read */
+    buf_free(&h->body);
 }
 
 static int
