@@ -157,13 +157,24 @@ visit_granted(struct request *r, int fd)
 
 /* --- what it asks ------------------------------------------------------------------------------------------------- */
 
+/* What could not be asked was said to the client; where its stream has begun already, that ends: no answer comes. */
+static int
+asked(struct request *r)
+{
+    if (r->ticket == 0 && r->stream && !r->stream_end) {
+        stream_break(r);
+        op_drop(r);
+    }
+    return 0;
+}
+
 #define FORWARD(number) \
     case number: { \
         static number##_IS q; \
         if (!proto_get(&in, number##_SHAPE(), &q)) \
             return -1; \
         ask(r, number, number##_SHAPE(), &q, &answers); \
-        return 0; \
+        return asked(r); \
     }
 
 /* As a route asks for it: its words are counted, and it is told its trace. */
@@ -181,7 +192,7 @@ ask_for_op(struct request *r, struct wire_in in)
     if (op.kind != OP_EXEC && op.kind != OP_READ && op.kind != OP_WRITE && op.kind != OP_LIST)
         return -1;
     ask_op(r, q.id, &op, &answers, NULL);
-    return 0;
+    return asked(r);
 }
 
 static int
