@@ -517,6 +517,7 @@ void visit_adapter(struct front *f, int fd);            /* there is a new one; @
 void visit_over(struct request *r);
 bool visit_leaves(const struct request *r);             /* a client that only says no more has gone */
 bool visit_waits(const struct request *r);              /* something is to be said to the adapter, */
+size_t visit_held(const struct request *r);             /* so many bytes, */
 void visit_granted(struct request *r, int fd);          /* as this is: an operation. @fd is taken */
 void visit_time(struct front *f);       /* those whose stream goes on are looked at: they end with their credential */
 

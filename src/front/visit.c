@@ -80,6 +80,12 @@ visit_waits(const struct request *r)
     return r->visit != NULL && packet_queue_waits(&r->visit->out);
 }
 
+size_t
+visit_held(const struct request *r)
+{
+    return r->visit != NULL ? r->visit->out.bytes : 0;
+}
+
 /* @fd is taken. One that cannot be told is broken; its end is noticed where it is read. */
 static void
 say(struct request *r, uint8_t type, const struct shape *shape, const void *m, int fd)
