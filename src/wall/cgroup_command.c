@@ -107,10 +107,13 @@ cgroup_command_sent(struct cgroup *cg)
 void
 cgroup_command_lower(const struct cgroup *cg, uint64_t cpu_milli)
 {
-    uint64_t now = cg->kind == CGROUP_V1 && cg->cpu ? cgroup_value(cg->dirs[H_CPU], "cpu.cfs_quota_us", NULL) : 0;
+    /* by its name: of a command that has ended, and left something behind, it is not open any more */
+    cleanup_close int dir = cg->kind == CGROUP_V1 && cg->cpu
+                                ? open(cg->paths[H_CPU], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    uint64_t now = cgroup_value(dir, "cpu.cfs_quota_us", NULL);
     char quota[32];
 
     snprintf(quota, sizeof(quota), "%" PRIu64, cpu_milli * 100);
     if (cpu_milli > 0 && now > cpu_milli * 100)
-        (void)io_write_file(cg->dirs[H_CPU], "cpu.cfs_quota_us", quota);
+        (void)io_write_file(dir, "cpu.cfs_quota_us", quota);
 }
