@@ -432,6 +432,8 @@ loop(struct launcher *l)
                  : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
         (void)loop_round(&l->loop, pulse_timeout(l, ms), NULL);
         children_time(l);
+        if (adapters_time(l, l->err) < 0)
+            l->failed = true;
         shoot_doomed(l);
         pulse_time(l);
         say_more(l);

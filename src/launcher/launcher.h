@@ -48,6 +48,8 @@ struct adapter_end {
     struct watch door;
     struct packet_queue out;
     struct pulse pulse;
+    uint64_t deaths_ms, rest_ms;    /* since when they are counted; it is not started before; 0 it is there */
+    unsigned deaths;
 };
 
 struct front_end {
@@ -186,6 +188,7 @@ int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 int start_adapter(struct launcher *l, enum which_front which, struct err *err);
 void lose_adapter(struct launcher *l, enum which_front which);
 int hear_adapter(struct launcher *l, enum which_front which, struct err *err);
+int adapters_time(struct launcher *l, struct err *err);     /* those that have rested are started */
 
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "launcher/launcher.h"
 
@@ -58,6 +60,42 @@ lose_adapter(struct launcher *l, enum which_front which)
     loop_drop(&l->loop, &adapter->door);
     packet_queue_clear(&adapter->out);
     end_process(&adapter->pid, 0);
+    adapter->rest_ms = 0;
+}
+
+/* A client may have found what kills it: then those who speak so are without it for a while, and nothing else ends. */
+static int
+again(struct launcher *l, enum which_front which, struct err *err)
+{
+    struct adapter_end *adapter = &l->fronts[which].adapter;
+    uint64_t now = clock_ms();
+
+    if (clock_since(now, adapter->deaths_ms) >= DEATHS_MS) {
+        adapter->deaths_ms = now;
+        adapter->deaths = 0;
+    }
+    if (++adapter->deaths < DEATHS_MAX) {
+        log_say(LEVEL_WARN, "cloche-adapter ended; it is started again");
+        return start_adapter(l, which, err);
+    }
+    log_say(LEVEL_ERROR, "cloche-adapter ended %u times within a minute; it is started again in a minute",
+            adapter->deaths);
+    adapter->rest_ms = now + DEATHS_MS;
+    return 0;
+}
+
+int
+adapters_time(struct launcher *l, struct err *err)
+{
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        struct front_end *front = &l->fronts[which];
+        if (front->adapter.rest_ms == 0 || l->ending || clock_ms() < front->adapter.rest_ms)
+            continue;
+        front->adapter.rest_ms = 0;
+        if (front->door.fd >= 0 && start_adapter(l, which, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* What it says: that it is there. */
@@ -83,5 +121,5 @@ hear_adapter(struct launcher *l, enum which_front which, struct err *err)
     lose_adapter(l, which);
     if (l->ending || l->fronts[which].door.fd < 0)
         return 0;
-    return launcher_count_death(l, "cloche-adapter", err) < 0 ? -1 : start_adapter(l, which, err);
+    return again(l, which, err);
 }

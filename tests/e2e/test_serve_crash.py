@@ -198,6 +198,17 @@ def test_a_front_that_always_dies_is_given_up(cloche):
     assert daemon.process.returncode == 125 and b"[serve.crash-loop]" in err, err
 
 
+def test_an_adapter_that_always_dies_takes_nothing_with_it(cloche):
+    """Who speaks MCP waits for a minute; sandboxes, and who speaks /v1, do not."""
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    for _ in range(10):
+        kill_one(daemon, "cloche-adapter")
+    assert wait_for(lambda: daemon.get("/api/sandbox/capabilities").json.get("error", "").endswith("is not there"))
+    assert not daemon.processes("cloche-adapter") and box.exec("echo on")["stdout"] == "on\n"
+    assert daemon.stop() == 0 and "started again in a minute" in daemon.log, daemon.log
+
+
 @pytest.mark.heavy
 def test_kills_at_random_moments_under_load(cloche):
     """Clients create, run, write and delete while processes die; afterwards nothing is there that no record explains."""
