@@ -92,9 +92,9 @@ preview_goes_in(struct str name)
         "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip",
     };
     static const char *const no_heads[] = {
-        FORWARDED, "cf-access-", "ssl-client-", "tailscale-user-", "remote-", "x-amzn-mtls-", "x-amzn-oidc-",
+        FORWARDED, "cf-access-", "oidc_", "ssl-client-", "tailscale-user-", "remote-", "x-amzn-mtls-", "x-amzn-oidc-",
         "x-auth-request-", "x-authentik-", "x-client-cert", "x-goog-authenticated-user-", "x-goog-iap-",
-        "x-ms-client-principal-", "x-ms-token-", "x-pomerium-", "x-remote-", "x-ssl-client-", "x-webauth-",
+        "x-ms-client-principal-", "x-ms-token-", "x-pomerium-", "x-remote-", "x-ssl-client-", "x-vouch-", "x-webauth-",
     };
 
     return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads));

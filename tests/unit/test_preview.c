@@ -75,7 +75,8 @@ fields(void **state)
     static const char *const never_in[] = { "Authorization", "COOKIE", "x-sandbox-key", "Referer", "X-Forwarded-For",
                                             "X-Forwarded-User", "x-forwarded-port", "X-FORWARDED-", "Forwarded",
                                             "X-Real-IP", "Host", "Content-Length", "Remote-User", "X-Amzn-Oidc-Data",
-                                            "CF-Access-JWT-Assertion", "X-SSL-Client-Cert", "Via" };
+                                            "CF-Access-JWT-Assertion", "X-SSL-Client-Cert", "Via",
+                                            "OIDC_access_token", "X-Vouch-IdP-AccessToken" };
     static const char *const never_out[] = { "Set-Cookie", "set-cookie2", "WWW-Authenticate", "Clear-Site-Data",
                                              "Strict-Transport-Security", "Alt-Svc", "X-Accel-Redirect", "X-Sendfile",
                                              "X-Reproxy-URL" };
