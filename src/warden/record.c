@@ -398,6 +398,18 @@ is_body_of(struct str line, const struct item *i)
     return memmem(line.p, line.n, i->body, i->n) != NULL;
 }
 
+/* So far all is written. What an entry has said need not be said again. */
+static void
+gap_written(struct warden *w, uint64_t upto)
+{
+    struct record *r = w->record;
+
+    if (r->said.by == 0 || r->said.by > upto)
+        return;
+    r->said.by = r->said.refused = r->said.lost = 0;
+    record_keep_gap(w, 0, 0);
+}
+
 /* A line that is there already. One of ours that we do not know to be written was written by a scribe that died. */
 static int
 on_past(struct warden *w, const struct scribe_line *m)
@@ -409,6 +421,7 @@ on_past(struct warden *w, const struct scribe_line *m)
         uint64_t number = r->first->number;
         drop_items(r, number);
         record_line(w, line);
+        gap_written(w, number);
         release(w, number, true);
     } else if (!r->had_past) {
         (void)audit_feed_push(r->feed, line);
@@ -438,17 +451,26 @@ static void
 say_gap(struct warden *w)
 {
     struct record *r = w->record;
+    const uint64_t refused = r->refused, lost = r->lost;
     struct audit_entry e;
+    uint64_t number;
 
-    if (r->refused + r->lost == 0)
+    if (refused + lost == 0)
         return;
     audit_capability(&e, NULL, "audit_gap", "the record could not be written for a while");
     e.severity = AUDIT_ERROR;
-    audit_put_number(&e, "refused", (int64_t)r->refused);
-    audit_put_number(&e, "entries_missing", (int64_t)r->lost);
-    r->refused = r->lost = 0;
-    record_say(w, NULL, &e);
-    record_keep_gap(w, 0, 0);
+    audit_put_number(&e, "refused", (int64_t)refused);
+    audit_put_number(&e, "entries_missing", (int64_t)lost);
+    number = queue(w, NULL, &e, "warden", record_required(w, NULL));
+    if (number == 0) {      /* no room: later, and it is none of those */
+        r->lost = lost;
+        return;
+    }
+    r->refused -= refused;
+    r->lost -= lost;
+    r->said.refused += refused;
+    r->said.lost += lost;
+    r->said.by = number;
 }
 
 static int
@@ -459,6 +481,7 @@ on_written(struct warden *w, const struct scribe_written *m)
     if (record_got_head(w, &m->head) < 0)
         return -1;
     drop_items(r, m->number);
+    gap_written(w, m->number);
     r->why[0] = '\0';
     release(w, m->number, true);
     say_gap(w);

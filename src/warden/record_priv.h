@@ -59,6 +59,7 @@ struct record {
     bool down;                      /* the last try failed */
     uint64_t retry_ms;              /* the next one, on the monotonic clock */
     uint64_t refused, lost;         /* questions, entries; since it is down, or before this process */
+    struct { uint64_t refused, lost, by; } said;    /* of these so many, by the entry of that number, not written yet */
     bool gap_kept;                  /* they are in the state file */
     char why[256];
     struct traced {

@@ -51,6 +51,8 @@ record_end(struct warden *w)
     }
     for (const struct item *i = r->first; i != NULL; i = i->next)
         r->lost++;
+    r->refused += r->said.refused;
+    r->lost += r->said.lost;
     if (r->lost > 0)
         log_say(LEVEL_ERROR, "%llu entries could not be written to the audit record, and are lost [audit.lost]",
                 (unsigned long long)r->lost);
