@@ -5,14 +5,6 @@
 
 #include "base/str.h"
 
-static int
-hex(char c)
-{
-    uint64_t v;
-
-    return str_parse_hex((struct str){ &c, 1 }, 15, &v) ? (int)v : -1;
-}
-
 bool
 url_decode(const char *p, size_t n, bool plus, char *out, size_t size)
 {
@@ -21,7 +13,7 @@ url_decode(const char *p, size_t n, bool plus, char *out, size_t size)
     for (size_t i = 0; i < n; i++) {
         char c = p[i];
         if (c == '%') {
-            int high = i + 2 < n ? hex(p[i + 1]) : -1, low = i + 2 < n ? hex(p[i + 2]) : -1;
+            int high = i + 2 < n ? str_hex_digit(p[i + 1]) : -1, low = i + 2 < n ? str_hex_digit(p[i + 2]) : -1;
             if (high < 0 || low < 0 || (high == 0 && low == 0))
                 return false;
             c = (char)(high << 4 | low);
