@@ -456,7 +456,9 @@ begin(struct request *r)
 
     if (told_before(r, &epoch))
         return;
-    if (r->f->adapter.fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+    /* of each that waits to be handed over a descriptor is kept, whether its client is there still or not */
+    if (r->f->adapter.fd < 0 || r->f->to_adapter.n >= r->f->max_links ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
         refuse(r);
         return;
     }

@@ -209,6 +209,7 @@ drop_first(struct packet_queue *q)
     if (q->first == NULL)
         q->last = NULL;
     q->bytes -= w->n;
+    q->n--;
     if (w->fd >= 0)
         close(w->fd);
     free(w);
@@ -245,6 +246,7 @@ wait_in(struct packet_queue *q, const struct buf *frame, int fd)
         q->first = w;
     q->last = w;
     q->bytes += w->n;
+    q->n++;
     return 0;
 }
 

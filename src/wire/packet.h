@@ -40,6 +40,7 @@ int packet_hear_err(int fd, struct err *out);
 struct packet_queue {
     struct packet_waiting *first, *last;
     size_t bytes, max;                  /* what waits, and the ceiling */
+    size_t n;                           /* of how many frames */
 };
 
 #define PACKET_QUEUE_INIT(limit) { .first = NULL, .last = NULL, .bytes = 0, .max = (limit) }
