@@ -179,7 +179,7 @@ static const char *const credential_places[] = {
     ".lighthouse", ".gaia", ".osmosisd", ".local/share/io.parity.ethereum", ".local/share/polkadot", ".config/dfx",
     ".coinomi", ".config/Daedalus", ".local/share/Daedalus", ".electrum-ltc", ".electron-cash",
     ".config/monero-project", ".shared-ringdb", ".algorand", ".flow-cli", ".multibit", ".config/Guarda", ".arweave",
-    ".claude/backups", ".claude/shell-snapshots", ".claude/session-env", ".claude/debug", ".claude/todos",
+    ".claude/backups", ".claude/shell-snapshots", ".claude/session-env", ".claude/todos",
     ".claude/plans", ".claude/transcripts", ".codex/.credentials.json", ".codex/archived_sessions",
     ".codex/shell_snapshots", ".codex/log", ".gemini/mcp-oauth-tokens-v2.json", ".gemini/gemini-credentials.json",
     ".gemini/a2a-oauth-tokens.json", ".gemini/antigravity", ".gemini/history", ".cursor/cli-config.json",

@@ -84,7 +84,7 @@ FILES = """
 .config/resend/credentials.json .posthog/credentials.json .sentry/cli.db .config/ldcli/config.yml .logfire/default.toml .ecr/cache.json
 .finch/config.json .polyaxon/.auth .anyscale/credentials.json .config/obs-studio/basic/profiles/x/service.json .kiro-server/data/x
 .config/Kiro/User/globalStorage/state.vscdb .config/vesktop/sessionData/x .config/discordcanary/x .claude/backups/.claude.json.backup.1
-.claude/shell-snapshots/snapshot-bash-1.sh .claude/debug/x.txt .codex/.credentials.json .codex/archived_sessions/t.jsonl
+.claude/shell-snapshots/snapshot-bash-1.sh .codex/.credentials.json .codex/archived_sessions/t.jsonl
 .codex/shell_snapshots/x.sh .gemini/mcp-oauth-tokens-v2.json .gemini/gemini-credentials.json .cursor/cli-config.json
 .cursor/chats/x/store.db .local/state/opencode/prompt-history.jsonl .pi/agent/sessions/x.jsonl .omp/agent/agent.db .vibe/logs/session/x.json
 .openclaw/credentials/oauth.json .clawdbot/clawdbot.json .hermes/.env .nanobot/config.json .zeroclaw/config.toml forge/.credentials.json
