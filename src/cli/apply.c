@@ -100,15 +100,15 @@ tell(const struct changes *c, const struct apply_plan *plan, enum fate fate, con
 }
 
 static void
-tell_dropped(const struct changes *c, const struct apply_plan *plan)
+tell_notes(const struct changes *c, const struct apply_plan *plan)
 {
-    static const unsigned dropped[] = { CHANGE_SETID, CHANGE_ATTRS_LOST };
+    static const unsigned noted[] = { CHANGE_SETID, CHANGE_ATTRS_LOST, CHANGE_TOOL };
     cleanup_buf struct buf name = BUF_INIT(65536);
 
     for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
-        for (size_t k = 0; k < 2; k++)
-            if (plan->fate[i] == FATE_APPLIED && (c->v[i].flags & dropped[k]) != 0 && cow_quoted(c, i, &name) == 0)
-                fprintf(stderr, "cloche: note: %s: %s\n", (const char *)name.p, cow_reason(dropped[k]));
+        for (size_t k = 0; k < ARRAY_LEN(noted); k++)
+            if (plan->fate[i] == FATE_APPLIED && (c->v[i].flags & noted[k]) != 0 && cow_quoted(c, i, &name) == 0)
+                fprintf(stderr, "cloche: note: %s: %s\n", (const char *)name.p, cow_reason(noted[k]));
 }
 
 static int
@@ -136,7 +136,7 @@ report(const struct apply_args *a, const struct cow_view *view, const struct app
                         "some)\n", plan->n_conflicts);
         return 0;
     }
-    tell_dropped(c, plan);
+    tell_notes(c, plan);
     for (size_t i = change_next(c, 0); i != CHANGE_NOT; i = change_next(c, i))
         if (plan->fate[i] == FATE_APPLIED)
             cow_print_change(c, i);

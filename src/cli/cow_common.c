@@ -35,6 +35,7 @@ static const struct {
     { CHANGE_HOST, "conflict", "changed in the project since the run began" },
     { CHANGE_SETID, "set-id-dropped", "applied without its set-user-id, set-group-id or sticky bit" },
     { CHANGE_ATTRS_LOST, "attributes-dropped", "applied without its access control list or capabilities" },
+    { CHANGE_TOOL, "tool-runs-it", "another program runs what it says, or obeys it, by itself: look at it" },
 };
 
 #define LED_PLACES_MAX 8192

@@ -37,6 +37,8 @@ static const char *const protect_more[] = {
     ".vimrc",
     ".exrc",
     ".nvimrc",
+    ".nvim.lua",
+    ".helix",
     ".gdbinit",
     ".lldbinit",
     ".cursor",
@@ -68,6 +70,13 @@ static const char *const protect_more[] = {
     ".git/lazygit.yml",
     ".pijul/config",
     "_darcs/prefs/defaults",
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
+    ".mise",
+    ".config/mise",
+    ".config/mise.toml",
 };
 
 /* In every dialect: where `cloche apply` has its stage (workspace/apply.c). */

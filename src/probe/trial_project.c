@@ -46,6 +46,8 @@ static const char *const absent_names[] = {
     ".config/git", ".config/systemd", ".config/autostart", ".config/environment.d", ".config/fish",
     ".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml", ".sl/config",
     ".jj/workspace-config.toml", ".git/sl/config", ".git/lazygit.yml", ".pijul/config", "_darcs/prefs/defaults",
+    "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise", ".config/mise", ".config/mise.toml",
+    ".nvim.lua", ".helix",
 };
 #define TRIED_IN_EVERY_WAY 7    /* of these; of the rest by the commonest */
 

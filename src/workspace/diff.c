@@ -16,6 +16,7 @@
 #include "workspace/changes.h"
 #include "workspace/git_mark.h"
 #include "workspace/overlay.h"
+#include "workspace/planted.h"
 #include "workspace/tree.h"
 #include "workspace/xattr.h"
 
@@ -369,6 +370,29 @@ scan_root(struct scan *s, struct err *err)
     return push(s, 0, err);
 }
 
+/* Say which files other programs run or obey, of those that would be applied without a word. */
+static int
+mark_tools(struct changes *c, struct err *err)
+{
+    cleanup_free const char **dir = calloc(c->n, sizeof(*dir));
+
+    if (dir == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
+    for (size_t i = 1; i < c->n; i++) {     /* parents come before their children */
+        struct change *e = &c->v[i];
+        dir[i] = dir[e->parent];
+        if (S_ISDIR(e->upper.mode)) {
+            const char *own = planted_dir(e->name);
+            dir[i] = own != NULL ? own : dir[i];
+        } else if (e->upper.mode != 0 && e->kind != CHANGE_NONE && (e->flags & (CHANGE_PROTECTED | CHANGE_GIT)) == 0 &&
+                   (planted_match(dir[i], e->name) != NULL ||
+                    (S_ISLNK(e->upper.mode) && e->name[0] == '.' && planted_below(e->name) != NULL))) {
+            e->flags |= CHANGE_TOOL;
+        }
+    }
+    return 0;
+}
+
 int
 diff_scan(const struct diff_input *in, struct changes *out, struct err *err)
 {
@@ -383,6 +407,8 @@ diff_scan(const struct diff_input *in, struct changes *out, struct err *err)
     free(s.stack);
     if (r == 0)
         r = git_mark(in, out, err);
+    if (r == 0)
+        r = mark_tools(out, err);
     if (r < 0)
         changes_free(out);
     return r;

@@ -46,6 +46,7 @@ enum change_flag {
     CHANGE_HOST = 1 << 8,           /* the project's side was changed after the run began: conflict */
     CHANGE_GIT = 1 << 9,            /* git would run what it says, or it completes a repository that has such: only
                                        when named */
+    CHANGE_TOOL = 1 << 10,          /* another program runs or obeys it by itself (planted_table.c): only said */
 };
 #define CHANGE_NEVER (CHANGE_SPECIAL | CHANGE_TOO_DEEP | CHANGE_UNREADABLE | CHANGE_OTHER_FS)
 

@@ -196,13 +196,15 @@ look_at_entry(struct search *s, const char *name, uint8_t type)
     const struct planted_row *row = git ? NULL : planted_match(l->dir, name);
     struct stat st;
 
+    /* in place of a directory of the table, whatever it leads to */
+    bool link = !git && row == NULL && type != DT_REG && name[0] == '.' && (row = planted_below(name)) != NULL;
     if ((!git && row == NULL) || !is_file(type) || fstatat(l->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        S_ISDIR(st.st_mode) || !changed(s, &st.st_ctim))
+        S_ISDIR(st.st_mode) || (link && !S_ISLNK(st.st_mode)) || !changed(s, &st.st_ctim))
         return;
     if (git)
         look_at_git_file(s, name);
     else
-        found(s, name, row->what, row->runs, "");
+        found(s, name, row->what, row->runs, link ? "a symbolic link" : "");
 }
 
 static bool

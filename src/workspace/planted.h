@@ -59,5 +59,7 @@ struct planted_row {
 const struct planted_row *planted_match(const char *dir, const char *name);
 /* The table's own text for a directory name that rows mention; NULL: none does. */
 const char *planted_dir(const char *name);
+/* The first row for what lies in a directory called @name; NULL: none. */
+const struct planted_row *planted_below(const char *name);
 
 #endif

@@ -1,11 +1,13 @@
-/* workspace/planted_table.c: files that a tool obeys when somebody only enters, opens or builds the folder they are in
+/* workspace/planted_table.c: files that a tool obeys when somebody only enters, opens or asks about their folder
  *
- * A tool that asks first (direnv, VS Code, Vim's secure mode) stands here too: people agree. Left out is what runs only
- * when it is called by name (a Makefile, a script).
+ * A tool that asks first (direnv, VS Code, Vim's secure mode) stands here too: people agree. Left out is the project's
+ * own code: what runs when it is called by name, built or tested (a Makefile, a script, conftest.py, build.rs), and
+ * build scripts that their tool evaluates at every command (docs/security.md).
  */
 #include "workspace/planted.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
 
@@ -26,6 +28,8 @@ static const struct planted_row rows[] = {
     { NULL, ".mise.local.toml", "mise", ENTER }, { ".mise", "*", "mise", ENTER },
     { NULL, ".rtx.toml", "mise", ENTER }, { NULL, ".tool-versions", "asdf, mise", ENTER },
     { NULL, ".autoenv.zsh", "autoenv", ENTER }, { NULL, ".autoenv", "autoenv", ENTER },
+    { NULL, "mise.local.toml", "mise", ENTER }, { "mise", "*.toml", "mise", ENTER },
+    { NULL, ".autoenv_leave.zsh", "autoenv", ENTER },
     { NULL, "devbox.json", "devbox", ENTER },
 
     { ".vscode", "tasks.json", "VS Code tasks", OPEN }, { ".vscode", "settings.json", "VS Code settings", OPEN },
@@ -41,6 +45,27 @@ static const struct planted_row rows[] = {
     { NULL, ".nvimrc", "Neovim", OPEN }, { NULL, ".nvim.lua", "Neovim", OPEN }, { NULL, ".lazy.lua", "Neovim", OPEN },
     { NULL, ".dir-locals.el", "Emacs", OPEN }, { NULL, ".dir-locals-2.el", "Emacs", OPEN },
     { ".helix", "*", "Helix settings", OPEN },
+    { NULL, ".ycm_extra_conf.py", "YouCompleteMe", OPEN }, { NULL, ".luarc.json", "Lua language server", OPEN },
+    { NULL, ".luarc.jsonc", "Lua language server", OPEN }, { NULL, ".luacheckrc", "Luacheck", OPEN },
+    { NULL, ".rubocop.yml", "RuboCop", OPEN }, { NULL, ".solargraph.yml", "Solargraph", OPEN },
+    { NULL, ".pylintrc", "Pylint", OPEN }, { NULL, "pylintrc", "Pylint", OPEN },
+    { ".vs", "*.json", "Visual Studio settings", OPEN },
+    { NULL, "eslint.config.js", "ESLint", OPEN }, { NULL, "eslint.config.cjs", "ESLint", OPEN },
+    { NULL, "eslint.config.mjs", "ESLint", OPEN }, { NULL, "eslint.config.ts", "ESLint", OPEN },
+    { NULL, ".eslintrc", "ESLint", OPEN }, { NULL, ".eslintrc.json", "ESLint", OPEN },
+    { NULL, ".eslintrc.yml", "ESLint", OPEN }, { NULL, ".eslintrc.yaml", "ESLint", OPEN },
+    { NULL, "prettier.config.js", "Prettier", OPEN }, { NULL, "prettier.config.cjs", "Prettier", OPEN },
+    { NULL, "prettier.config.mjs", "Prettier", OPEN }, { NULL, "prettier.config.ts", "Prettier", OPEN },
+    { NULL, ".prettierrc", "Prettier", OPEN }, { NULL, ".prettierrc.json", "Prettier", OPEN },
+    { NULL, ".prettierrc.yml", "Prettier", OPEN }, { NULL, ".prettierrc.yaml", "Prettier", OPEN },
+    { NULL, ".prettierrc.toml", "Prettier", OPEN }, { NULL, ".prettierrc.ts", "Prettier", OPEN },
+    { NULL, "stylelint.config.js", "Stylelint", OPEN }, { NULL, "stylelint.config.cjs", "Stylelint", OPEN },
+    { NULL, "stylelint.config.mjs", "Stylelint", OPEN }, { NULL, ".stylelintrc", "Stylelint", OPEN },
+    { NULL, ".stylelintrc.js", "Stylelint", OPEN }, { NULL, ".stylelintrc.cjs", "Stylelint", OPEN },
+    { NULL, ".stylelintrc.json", "Stylelint", OPEN }, { NULL, "tailwind.config.js", "Tailwind CSS", OPEN },
+    { NULL, "tailwind.config.cjs", "Tailwind CSS", OPEN }, { NULL, "tailwind.config.mjs", "Tailwind CSS", OPEN },
+    { NULL, "tailwind.config.ts", "Tailwind CSS", OPEN }, { NULL, "svelte.config.js", "Svelte", OPEN },
+    { NULL, ".php-cs-fixer.php", "PHP CS Fixer", OPEN }, { NULL, ".php-cs-fixer.dist.php", "PHP CS Fixer", OPEN },
     { NULL, ".eslintrc.js", "ESLint", OPEN }, { NULL, ".eslintrc.cjs", "ESLint", OPEN },
     { NULL, ".prettierrc.js", "Prettier", OPEN }, { NULL, ".prettierrc.cjs", "Prettier", OPEN },
     { NULL, ".prettierrc.mjs", "Prettier", OPEN },
@@ -50,23 +75,38 @@ static const struct planted_row rows[] = {
     { ".windsurf", "*", "Windsurf", AGENT }, { ".codex", "*", "Codex", AGENT }, { ".gemini", "*", "Gemini", AGENT },
     { ".roo", "*", "Roo", AGENT }, { ".continue", "*", "Continue", AGENT }, { ".kiro", "*", "Kiro", AGENT },
     { NULL, ".aider.conf.yml", "aider", AGENT },
+    { ".opencode", "*", "opencode", AGENT }, { NULL, "opencode.json", "opencode", AGENT },
+    { NULL, "opencode.jsonc", "opencode", AGENT }, { ".qwen", "*", "Qwen Code", AGENT },
+    { ".amazonq", "*", "Amazon Q", AGENT }, { ".trae", "*", "Trae", AGENT }, { ".factory", "*", "Factory", AGENT },
+    { ".augment", "*", "Augment", AGENT }, { ".junie", "*", "Junie", AGENT },
+    { NULL, ".crush.json", "Crush", AGENT }, { NULL, "crush.json", "Crush", AGENT },
 
     { NULL, ".npmrc", "npm, pnpm", PACK }, { NULL, ".yarnrc", "Yarn", PACK }, { NULL, ".yarnrc.yml", "Yarn", PACK },
     { NULL, ".pnp.cjs", "Yarn", PACK }, { NULL, ".pnp.loader.mjs", "Yarn", PACK }, { ".yarn", "*.cjs", "Yarn", PACK },
     { NULL, ".pnpmfile.cjs", "pnpm", PACK }, { NULL, "bunfig.toml", "Bun", PACK },
     { ".bundle", "config", "Bundler", PACK }, { NULL, ".condarc", "conda", PACK },
+    { NULL, ".pnpmfile.mjs", "pnpm", PACK }, { NULL, ".pdm-python", "PDM", PACK },
+    { NULL, "ansible.cfg", "Ansible", PACK },
 
     { ".cargo", "config", "Cargo", BUILD }, { ".cargo", "config.toml", "Cargo", BUILD },
     { NULL, "rust-toolchain.toml", "rustup", BUILD }, { NULL, "rust-toolchain", "rustup", BUILD },
     { ".mvn", "*", "Maven", BUILD }, { NULL, ".bazelrc", "Bazel", BUILD },
     { NULL, "Directory.Build.props", "MSBuild", BUILD }, { NULL, "Directory.Build.targets", "MSBuild", BUILD },
     { NULL, "Directory.Build.rsp", "MSBuild", BUILD },
+    { NULL, ".bazeliskrc", "Bazelisk", BUILD }, { "tools", "bazel", "Bazelisk", BUILD },
+    { NULL, ".buckconfig", "Buck", BUILD }, { NULL, "gradle.properties", "Gradle", BUILD },
+    { NULL, "gradle-wrapper.properties", "Gradle", BUILD }, { NULL, ".sbtopts", "sbt", BUILD },
+    { NULL, ".jvmopts", "sbt", BUILD },
 
     { NULL, "sitecustomize.py", "Python", START }, { NULL, "usercustomize.py", "Python", START },
     { NULL, ".Rprofile", "R", START }, { NULL, ".Renviron", "R", START }, { NULL, ".irbrc", "Ruby", START },
     { NULL, ".pryrc", "Ruby", START }, { NULL, ".rspec", "RSpec", START }, { NULL, ".perldb", "Perl", START },
     { NULL, ".ghci", "GHC", START }, { NULL, ".ocamlinit", "OCaml", START }, { NULL, ".iex.exs", "Elixir", START },
     { NULL, ".gdbinit", "GDB", DEBUG }, { NULL, ".gdbearlyinit", "GDB", DEBUG }, { NULL, ".lldbinit", "LLDB", DEBUG },
+    { NULL, ".pdbrc", "pdb", DEBUG }, { NULL, ".byebugrc", "Byebug", DEBUG }, { NULL, ".rdbgrc", "rdbg", DEBUG },
+    { NULL, "ipython_config.py", "IPython", START }, { NULL, "jupyter_config.py", "Jupyter", START },
+    { NULL, "jupyter_server_config.py", "Jupyter", START }, { NULL, "jupyter_notebook_config.py", "Jupyter", START },
+    { NULL, "jupyter_lab_config.py", "Jupyter", START },
 
     { NULL, ".bashrc", "bash", SHELL }, { NULL, ".bash_profile", "bash", SHELL },
     { NULL, ".bash_login", "bash", SHELL },
@@ -81,20 +121,31 @@ static const struct planted_row rows[] = {
     { "sl", "config", "Sapling", VCS }, { "_darcs", "defaults", "darcs", VCS },
     { ".jj", "config.toml", "Jujutsu", VCS }, { ".jj", "workspace-config.toml", "Jujutsu", VCS },
     { ".svn", "config", "Subversion", VCS },
+    { ".hg", "sharedpath", "Mercurial", VCS }, { NULL, ".hgsubstate", "Mercurial", VCS },
+    { NULL, ".fslckout", "Fossil", VCS }, { NULL, "_FOSSIL_", "Fossil", VCS },
+    { ".bzr", "branch.conf", "Breezy", VCS }, { "CVS", "Root", "CVS", VCS }, { ".repo", "main.py", "repo", VCS },
+    { NULL, ".gclient", "gclient", VCS }, { NULL, ".mrconfig", "myrepos", VCS },
+    { NULL, ".reviewboardrc", "RBTools", VCS }, { NULL, "Vagrantfile", "Vagrant", VCS },
     { NULL, ".pre-commit-config.yaml", "pre-commit", COMMIT }, { NULL, "lefthook.yml", "lefthook", COMMIT },
     { NULL, ".lefthook.yml", "lefthook", COMMIT }, { ".husky", "*", "husky", COMMIT },
+    { NULL, "lefthook.yaml", "lefthook", COMMIT }, { NULL, ".lefthook.yaml", "lefthook", COMMIT },
+    { NULL, "lefthook-local.yml", "lefthook", COMMIT }, { NULL, ".lefthook-local.yml", "lefthook", COMMIT },
+    { NULL, ".overcommit.yml", "Overcommit", COMMIT }, { NULL, ".lintstagedrc", "lint-staged", COMMIT },
+    { NULL, ".lintstagedrc.json", "lint-staged", COMMIT }, { NULL, ".lintstagedrc.js", "lint-staged", COMMIT },
+    { NULL, "lint-staged.config.js", "lint-staged", COMMIT }, { NULL, "commitlint.config.js", "commitlint", COMMIT },
 };
 
 #define N_ROWS ARRAY_LEN(rows)
 
+/* Without case: on a file system that folds it another spelling is the same file. */
 static bool
 fits(const char *pattern, const char *name)
 {
     size_t n = strlen(name), tail = strlen(pattern) - 1;
 
     if (pattern[0] != '*')
-        return strcmp(pattern, name) == 0;
-    return n >= tail && strcmp(name + n - tail, pattern + 1) == 0;
+        return strcasecmp(pattern, name) == 0;
+    return n >= tail && strcasecmp(name + n - tail, pattern + 1) == 0;
 }
 
 const struct planted_row *
@@ -103,7 +154,7 @@ planted_match(const char *dir, const char *name)
     for (size_t i = 0; i < N_ROWS; i++) {
         const struct planted_row *r = &rows[i];
         /* of a hundred thousand names nearly all go by here */
-        if ((r->name[0] != '*' && r->name[0] != name[0]) || (r->dir != NULL && dir == NULL))
+        if ((r->name[0] != '*' && (r->name[0] | 0x20) != (name[0] | 0x20)) || (r->dir != NULL && dir == NULL))
             continue;
         if ((r->dir == NULL || strcmp(r->dir, dir) == 0) && fits(r->name, name))
             return r;
@@ -115,7 +166,18 @@ const char *
 planted_dir(const char *name)
 {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (rows[i].dir != NULL && strcmp(rows[i].dir, name) == 0)
+        if (rows[i].dir != NULL && (rows[i].dir[0] | 0x20) == (name[0] | 0x20) && strcasecmp(rows[i].dir, name) == 0)
             return rows[i].dir;
+    return NULL;
+}
+
+const struct planted_row *
+planted_below(const char *name)
+{
+    const char *dir = planted_dir(name);
+
+    for (size_t i = 0; dir != NULL && i < N_ROWS; i++)
+        if (rows[i].dir == dir)
+            return &rows[i];
     return NULL;
 }

@@ -109,7 +109,10 @@ FILES = {".envrc": "direnv", "x/.vscode/tasks.json": "VS Code tasks", "x/.vscode
          ".jj/workspace-config.toml": "Jujutsu", ".git/sl/config": "Sapling", "_darcs/prefs/defaults": "darcs",
          ".gdbinit": "GDB", ".lldbinit": "LLDB", ".mcp.json": "MCP servers",
          ".claude/settings.json": "Claude Code", "v/sitecustomize.py": "Python", ".devcontainer/x/devcontainer.json": "development container",
-         ".husky/pre-commit": "husky"}
+         ".husky/pre-commit": "husky", ".config/mise/config.toml": "mise", "mise.local.toml": "mise", "a/.hg/sharedpath": "Mercurial",
+         "eslint.config.mjs": "ESLint", "b/.prettierrc": "Prettier", ".repo/repo/main.py": "repo", "b/.reviewboardrc": "RBTools",
+         "CVS/Root": "CVS", "_FOSSIL_": "Fossil", "tools/bazel": "Bazelisk", "jupyter_server_config.py": "Jupyter",
+         "lefthook.yaml": "lefthook", "b/opencode.json": "opencode", "b/.GDBInit": "GDB", "c/.VSCode/Tasks.JSON": "VS Code tasks"}
 
 
 def test_files_that_tools_obey(cloche, project):
@@ -118,6 +121,28 @@ def test_files_that_tools_obey(cloche, project):
     for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc"):
         put(project / name, "x")
     assert {path: f["what"] for path, f in planted(cloche, project).items()} == FILES
+
+
+def test_a_link_in_place_of_such_a_folder(cloche, project):
+    put(project / "plain/tasks.json")
+    (project / "sub").mkdir()
+    (project / "sub/tools").symlink_to("../plain")
+    for name in (".vscode", ".cargo"):
+        (project / "sub" / name).symlink_to("../plain")
+    found = planted(cloche, project)
+    assert {path: f["detail"] for path, f in found.items()} == {"sub/.vscode": "a symbolic link", "sub/.cargo": "a symbolic link"}, found
+
+
+def test_diff_and_apply_name_them(cloche, project):
+    """What is not protected is applied, and said."""
+    code = "mkdir -p s/.cargo src; for f in .npmrc s/.cargo/config.toml src/main.c; do echo x > $f; done; ln -s ../src s/.mvn"
+    assert cloche("run", "--workspace", f"{project}:cow", "--", "sh", "-c", code, cwd=project).ok
+    shown = cloche("diff", "--json", cwd=project).json
+    noted = {c["path"] for c in shown["changes"] if "tool-runs-it" in c["notes"]}
+    assert noted == {".npmrc", "s/.cargo/config.toml", "s/.mvn"}, noted
+    applied = cloche("apply", cwd=project)
+    assert applied.ok and (project / ".npmrc").exists(), applied
+    assert all(f"note: {name}: another program runs what it says" in applied.err for name in noted), applied
 
 
 def test_names_are_shown_as_text(cloche, project):

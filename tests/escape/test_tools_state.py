@@ -13,7 +13,10 @@ from helpers.runner import Runner
 pytestmark = requirement("R91", "R82")
 
 # each is read at the next command of its program, and names programs to run (hooks, a pager, a tool for diffs)
-OBEYED = [".jj/workspace-config.toml", ".jj/repo/config.toml", ".sl/config", ".git/sl/config", ".git/lazygit.yml", ".pijul/config",
+# mise remembers that a path is trusted, not what the file said; Helix asks nobody
+OBEYED = ["mise.toml", ".mise.toml", "mise.local.toml", ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml",
+          ".helix/languages.toml", ".nvim.lua",
+          ".jj/workspace-config.toml", ".jj/repo/config.toml", ".sl/config", ".git/sl/config", ".git/lazygit.yml", ".pijul/config",
           "_darcs/prefs/defaults"]
 PUT = """
 import os, sys
