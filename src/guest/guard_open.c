@@ -204,6 +204,22 @@ open_object(struct opening *o, int object)
 
 /* --- a name in a directory */
 
+/* What is opened at a place is looked at again (unshare_opened). */
+static bool
+is_settled(const struct opening *o)
+{
+    return (o->c->g->flags & GUARD_WRITES) != 0 && writes(o->flags);
+}
+
+/* By now @object may be another file than the FIFO, or the one with a lease, that was found there. */
+static int
+place_later(struct opening *o, int object)
+{
+    int rc = is_settled(o) ? unshare_opened(o->c, &o->at, object) : 0;
+
+    return rc < 0 ? rc : open_later(o, object);
+}
+
 /* The first try said why not; the kernel would have gone on. */
 static int
 open_failed(struct opening *o, int error)
@@ -226,7 +242,7 @@ open_failed(struct opening *o, int error)
         return fd < 0 ? fd : hand_over(o, fd);
     }
     if ((o->flags & O_NONBLOCK) == 0 && (error == -EAGAIN || (error == -ENXIO && S_ISFIFO(st.st_mode))))
-        return open_later(o, object);
+        return place_later(o, object);
     return error;
 }
 
@@ -245,7 +261,7 @@ reader_of_fifo(struct opening *o)
     if ((o->flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return -EEXIST;
     object = raw_open(o->at.dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-    return object < 0 ? object : open_later(o, object);
+    return object < 0 ? object : place_later(o, object);
 }
 
 /* Create: only here the umask counts, and only here a name may turn out to be another. */
@@ -362,12 +378,6 @@ empty(const struct opening *o, int fd)
         return 0;
     again = raw_open(AT_FDCWD, fd_path(fd).text, O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0);
     return again < 0 ? again : close(again);
-}
-
-static bool
-is_settled(const struct opening *o)
-{
-    return (o->c->g->flags & GUARD_WRITES) != 0 && writes(o->flags);
 }
 
 /* @fd, of a place that was judged, or an error. */
