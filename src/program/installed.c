@@ -16,6 +16,7 @@
 #include "match/path.h"
 
 #define FIRST_LINE 256      /* as the kernel reads of it */
+#define LINKS_MAX  40       /* one behind the other, as the kernel follows them */
 
 struct search {
     const char *home, *project;     /* real paths; NULL: none */
@@ -99,7 +100,10 @@ on_path(const struct search *s, const char *file)
     size_t n = strlen(all);
 
     parent(file, folder);
-    if (!in_the_system(folder) && strstr(all, folder) == NULL)
+    for (const char *at = all; *at != '\0'; at += *at == ':' ? 1 : strcspn(at, ":"))
+        if (strncmp(at, folder, strlen(folder)) == 0 && at[strlen(folder)] == ':')
+            return;
+    if (!in_the_system(folder))
         snprintf(all + n, sizeof(s->out->folders) - n, "%s:", folder);
 }
 
@@ -138,34 +142,75 @@ prefix(const struct search *s, const char *real, char out[PATH_MAX])
     parent(real, bin);
     parent(bin, out);
     snprintf(lib, sizeof(lib), "%s/lib", out);
-    return strcmp(bin + strlen(bin) - 4, "/bin") == 0 && is_folder(lib) && narrow(s, out);
+    return str_ends(str_of(bin), STR_LIT("/bin")) && is_folder(lib) && narrow(s, out);
+}
+
+/* ~/.local has much beside programs: what applications keep, mail, histories. */
+static bool
+in_local(const struct search *s, const char *folder)
+{
+    return s->home != NULL && strncmp(folder, s->home, strlen(s->home)) == 0 &&
+           strcmp(folder + strlen(s->home), "/.local") == 0;
 }
 
 static int
 show_file(const struct search *s, const char *real, bool interpreter)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], lib[PATH_MAX];
 
     if (in_the_system(real))
         return 0;
-    if (npm_folder(s, real, folder) || environment(s, real, folder) || (interpreter && prefix(s, real, folder)))
+    if (npm_folder(s, real, folder) || environment(s, real, folder))
         return show(s, folder);
-    return show(s, real);
+    if (!interpreter || !prefix(s, real, folder))
+        return show(s, real);
+    if (!in_local(s, folder))
+        return show(s, folder);
+    snprintf(lib, sizeof(lib), "%.*s/lib", PATH_MAX - 5, folder);
+    return show(s, real) < 0 ? -1 : show(s, lib);
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */
+
+/* Whether the way to @path, link by link, leads through the project: then what was inside may say where it ends. */
+static bool
+by_the_project(const struct search *s, const char *path)
+{
+    char at[PATH_MAX] = "", next[PATH_MAX], to[PATH_MAX], rest[2 * PATH_MAX], more[2 * PATH_MAX];
+    int links = 0;
+
+    snprintf(rest, sizeof(rest), "%s", path);
+    for (char *name = rest; *(name += strspn(name, "/")) != '\0';) {
+        size_t n = strcspn(name, "/");
+        ssize_t length = -1;
+        if (n == 2 && memcmp(name, "..", 2) == 0) {
+            *(strrchr(at, '/') != NULL ? strrchr(at, '/') : at) = '\0';
+        } else if (n != 1 || *name != '.') {
+            if (snprintf(next, sizeof(next), "%s/%.*s", at, (int)n, name) >= PATH_MAX || within(next, s->project))
+                return true;
+            length = readlink(next, to, sizeof(to));
+            if (length < 0)
+                memcpy(at, next, sizeof(at));
+        }
+        name += n;
+        if (length < 0)
+            continue;
+        if (++links > LINKS_MAX || snprintf(more, sizeof(more), "%.*s%s", (int)length, to, name) >= (int)sizeof(more))
+            return true;
+        if (to[0] == '/')
+            at[0] = '\0';
+        name = memcpy(rest, more, sizeof(rest));
+    }
+    return false;
+}
 
 /* Into @out where @folder has @name and it may be used. */
 static bool
 take(const struct search *s, struct str folder, const char *name, char out[PATH_MAX])
 {
-    char real[PATH_MAX];
-
-    if (folder.n == 0 || folder.p[0] != '/' || str_ends(folder, STR_LIT("/shims")) ||
-        snprintf(out, PATH_MAX, "%.*s/%s", (int)folder.n, folder.p, name) >= PATH_MAX || !is_file(out) ||
-        realpath(out, real) == NULL)
-        return false;
-    return !within(out, s->project) && !within(real, s->project);
+    return folder.n > 0 && folder.p[0] == '/' && !str_ends(folder, STR_LIT("/shims")) &&
+           snprintf(out, PATH_MAX, "%.*s/%s", (int)folder.n, folder.p, name) < PATH_MAX && is_file(out) &&
+           !by_the_project(s, out);
 }
 
 static bool
@@ -236,6 +281,8 @@ show_interpreter(const struct search *s)
     if (realpath(named, real) == NULL)
         return err_set(s->err, ERR_UNSUPPORTED, "agent.program", "%s is run by %s, which is not there",
                        s->out->program, named);
+    if (by_the_project(s, named))
+        return 0;       /* it is there as far as the project has it */
     on_path(s, named);
     return show_file(s, named, false) < 0 ? -1 : show_file(s, real, true);
 }

@@ -198,6 +198,33 @@ def test_one_of_the_projects_is_passed_over(once):
     assert "private" not in result.out and not result.ok and result.code != 125, result
 
 
+@pytest.mark.parametrize("way", ["folder by a link", "link by link"])
+def test_no_way_leads_through_the_project(once, way):
+    """Nor where a link of the user's leads to it first."""
+    planted = once.put(once.cloche.home / "elsewhere/notes", "private\n", 0o755)
+    (once.cloche.project / "bin").mkdir()
+    (once.cloche.project / "bin/mine").symlink_to(planted)
+    first = once.cloche.home / "first"
+    if way == "link by link":
+        first.mkdir()
+        (first / "mine").symlink_to(once.cloche.project / "bin/mine")
+    else:
+        first.symlink_to(once.cloche.project / "bin")
+    env = {"PATH": f"{first}:{once.env()['PATH']}"}
+    result = once.cloche("agent", "mine", f"cat {planted}", env=env, cwd=once.cloche.project)
+    assert "private" not in result.out and not result.ok and result.code != 125, result
+
+
+def test_an_interpreter_in_local_shows_no_more_than_that(once):
+    home = once.cloche.home
+    shutil.copy("/bin/sh", once.put(home / ".local/bin/run", "", 0o755))
+    once.put(home / ".local/lib/word", "here\n")
+    once.put(home / ".local/share/mail", "private\n")
+    once.put(once.tools / "mine", f"#!{home}/.local/bin/run\ncat {home}/.local/lib/word {home}/.local/share/mail\n", 0o755)
+    result = once()
+    assert result.out == "here\n", result
+
+
 def test_not_installed(once):
     once.profile("program: no-such-program\ninstall: get it there\n")
     result = once()
