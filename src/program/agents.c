@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -46,12 +47,14 @@ static int
 came_with(struct agents *a, struct err *err)
 {
     static const char *const places[] = { "../share/cloche/agents.d", "../../share/agents.d" };
-    const struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, true, add, a };
+    struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, 0, add, a };
     char self[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    struct stat st;
 
-    if (n <= 0)
+    if (n <= 0 || stat("/proc/self/exe", &st) < 0)
         return err_sys(err, errno, "agent.read", "/proc/self/exe");
+    d.owner = st.st_uid;
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
@@ -63,7 +66,7 @@ came_with(struct agents *a, struct err *err)
 int
 agents_load(struct agents *a, const char *home, struct err *err)
 {
-    const struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, false, add, a };
+    const struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, 0, add, a };
     char own[PATH_MAX];
 
     *a = (struct agents){ .arena = arena_new(ARENA_FIRST), .rows = calloc(AGENTS_MAX, sizeof(*a->rows)) };

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 
 #define ENDING ".yaml"
 
-/* @fd is root's or our own, and nobody else can write to it. */
+/* @fd is root's, our own or @d's owner's, and nobody else can write to it. What is in the folder of a build may be its
+ * group's too. */
 static int
 check_owner(const struct drop_in *d, int fd, const char *path, bool folder, struct err *err)
 {
@@ -25,7 +27,8 @@ check_owner(const struct drop_in *d, int fd, const char *path, bool folder, stru
         return err_sys(err, errno, d->read, "%s", path);
     if (!(folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
         return err_set(err, ERR_POLICY, d->read, "%s is no %s", path, folder ? "folder" : "file");
-    if (d->ours || ((st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & 022) == 0))
+    if ((st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == d->owner) &&
+        (st.st_mode & (d->owner != 0 ? 002 : 022)) == 0)
         return 0;
     err_set(err, ERR_DENIED, d->unsafe, "%s is another user's, or others can write to it", path);
     return err_hint(err, "chmod go-w %s; it has to belong to you or to root", path);

@@ -7,7 +7,7 @@
 #define CLOCHE_PROGRAM_DROP_IN_H
 
 #include <limits.h>
-#include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -15,7 +15,7 @@
 struct drop_in {
     const char *read, *unsafe;      /* codes of what cannot be read, and of what is not safe */
     size_t max;                     /* bytes of a file */
-    bool ours;                      /* the folder came with the program: it is its owner's who runs it */
+    uid_t owner;                    /* trusted as root and the caller are: of the program that the folder came with */
     /* The file @path, which is called @name.yaml and says @text. 0 or -1 with @err, which ends the reading. */
     int (*take)(void *ctx, const char *path, const char *name, struct str text, struct err *err);
     void *ctx;

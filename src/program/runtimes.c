@@ -37,7 +37,7 @@ add(void *ctx, const char *path, const char *name, struct str text, struct err *
 int
 runtimes_load(struct runtimes *r, struct err *err)
 {
-    const struct drop_in d = { "runtime.read", "runtime.unsafe", RUNTIME_FILE_MAX, false, add, r };
+    const struct drop_in d = { "runtime.read", "runtime.unsafe", RUNTIME_FILE_MAX, 0, add, r };
     struct policy_host host;
     char own[PATH_MAX];
 

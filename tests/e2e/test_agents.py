@@ -292,6 +292,21 @@ def test_unsafe_profiles(once):
     assert "agent.unsafe" in once("true").err
 
 
+def test_unsafe_profiles_beside_the_program(once):
+    """A program in a folder of one who runs it, beside a folder that anybody may have made."""
+    program = once.cloche.home / "x/cloche"
+    program.parent.mkdir()
+    shutil.copy(once.cloche.binary, program)
+    profile = once.put(once.cloche.home / "share/cloche/agents.d/theirs.yaml", "program: mine\n")
+    other = type(once.cloche)(program, once.cloche.env, once.cloche.cwd)
+    assert [a["name"] for a in other("agent", "ls", "--json").json["agents"]] == ["mine", "theirs"]
+    profile.chmod(0o666)
+    assert "agent.unsafe" in other("agent", "ls").err
+    profile.chmod(0o644)
+    profile.parent.chmod(0o777)
+    assert "agent.unsafe" in other("agent", "ls").err
+
+
 @pytest.mark.parametrize("name", ["ls", "A", "../x", "a b", "", "-x"])
 def test_names(once, name):
     result = once.cloche("agent", "new", "--", name)
