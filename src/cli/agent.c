@@ -320,7 +320,8 @@ first_text(const struct agents *all, const char *name, struct buf *text, struct 
     for (const char *line = blank; *line != '\0'; line = strchrnul(line, '\n') + 1) {
         int n = (int)(strchrnul(line, '\n') - line);
         if (strncmp(line, "program: NAME", 13) == 0)
-            buf_printf(text, "program: %-20s  %.*s\n", name, n - 31, line + 31);
+            buf_printf(text, "program: \"%s\"%*s%.*s\n", name, strlen(name) < 18 ? 20 - (int)strlen(name) : 2, "",
+                       n - 31, line + 31);      /* in quotes "true" is a text too */
         else
             buf_printf(text, "%.*s\n", n, line);
     }
@@ -351,7 +352,12 @@ new(void *options, const struct verb_words *w, struct err *err)
     fd = dir < 0 ? -1 : openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 && errno == EEXIST)
         return err_set(err, ERR_USAGE, "agent.exists", "%s/%s is there already: edit it", folder, file);
-    if (fd < 0 || io_write_full(fd, text.p, text.n) < 0)
+    if (fd >= 0 && io_write_full(fd, text.p, text.n) < 0) {
+        err_sys(err, errno, "agent.write", "%s/%s", folder, file);
+        (void)unlinkat(dir, file, 0);       /* half a profile would be refused, and all others with it */
+        return -1;
+    }
+    if (fd < 0)
         return err_sys(err, errno, "agent.write", "%s/%s", folder, file);
     printf("%s/%s\n", folder, file);
     return 0;

@@ -245,9 +245,10 @@ def test_ls_show_and_new(mine):
     assert made.ok and "api.anthropic.com" in open(path, encoding="ascii").read()
     again = mine.cloche("agent", "new", "claude")
     assert again.code == 125 and "agent.exists" in again.err
-    made = mine.cloche("agent", "new", "blank")
-    assert made.ok, made
-    assert {"blank", "claude"} <= {a["name"] for a in mine.cloche("agent", "ls", "--json").json["agents"]}
+    for name in ("blank", "true"):      # a name that is no text by itself
+        made = mine.cloche("agent", "new", name)
+        assert made.ok, made
+    assert {"blank", "true", "claude"} <= {a["name"] for a in mine.cloche("agent", "ls", "--json").json["agents"]}
     assert mine.cloche("agent", "show", "--json", "claude").json["profile"] == path
 
 
