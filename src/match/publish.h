@@ -13,6 +13,7 @@
 #include "match/ip.h"
 
 #define PUBLISH_TEXT_MAX (IP_TEXT_MAX + 16)     /* bytes that publish_format needs, with the NUL */
+#define PUBLISH_MAX 16                          /* of one sandbox */
 #define PUBLISH_PRIVILEGED 1024                 /* host ports below it are root's */
 
 struct publish {

@@ -6,8 +6,6 @@
 #include "policy/internal.h"
 #include "policy/why.h"
 
-#define PUBLISH_MAX 16
-
 int
 entry_publish(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
 {

@@ -21,7 +21,6 @@
 #include "workspace/cow.h"
 
 #define SESSION_DENIED_MAX 64       /* distinct denials kept for the report; the rest are counted */
-#define PUBLISHED_MAX 16
 #define SESSION_CAPTURE_MAX (256UL * 1024 * 1024)
 
 enum session_io {
@@ -83,7 +82,7 @@ struct session_result {
     const char *memory_by, *cpu_by, *pids_by, *disk_by;     /* "cgroup v1", "supervised", "none" ... */
     char cow_id[COW_ID_MAX + 1];
     bool network;               /* it had one by name */
-    char published[PUBLISHED_MAX][PUBLISH_TEXT_MAX];    /* ports that the host reached (match/publish.h) */
+    char published[PUBLISH_MAX][PUBLISH_TEXT_MAX];    /* ports that the host reached (match/publish.h) */
     size_t n_published;
     uint64_t connections;       /* to them */
     uint64_t egress_deaths;     /* of the process that carried it; it is started again */

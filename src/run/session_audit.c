@@ -298,12 +298,12 @@ run_audit_warnings(struct run_audit *a)
 
 /* Where the host reaches it. */
 static void
-put_published(struct audit_entry *e, const struct session_result *r, char ports[PUBLISHED_MAX * PUBLISH_TEXT_MAX])
+put_published(struct audit_entry *e, const struct session_result *r, char ports[PUBLISH_MAX * PUBLISH_TEXT_MAX])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < r->n_published; i++)
-        n += (size_t)snprintf(ports + n, PUBLISHED_MAX * PUBLISH_TEXT_MAX - n, "%s%s", i > 0 ? " " : "",
+        n += (size_t)snprintf(ports + n, PUBLISH_MAX * PUBLISH_TEXT_MAX - n, "%s%s", i > 0 ? " " : "",
                               r->published[i]);
     if (n > 0)
         audit_put_cstr(e, "published", ports);
@@ -314,7 +314,7 @@ run_audit_start(struct run_audit *a, const struct session *s, const struct polic
                 const struct session_result *r, struct err *err)
 {
     char argv_hash[SHA256_TEXT + 1], digest[SHA256_TEXT + 1], code[SHA256_TEXT + 1], names[512] = "";
-    char ports[PUBLISHED_MAX * PUBLISH_TEXT_MAX];
+    char ports[PUBLISH_MAX * PUBLISH_TEXT_MAX];
     uint8_t hash[SHA256_SIZE];
     struct audit_entry e;
 

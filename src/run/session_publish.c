@@ -38,8 +38,8 @@ struct conn {
 };
 
 struct published {
-    struct watch doors[PUBLISHED_MAX];
-    uint16_t ports[PUBLISHED_MAX];
+    struct watch doors[PUBLISH_MAX];
+    uint16_t ports[PUBLISH_MAX];
     struct conn conns[CONNECTIONS];
 };
 
@@ -279,7 +279,7 @@ publish_open(struct live *l, struct err *err)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     for (size_t i = 0; i < CONNECTIONS; i++)
         l->published->conns[i] = (struct conn){ .edge = WATCH_INIT, .l = l };
-    for (size_t i = 0; i < list->n && i < PUBLISHED_MAX; i++) {
+    for (size_t i = 0; i < list->n && i < PUBLISH_MAX; i++) {
         struct publish v;
         int fd;
         if (publish_parse(str_of(list->v[i].value), &v) != NULL)
