@@ -46,8 +46,9 @@ plain_starts(const struct policy *like, enum policy_mode mode)
     bool starts;
 
     if (cli_host(&host, &err) < 0 || policy_init(&plain, mode, like->verb, &host, &err) < 0 ||
-        policy_apply_flag(&plain, "--engine", engine_name(like), &host, &err) < 0 ||
-        sandbox_create(&plain, NULL, &sb, &err) < 0)
+        policy_apply_flag(&plain, "--engine", engine_name(like), &host, &err) < 0)
+        return true;        /* that says nothing of the host: no weaker mode */
+    if (sandbox_create(&plain, NULL, &sb, &err) < 0)
         return false;
     starts = wait_for_guest(sb, &client, &err) == 0;
     guest_client_free(client);
