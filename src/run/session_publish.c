@@ -195,6 +195,7 @@ on_door(struct watch *w, uint32_t events)
     c->in_n = c->in_at = 0;
     c->out = (struct buf)BUF_INIT(WINDOW);
     if (guest_client_connect(l->client, l->published->ports[w - l->published->doors], WINDOW, &c->channel, NULL) < 0) {
+        c->channel = 0;
         close(fd);
         return;
     }
