@@ -46,15 +46,20 @@ settle_git_config(struct policy *p)
     p->protect.n = kept;
 }
 
-/* A workspace that keeps its path has no other: where /workspace is written, it is meant. */
+/* A workspace that keeps its path has no other: where /workspace is written, it is meant. What is in its own path is no
+ * part of a pattern. */
 static int
-kept_name(struct policy *p, char *path, char **out, struct err *err)
+kept_name(struct policy *p, char *path, bool pattern, const struct origin *from, char **out, struct err *err)
 {
+    const struct where w = { .from = *from };
+    char *rest;
+
     *out = path;
     if (p->workspace.at == NULL || !path_within(str_of(path), STR_LIT(PLACE_WORKSPACE)))
         return 0;
-    *out = arena_join(p->arena, str_of(p->workspace.at), str_of(path + strlen(PLACE_WORKSPACE)));
-    return *out != NULL ? 0 : policy_no_memory(err);
+    rest = arena_join(p->arena, STR_LIT("."), str_of(path + strlen(PLACE_WORKSPACE)));
+    return rest != NULL ? resolve_path(p, str_of(rest), str_of(p->workspace.at), pattern, &w, out, err)
+                        : policy_no_memory(err);
 }
 
 static int
@@ -64,7 +69,8 @@ kept_names(struct policy *p, struct policy_list *list, bool deny, struct err *er
         const struct policy_entry entry = list->v[i];
         if (entry.written[0] != '/' || !path_within(str_of(entry.value), STR_LIT(PLACE_WORKSPACE)))
             continue;
-        if (kept_name(p, entry.value, &list->v[i].value, err) < 0 || (deny && list_push(p, list, entry, err) < 0))
+        if (kept_name(p, entry.value, !entry.literal, &entry.from, &list->v[i].value, err) < 0 ||
+            (deny && list_push(p, list, entry, err) < 0))
             return -1;
     }
     return 0;
@@ -75,7 +81,7 @@ static int
 settle_kept(struct policy *p, struct err *err)
 {
     for (size_t i = 0; i < p->n_binds; i++)
-        if (kept_name(p, p->binds[i].dest, &p->binds[i].dest, err) < 0)
+        if (kept_name(p, p->binds[i].dest, false, &p->binds[i].from, &p->binds[i].dest, err) < 0)
             return -1;
     return kept_names(p, &p->deny_read, true, err) < 0 || kept_names(p, &p->deny_write, true, err) < 0 ||
                    kept_names(p, &p->allow_read, false, err) < 0 || kept_names(p, &p->allow_write, false, err) < 0
@@ -288,7 +294,7 @@ settle_workdir(struct policy *p, struct err *err)
     const char *dir = policy_workspace_at(p);
 
     if (origin_explicit(&p->workdir.from))
-        return kept_name(p, p->workdir.p, &p->workdir.p, err);
+        return kept_name(p, p->workdir.p, false, &p->workdir.from, &p->workdir.p, err);
     if (p->workspace.dir != NULL && (p->view.v == VIEW_HOST || p->workspace.at != NULL))
         p->workdir.from = p->workspace.from;
     p->workdir.p = arena_copy(p->arena, str_of(dir != NULL ? dir : p->cwd));

@@ -91,6 +91,24 @@ def test_rules_that_say_workspace_mean_it(cloche):
     assert kept(cloche, "pwd", "--workdir", "vendor").out == f"{cloche.project}/vendor\n"
 
 
+@pytest.mark.parametrize("name", ["[ab]", "x*y", "a\\b", "~x"])
+def test_a_pattern_below_a_name_that_looks_like_one(cloche, name):
+    """The project's own name is no part of it: the rule closed nothing in a project called "[ab]"."""
+    folder = cloche.project / name
+    folder.mkdir()
+    shutil.copymode(cloche.project, folder)
+    (folder / "x.key").write_text("secret\n")
+    result = kept(cloche, "pwd; cat x.key", "--deny-read", "/workspace/*.key", cwd=folder)
+    assert result.out == f"{folder}\n", result
+
+
+def test_a_rule_that_becomes_too_long(cloche):
+    folder = cloche.project / ("d" * 200)
+    folder.mkdir()
+    result = kept(cloche, "true", "--deny-read", "/workspace" + "/a" * 1980, cwd=folder)
+    assert result.code == 125 and "policy.path" in result.err, result
+
+
 def test_why_and_policy_show(cloche):
     def why(*words):
         return cloche("why", *KEPT, *words, "--json", cwd=cloche.project).json
