@@ -340,12 +340,9 @@ visit_op(struct visit *v, const char *id, const struct edge_op *op, const struct
 }
 
 void
-visit_made(struct visit *v, const char *id)
+visit_told(struct visit *v)
 {
-    struct adapt_made m;
-
-    snprintf(m.id, sizeof(m.id), "%s", id);
-    say(host_of(v), EDGE_VISIT_MADE, EDGE_VISIT_MADE_SHAPE(), &m);
+    say(host_of(v), EDGE_VISIT_MADE, EDGE_VISIT_MADE_SHAPE(), &(struct adapt_made){ .id = "" });
 }
 
 void

@@ -27,7 +27,8 @@ struct visiting {
     uint32_t look;                      /* the ticket by which that was asked; 0 */
     bool hears;                         /* the adapter is told that somebody has to approve it */
     bool granted;                       /* an operation: its end is heard by who has it */
-    char made[EDGE_ID + 1];             /* a sandbox that its client has not been told of; "" */
+    bool makes;                         /* it asked for a sandbox that ends with who does not know of it */
+    char made[EDGE_ID + 1];             /* that one, and its client has not been told of it; "" */
     struct packet_queue out;
 };
 
@@ -101,6 +102,10 @@ say(struct request *r, uint8_t type, const struct shape *shape, const void *m, i
 static void
 on_box(struct request *r, const struct edge_box *box)
 {
+    /* from here on it is for us to end, and not for the warden: the adapter may hear of it too late */
+    if (r->visit->makes)
+        memcpy(r->visit->made, box->id, sizeof(r->visit->made));
+    r->visit->makes = false;
     SAY(r, EDGE_BOX, .box = *box, .key = "");
 }
 
@@ -183,6 +188,18 @@ asked(struct request *r)
         return asked(r); \
     }
 
+static int
+ask_for_box(struct request *r, struct wire_in in)
+{
+    static EDGE_ASK_CREATE_IS q;
+
+    if (!proto_get(&in, EDGE_ASK_CREATE_SHAPE(), &q))
+        return -1;
+    r->visit->makes = (q.flags & EDGE_FLEETING) != 0;
+    ask(r, EDGE_ASK_CREATE, EDGE_ASK_CREATE_SHAPE(), &q, &answers);
+    return asked(r);
+}
+
 /* As a route asks for it: its words are counted, and it is told its trace. */
 static int
 ask_for_op(struct request *r, struct wire_in in)
@@ -213,7 +230,7 @@ on_ask(struct request *r, const struct adapt_ask *m)
     r->visit->hears = m->hears;
     r->async = m->async;
     switch (m->number) {
-    FORWARD(EDGE_ASK_CREATE)
+    case EDGE_ASK_CREATE: return ask_for_box(r, in);
     FORWARD(EDGE_ASK_GET)
     FORWARD(EDGE_ASK_LIST)
     FORWARD(EDGE_ASK_DELETE)

@@ -86,6 +86,7 @@ on_created(struct visit *r, const struct edge_box *box)
 {
     json_t *body = box_json(box);
 
+    r->mcp->made = true;
     json_object_set_new(body, "success", json_true());
     json_object_set_new(body, "error", json_null());
     mcp_done(r, body, false);

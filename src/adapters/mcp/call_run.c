@@ -121,7 +121,6 @@ on_made(struct visit *r, const struct edge_box *box)
 {
     memcpy(r->mcp->box, box->id, sizeof(box->id));
     r->mcp->made = true;
-    visit_made(r, box->id);
     execute(r);
 }
 

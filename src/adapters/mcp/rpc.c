@@ -151,7 +151,7 @@ mcp_result(struct visit *r, json_t *result)
             json_object_set_new(result, "resultType", json_string("complete"));
     }
     if (r->mcp->made)
-        visit_made(r, "");
+        visit_told(r);
     r->mcp->made = false;
     say_last(r, HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
 }
