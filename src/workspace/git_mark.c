@@ -369,6 +369,9 @@ git_mark_late(const struct diff_input *in, const struct changes *c, struct buf *
 {
     for (size_t i = 0; i < c->n; i++) {
         const struct change *e = &c->v[i];
+        /* nothing was moved into what the run made a file of, or removed: if it is there still, that was withheld */
+        if (i > 0 && !S_ISDIR(e->upper.mode))
+            continue;
         if (e->git_place || !e->has_changes || (!has_state(c, e) && parts_changed(c, e) == 0 && !has_own(c, e)) ||
             change_path(c, i, path) < 0)
             continue;
