@@ -114,7 +114,7 @@ void visit_drop(struct visit *r);               /* what it asked, and what runs,
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
 void visit_keep(struct visit *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
-/* The client is told of the sandbox that was made for it with EDGE_FLEETING. Until then that ends if the client goes. */
+/* The client is told of the sandbox made for it with EDGE_FLEETING. Until then that ends if the client goes. */
 void visit_told(struct visit *r);
 
 void visit_no_memory(struct visit *r);          /* the process ends, and comes anew */

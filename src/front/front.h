@@ -513,7 +513,7 @@ extern const size_t change_n_routes;
 /* visit.c: requests that cloche-adapter answers */
 extern const struct route adapter_routes[];
 extern const size_t adapter_n_routes;
-void visit_adapter(struct front *f, int fd);            /* there is a new one; @fd, its edge, is taken */
+void visit_adapter(struct front *f, int fd);            /* adapter.c: there is a new one; @fd, its edge, is taken */
 void visit_over(struct request *r);
 bool visit_leaves(const struct request *r);             /* a client that only says no more has gone */
 bool visit_waits(const struct request *r);              /* something is to be said to the adapter, */
