@@ -1,5 +1,6 @@
 """A real dockerd for tests: its own folders, socket and cgroup parent, no bridge and no packet filter, so that nothing of the
 machine's is touched; and an image made of the host's own programs, since no registry can be reached."""
+import contextlib
 import os
 import shutil
 import signal
@@ -124,10 +125,11 @@ class Dockerd:
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines()]
         for place in sorted((m for m in mounts if m.startswith(f"{self.root}/")), reverse=True):
             subprocess.run(["umount", "-l", place], check=False)
-        for folder in sorted(Path("/sys/fs/cgroup").glob(f"**/{self.parent}*"), reverse=True):
-            try:
-                folder.rmdir()
-            except OSError:
-                pass
+        # not Path.glob(): it stumbles over a neighbour's cgroup that goes meanwhile
+        for above, names, _files in os.walk("/sys/fs/cgroup", topdown=False):
+            for name in names:
+                if f"/{self.parent}" in f"{above}/{name}":
+                    with contextlib.suppress(OSError):
+                        os.rmdir(f"{above}/{name}")
         for folder in [*self.ours, self.root]:
             shutil.rmtree(folder, ignore_errors=True)

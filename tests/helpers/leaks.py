@@ -212,9 +212,24 @@ def kill(pids):
             pass
 
 
+def own_cgroups():
+    """Those below the cgroups that this process is in: where it may, cloche makes its own there."""
+    found = set()
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        for line in f:
+            _number, names, path = line.rstrip("\n").split(":", 2)
+            for name in names.split(",") if names else []:
+                found.update(one for one in folders_in(f"/sys/fs/cgroup/{name}{path}")
+                             if os.path.basename(one).startswith("cloche"))
+    return found
+
+
 def remove_empty_cgroups(but):
-    """For a test that killed the janitor too: nobody of cloche's was left to do it."""
-    for path in sorted(cgroups() - set(but), key=len, reverse=True):
+    """For a test that killed the janitor too: nobody of cloche's was left to do it. What has been empty for a while: a
+    neighbour's is empty for a moment, until its sandbox joins."""
+    empty = {path for path in (cgroups() | own_cgroups()) - set(but) if not cgroup_is_someone_elses(path)}
+    time.sleep(1)
+    for path in sorted(empty, key=len, reverse=True):
         if not cgroup_is_someone_elses(path):
             try:
                 os.rmdir(path)
