@@ -25,19 +25,34 @@ is_awaited(const struct launcher *l, pid_t pid)
     return is;
 }
 
+/* One that has ended, and stays until it is waited for; 0: none. */
+static pid_t
+ended(void)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ? info.si_pid : 0;
+}
+
+static bool
+orphan_reaped(struct launcher *l, pid_t pid)
+{
+    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
+    if (l->maker.late != 0 || is_awaited(l, pid) || waitpid(pid, NULL, WNOHANG) != pid)
+        return false;
+    if (pid == l->sweeper.pid)
+        l->sweeper.pid = 0;
+    return true;
+}
+
 void
 reap_orphans(struct launcher *l)
 {
-    /* one that was started too late ends at once, and is killed by its number when that is said (maker_collect) */
-    while (l->maker.late == 0) {
-        siginfo_t info = { .si_pid = 0 };
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 || is_awaited(l, info.si_pid))
-            return;     /* whoever stands in front of others is waited for soon; the next beat looks again */
-        if (waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
-            return;
-        if (info.si_pid == l->sweeper.pid)
-            l->sweeper.pid = 0;
-    }
+    pid_t pid;
+
+    /* whoever stands in front of others is waited for soon; the next beat looks again */
+    while ((pid = ended()) > 0 && orphan_reaped(l, pid))
+        ;
 }
 
 static void
@@ -64,20 +79,18 @@ keeper_at(struct launcher *l, pid_t pid)
 void
 reap_keepers(struct launcher *l)
 {
-    siginfo_t info;
+    pid_t pid;
 
-    for (;;) {
-        struct keeper **at;
+    while ((pid = ended()) > 0) {
+        struct keeper **at = keeper_at(l, pid);
 
-        reap_orphans(l);
-        info.si_pid = 0;
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
-            return;
-        at = keeper_at(l, info.si_pid);
-        if (at == NULL || waitpid(info.si_pid, NULL, WNOHANG) != info.si_pid)
+        if (at == NULL ? !orphan_reaped(l, pid) : waitpid(pid, NULL, WNOHANG) != pid)
             break;
-        keeper_reaped(at);
+        if (at != NULL)
+            keeper_reaped(at);
     }
+    if (pid == 0)
+        return;
     /* somebody else stands in front, who is waited for elsewhere */
     for (struct keeper **at = &l->keepers; *at != NULL;) {
         if (waitpid((*at)->pid, NULL, WNOHANG) == (*at)->pid)
