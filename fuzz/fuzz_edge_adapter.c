@@ -83,22 +83,10 @@ question(struct wire_in in, const uint8_t *data, size_t n)
     same(&adapt_ask_shape, &a, data, n);
 }
 
-static void
-made(struct wire_in in, const uint8_t *data, size_t n)
-{
-    struct adapt_made m;
-
-    if (!adapt_made_get(&in, &m))
-        return;
-    FUZZ_ASSERT(m.id[0] == '\0' || edge_is_id(m.id));
-    same(&adapt_made_shape, &m, data, n);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static void (*const forms[])(struct wire_in, const uint8_t *, size_t) = { visit, shown, head, refusal, question,
-                                                                             made };
+    static void (*const forms[])(struct wire_in, const uint8_t *, size_t) = { visit, shown, head, refusal, question };
 
     if (n > 0)
         forms[data[0] % ARRAY_LEN(forms)](wire_in_of(data + 1, n - 1), data + 1, n - 1);

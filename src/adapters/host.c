@@ -342,7 +342,7 @@ visit_op(struct visit *v, const char *id, const struct edge_op *op, const struct
 void
 visit_told(struct visit *v)
 {
-    say(host_of(v), EDGE_VISIT_MADE, EDGE_VISIT_MADE_SHAPE(), &(struct adapt_made){ .id = "" });
+    SAY(host_of(v), EDGE_VISIT_TOLD, .none = 0);
 }
 
 void

@@ -345,6 +345,8 @@ void waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p
 /* op.c: operations */
 int op_take(struct request *r, int fd);
 void op_hear(struct request *r, uint32_t events);
+/* What has come from who answers @r, as much of it as goes in one round. False: that one broke off. */
+bool op_receive(struct request *r, struct msg_gate *gate);
 void op_drop(struct request *r);                /* cancels it when it still runs */
 void op_flow(struct request *r);                /* listen or not, by how much waits for the client */
 /* Of an upload: as much of p[0..n) as is taken now. */

@@ -211,6 +211,21 @@ op_send(struct request *r)
     }
 }
 
+bool
+op_receive(struct request *r, struct msg_gate *gate)
+{
+    for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && !r->op_over && op_listens(r); i++) {
+        struct frame f;
+        int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN)
+            break;
+        if (got <= 0 || msg_dispatch(gate, &f, r) != MSG_OK)
+            return false;
+        waits_count(r);
+    }
+    return true;
+}
+
 void
 op_hear(struct request *r, uint32_t events)
 {
@@ -227,18 +242,8 @@ op_hear(struct request *r, uint32_t events)
         if (waited)
             http_wake(r);
     }
-    for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && !r->op_over && (events & ~(uint32_t)EPOLLOUT) != 0 &&
-         op_listens(r); i++) {
-        struct frame f;
-        int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
-        if (got < 0 && errno == EAGAIN)
-            break;
-        if (got <= 0 || msg_dispatch(&gate, &f, r) != MSG_OK) {
-            broke_off(r);
-            break;
-        }
-        waits_count(r);
-    }
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !op_receive(r, &gate))
+        broke_off(r);
     if (r->op_over)
         op_drop(r);
     op_flow(r);

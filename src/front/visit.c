@@ -4,7 +4,6 @@
  * and its end cancels. What the adapter asks is decoded here, so that nothing but a question that is well reaches the
  * warden, in the name of this request's caller. It has one open at a time, as a client's request has.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,6 @@
 #include "front/front.h"
 #include "front/preview.h"
 #include "proto/edge_adapter.h"
-
-#define AT_ONCE 32
 
 struct visiting {
     uint32_t who;                       /* whose request it is; r->who is the call's own once it was judged */
@@ -252,9 +249,10 @@ on_drop(struct request *r, const struct nothing *m)
 }
 
 static int
-on_made(struct request *r, const struct adapt_made *m)
+on_told(struct request *r, const struct nothing *m)
 {
-    memcpy(r->visit->made, m->id, sizeof(r->visit->made));
+    (void)m;
+    r->visit->made[0] = '\0';
     return 0;
 }
 
@@ -368,7 +366,7 @@ on_refuse(struct request *r, const struct adapt_refuse *m)
     R(EDGE_ANSWER_NO, on_refuse, false, 1) \
     R(EDGE_VISIT_ASK, on_ask, false, 1) \
     R(EDGE_VISIT_DROP, on_drop, false, 1) \
-    R(EDGE_VISIT_MADE, on_made, false, 1)
+    R(EDGE_VISIT_TOLD, on_told, false, 1)
 PROTO_RULES(adapter_rules, HEARS)
 
 static void
@@ -410,17 +408,8 @@ on_visit(struct watch *w, uint32_t events)
         send_body(r);
         (void)packet_queue_flush(&r->visit->out, r->op.fd);
     }
-    for (int i = 0; i < AT_ONCE && r->op.fd >= 0 && (events & ~(uint32_t)EPOLLOUT) != 0 && op_listens(r); i++) {
-        struct frame f;
-        int got = packet_receive(r->op.fd, r->f->in, sizeof(r->f->in), &f, NULL, MSG_DONTWAIT);
-        if (got < 0 && errno == EAGAIN)
-            break;
-        if (got <= 0 || msg_dispatch(&gate, &f, r) != MSG_OK) {
-            broke_off(r);
-            break;
-        }
-        waits_count(r);
-    }
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && !op_receive(r, &gate))
+        broke_off(r);
     op_flow(r);
     if (r->response != NULL)
         http_wake(r);

@@ -80,9 +80,6 @@ PROTO_STRUCT(adapt_refuse, ADAPT_REFUSE);
     F(REST, message, 0, EDGE_MESSAGE_MAX - 64)
 PROTO_STRUCT(adapt_ask, ADAPT_ASK);
 
-#define ADAPT_MADE(F) F(MAYBE_ID, id)
-PROTO_STRUCT(adapt_made, ADAPT_MADE);
-
 /* Beside OUT and DONE. */
 #define EDGE_OF_VISIT(M) \
     M(EDGE_ANSWER_HEAD,  242, adapt_head) \
@@ -91,8 +88,7 @@ PROTO_STRUCT(adapt_made, ADAPT_MADE);
     M(EDGE_ANSWER_BREAK, 245, nothing)      /* the stream ends, as something that failed */ \
     M(EDGE_VISIT_ASK,    246, adapt_ask) \
     M(EDGE_VISIT_DROP,   247, nothing)      /* the answer is not waited for any more */ \
-    /* if the client goes now, it does not know of that sandbox, which is to end; "": it knows */ \
-    M(EDGE_VISIT_MADE,   248, adapt_made)
+    M(EDGE_VISIT_TOLD,   248, nothing)      /* the client knows of the sandbox that was made for it (EDGE_FLEETING) */
 PROTO_EDGE(edge_of_visit, EDGE_OF_VISIT);
 
 #endif
