@@ -67,33 +67,16 @@ flag_words(int argc, char **argv, int i, struct cli_flag *w, bool *policy_flag, 
     return n;
 }
 
-int
-cli_policy_flags_end(int argc, char **argv, const struct verb *own, void *options, struct err *err)
+/* Where the flags end, or -1 with @err; and those two of them that come before all others. NULL: not there. */
+static int
+flags_end(int argc, char **argv, const struct verb *own, void *options, const char **mode, const char **settings,
+          struct err *err)
 {
     struct cli_flag w;
     bool is_policy;
     int i, n;
 
-    for (i = 1; i < argc; i += n) {
-        n = flag_words(argc, argv, i, &w, &is_policy, own, options, err);
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-    }
-    return i;
-}
-
-int
-cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
-                   const struct policy_host *host, const struct verb *own, void *options, struct err *err)
-{
-    enum policy_mode mode = MODE_STANDARD;
-    const char *settings = NULL, *mode_name = NULL;
-    struct cli_flag w;
-    bool is_policy;
-    int i, n, end;
-
+    *mode = *settings = NULL;
     for (i = 1; i < argc; i += n) {
         n = flag_words(argc, argv, i, &w, &is_policy, own, options, err);
         if (n < 0)
@@ -101,10 +84,33 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
         if (n == 0)
             break;
         if (strcmp(w.name, "--mode") == 0)
-            mode_name = w.value;
+            *mode = w.value;
         else if (strcmp(w.name, "--settings") == 0)
-            settings = w.value;
+            *settings = w.value;
     }
+    return i;
+}
+
+int
+cli_policy_flags_end(int argc, char **argv, const struct verb *own, void *options, struct err *err)
+{
+    const char *mode, *settings;
+
+    return flags_end(argc, argv, own, options, &mode, &settings, err);
+}
+
+int
+cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, int argc, char **argv,
+                   const struct policy_host *host, const struct verb *own, void *options, struct err *err)
+{
+    enum policy_mode mode = MODE_STANDARD;
+    const char *settings, *mode_name;
+    struct cli_flag w;
+    bool is_policy;
+    int i = flags_end(argc, argv, own, options, &mode_name, &settings, err), n, end;
+
+    if (i < 0)
+        return -1;
     mode_name = forced != NULL ? forced : mode_name;
     end = i < argc && strcmp(argv[i], "--") == 0 ? i + 1 : i;
     if (mode_name != NULL && !policy_mode_parse(mode_name, &mode)) {
