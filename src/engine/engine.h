@@ -18,6 +18,7 @@
 #include "policy/policy.h"
 
 struct cgroup;
+struct guest_client;
 struct msg_setup;
 
 /* --- which there are --------------------------------------------------------------------------------------------- */
@@ -160,6 +161,8 @@ int sandbox_connect(struct sandbox *sb, int *guest_fd, struct err *err);
 
 /* What the guest has to be told first. @guard, empty and with the ceiling MSG_GUARD_MAX, keeps what @out points to. */
 int sandbox_setup(struct sandbox *sb, struct buf *guard, struct msg_setup *out, struct err *err);
+/* begin.c: connects, and tells the guest that. @*client, NULL before, is the caller's also where -1 is returned. */
+int sandbox_begin(struct sandbox *sb, int *guest_fd, struct guest_client **client, struct err *err);
 
 /* --- while it lives ---------------------------------------------------------------------------------------------- */
 

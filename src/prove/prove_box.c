@@ -49,18 +49,6 @@ image_make(struct err *err)
     return reader < 0 ? err_sys(err, errno, "prove.probe", "%s", path) : reader;
 }
 
-static int
-setup(struct box *b, struct err *err)
-{
-    cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
-    struct msg_setup m;
-
-    if (sandbox_connect(b->sb, &b->transport, err) < 0 || guest_client_new(b->transport, &b->client, err) < 0 ||
-        sandbox_setup(b->sb, &guard, &m, err) < 0)
-        return -1;
-    return guest_client_setup(b->client, &m, err);
-}
-
 int
 box_open(const struct policy *policy, bool bare, struct box **out, struct err *err)
 {
@@ -71,7 +59,8 @@ box_open(const struct policy *policy, bool bare, struct box **out, struct err *e
     b->policy = policy;
     b->bare = bare;
     b->image = image_make(err);
-    if (b->image < 0 || (!bare && (sandbox_create(policy, NULL, &b->sb, err) < 0 || setup(b, err) < 0))) {
+    if (b->image < 0 || (!bare && (sandbox_create(policy, NULL, &b->sb, err) < 0 ||
+                                 sandbox_begin(b->sb, &b->transport, &b->client, err) < 0))) {
         box_close(b);
         return -1;
     }

@@ -20,19 +20,6 @@ mode_to_ask(const struct policy *policy, const struct err *why)
                ? MODE_STANDARD : policy->mode.v;
 }
 
-static int
-wait_for_guest(struct sandbox *sb, struct guest_client **client, struct err *err)
-{
-    cleanup_buf struct buf guard = BUF_INIT(MSG_GUARD_MAX);
-    struct msg_setup m;
-    int transport;
-
-    if (sandbox_connect(sb, &transport, err) < 0 || guest_client_new(transport, client, err) < 0 ||
-        sandbox_setup(sb, &guard, &m, err) < 0)
-        return -1;
-    return guest_client_setup(*client, &m, err);
-}
-
 /* Whether a sandbox starts in @mode that has nothing of a project's: then all is there that the mode is built of, in
  * whatever way, and a run that failed did so for a reason of its own. */
 static bool
@@ -44,13 +31,14 @@ plain_starts(const struct policy *like, enum policy_mode mode)
     struct policy_host host;
     struct err err = ERR_INIT;
     bool starts;
+    int transport;
 
     if (cli_host(&host, &err) < 0 || policy_init(&plain, mode, like->verb, &host, &err) < 0 ||
         policy_apply_flag(&plain, "--engine", engine_name(like), &host, &err) < 0)
         return true;        /* that says nothing of the host: no weaker mode */
     if (sandbox_create(&plain, NULL, &sb, &err) < 0)
         return false;
-    starts = wait_for_guest(sb, &client, &err) == 0;
+    starts = sandbox_begin(sb, &transport, &client, &err) == 0;
     guest_client_free(client);
     sandbox_abandon(sb);
     sandbox_destroy(sb);
