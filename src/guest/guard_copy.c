@@ -281,33 +281,39 @@ unshare_opened(struct call *c, const struct place *at, int fd)
     return 0;
 }
 
+/* @dirfd/@name for what a file request does: borrowed, not to be closed. */
+static int
+named_place(struct guard *g, int dirfd, const char *name, struct place *out)
+{
+    size_t n = strlen(name);
+
+    if (n > NAME_MAX)
+        return ENAMETOOLONG;
+    *out = (struct place){ .dir = dirfd, .name_n = n };
+    memcpy(out->name, name, n + 1);
+    rules_next_call(&g->rules);
+    return 0;
+}
+
 int
 guard_opened(struct guard *g, int dirfd, const char *name, int fd)
 {
-    struct place p = { .dir = dirfd };      /* borrowed: not closed */
+    struct place p;
     struct call c = { .g = g, .op = "write" };
+    int e = named_place(g, dirfd, name, &p);
 
-    p.name_n = strlen(name);
-    if (p.name_n > NAME_MAX)
-        return ENAMETOOLONG;
-    memcpy(p.name, name, p.name_n + 1);
-    rules_next_call(&g->rules);
-    return -unshare_opened(&c, &p, fd);
+    return e != 0 ? e : -unshare_opened(&c, &p, fd);
 }
 
 int
 guard_unshare(struct guard *g, int dirfd, const char *name, uint64_t keep)
 {
-    struct place p = { .dir = dirfd };      /* borrowed: not closed */
+    struct place p;
     struct call c = { .g = g, .op = "write" };
-    size_t n = strlen(name);
-    int rc;
+    int e = named_place(g, dirfd, name, &p), rc;
 
-    if (n > NAME_MAX)
-        return ENAMETOOLONG;
-    memcpy(p.name, name, n + 1);
-    p.name_n = n;
-    rules_next_call(&g->rules);
+    if (e != 0)
+        return e;
     rc = unshare_place(&c, &p, keep);
     return rc < 0 ? -rc : 0;
 }
