@@ -1,19 +1,18 @@
 """The protocol's own conformance suite, against the daemon on TCP: nothing that it asks for may fail.
 
-The daemon is the real one; its front is a build that has, beside its own tools, those that the suite calls
+The daemon is the real one; its adapter is a build that has, beside its own tools, those that the suite calls
 (tests/lib/mcp_fixtures.c). The suite knows no credentials, so a small proxy adds a token to each of its requests.
 """
 import json
 import re
-import shutil
 import socket
 import subprocess
 import threading
 
 import pytest
 
-from helpers import npm, places, requirement
-from helpers.daemon import Daemon, token
+from helpers import npm, requirement
+from helpers.daemon import Daemon, other_adapter, token
 
 pytestmark = requirement("R85")
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
@@ -73,28 +72,15 @@ class Proxy:
 
 
 @pytest.fixture
-def url(cloche, binary, world):
-    """The daemon with the other adapter, laid out as the build tree is."""
-    adapter = places.find_beside(binary, "tests/lib/mcp_adapter")
-    if adapter is None:
-        pytest.skip("mcp_adapter is not built")
-    tree = world.root / "tree"
-    (tree / "cli").mkdir(parents=True)
-    (tree / "adapters").mkdir()
-    for folder in binary.parents[1].iterdir():
-        if folder.is_dir() and folder.name not in ("cli", "adapters"):
-            (tree / folder.name).symlink_to(folder)
-    shutil.copy2(binary, tree / "cli" / "cloche")
-    shutil.copy2(adapter, tree / "adapters" / "cloche-adapter")
-    own = cloche.binary
-    cloche.binary = tree / "cli" / "cloche"
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "10000")
-    port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])
-    proxy = Proxy(port, token(daemon, "agent")["token"])
-    yield f"http://127.0.0.1:{proxy.port}/mcp"
-    proxy.close()
-    assert daemon.stop() == 0, daemon.log
-    cloche.binary = own
+def url(cloche, world):
+    """Of a daemon with the other adapter."""
+    with other_adapter(cloche, world, "mcp_adapter"):
+        daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "10000")
+        port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])
+        proxy = Proxy(port, token(daemon, "agent")["token"])
+        yield f"http://127.0.0.1:{proxy.port}/mcp"
+        proxy.close()
+        assert daemon.stop() == 0, daemon.log
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

@@ -1,34 +1,21 @@
 """An adapter that was taken over: it speaks for its visitors while they are there, and the front takes nothing else from it."""
 import http.client
-import shutil
 
 import pytest
 
-from helpers import places, requirement
-from helpers.daemon import Daemon, token
+from helpers import requirement
+from helpers.daemon import Daemon, other_adapter, token
 
 pytestmark = requirement("R61", "R85")
 
 
 @pytest.fixture
-def daemon(cloche, binary, world):
-    """One whose adapter does what a query says (tests/lib/bad_adapter.c), laid out as the build tree is."""
-    adapter = places.find_beside(binary, "tests/lib/bad_adapter")
-    if adapter is None:
-        pytest.skip("bad_adapter is not built")
-    tree = world.root / "tree"
-    (tree / "cli").mkdir(parents=True)
-    (tree / "adapters").mkdir()
-    for folder in binary.parents[1].iterdir():
-        if folder.is_dir() and folder.name not in ("cli", "adapters"):
-            (tree / folder.name).symlink_to(folder)
-    shutil.copy2(binary, tree / "cli" / "cloche")
-    shutil.copy2(adapter, tree / "adapters" / "cloche-adapter")
-    own, cloche.binary = cloche.binary, tree / "cli" / "cloche"
-    made = Daemon(cloche)
-    yield made
-    assert made.stop() == 0, made.log
-    cloche.binary = own
+def daemon(cloche, world):
+    """One whose adapter does what a query says (tests/lib/bad_adapter.c)."""
+    with other_adapter(cloche, world, "bad_adapter"):
+        made = Daemon(cloche)
+        yield made
+        assert made.stop() == 0, made.log
 
 
 REFUSED = ("token", "stop-all", "who", "connect", "no-message", "many-questions", "no-type", "two-answers", "no-header")

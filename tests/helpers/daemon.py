@@ -1,13 +1,17 @@
 """cloche serve, and a client that speaks HTTP over its socket."""
+import contextlib
 import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import types
 from urllib.parse import quote
+
+import pytest
 
 from helpers import leaks, places
 from helpers.runner import HANG_GUARD, wait_for
@@ -161,6 +165,26 @@ class Daemon:
         """The same, when there is one: a process has its name a moment after it was begun."""
         assert wait_for(lambda: self.processes(name), 60), f"no {name}"
         return self.processes(name)
+
+
+@contextlib.contextmanager
+def other_adapter(cloche, world, name):
+    """With it tests/lib/NAME is the adapter of daemons that @cloche starts: the programs are laid out as in the build tree."""
+    own = cloche.binary
+    adapter = places.find_beside(own, f"tests/lib/{name}")
+    if adapter is None:
+        pytest.skip(f"{name} is not built")
+    tree = world.root / "tree"
+    (tree / "cli").mkdir(parents=True)
+    (tree / "adapters").mkdir()
+    for folder in own.parents[1].iterdir():
+        if folder.is_dir() and folder.name not in ("cli", "adapters"):
+            (tree / folder.name).symlink_to(folder)
+    shutil.copy2(own, tree / "cli" / "cloche")
+    shutil.copy2(adapter, tree / "adapters" / "cloche-adapter")
+    cloche.binary = tree / "cli" / "cloche"
+    yield
+    cloche.binary = own
 
 
 def answers(daemon, seconds=60):
