@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "egress/swap.h"
+#include "swap_hidden.h"
 
 static struct swap *
 make(const char *const (*pairs)[2], size_t n, unsigned forms)
@@ -20,26 +21,6 @@ make(const char *const (*pairs)[2], size_t n, unsigned forms)
     for (size_t i = 0; i < n; i++)
         assert_int_equal(swap_add(s, (unsigned)i, pairs[i][0], pairs[i][1], strlen(pairs[i][0]), forms), 0);
     return s;
-}
-
-/* Every way to cut @in into three reads gives @want. */
-static void
-check_cuts(struct swap *s, const char *in, const char *want)
-{
-    size_t n = strlen(in);
-
-    for (size_t a = 0; a <= n; a++)
-        for (size_t b = a; b <= n; b++) {
-            struct buf out = BUF_INIT(4096);
-            assert_int_equal(swap_feed(s, in, a, false, &out), 0);
-            assert_int_equal(swap_feed(s, in + a, b - a, false, &out), 0);
-            assert_int_equal(out.n + swap_held(s), b);
-            assert_int_equal(swap_feed(s, in + b, n - b, true, &out), 0);
-            assert_int_equal(swap_held(s), 0);
-            assert_int_equal(out.n, strlen(want));
-            assert_memory_equal(out.p, want, out.n);
-            buf_free(&out);
-        }
 }
 
 static void
@@ -361,21 +342,6 @@ test_time_of_long_tells_nothing(void **state)
 }
 
 /* --- a hidden search */
-
-#define VALUE "sk-Ab1/x9Qw+rTy7uIoP"
-#define PLACE "sk-Zy2/a8Mn+bVc3xZaS"        /* character by character of the same class */
-#define OTHER "sk-Qq7/m1Ee+hHh5jJkL"        /* another value that it could stand for */
-
-static struct swap *
-hidden(const char *value)
-{
-    struct swap *s = swap_new();
-
-    assert_non_null(s);
-    swap_hide(s);
-    assert_int_equal(swap_add(s, 0, value, PLACE, strlen(value), SWAP_ALL), 0);
-    return s;
-}
 
 static void
 test_hidden_finds_the_same(void **state)
