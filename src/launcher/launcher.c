@@ -264,7 +264,7 @@ front_ended(struct launcher *l, enum which_front which, struct err *err)
 }
 
 /* What a front says: that it took its settings, or why not. */
-int
+static int
 hear_front(struct launcher *l, enum which_front which, struct err *err)
 {
     struct front_end *front = &l->fronts[which];
@@ -395,8 +395,7 @@ on_adapter(struct watch *w, uint32_t events)
     struct launcher *l = w->owner;
 
     (void)events;
-    if (hear_adapter(l, w == &l->fronts[FRONT_OWNER].adapter.door ? FRONT_OWNER : FRONT_STRANGERS, l->err) < 0)
-        fail(l);
+    hear_adapter(l, w == &l->fronts[FRONT_OWNER].adapter.door ? FRONT_OWNER : FRONT_STRANGERS);
 }
 
 static bool
@@ -405,7 +404,8 @@ something_waits(const struct launcher *l)
     bool any = packet_queue_waits(&l->to_warden);
 
     for (enum which_front which = 0; which < FRONTS; which++)
-        any |= packet_queue_waits(&l->fronts[which].out) || packet_queue_waits(&l->fronts[which].adapter.out);
+        any |= packet_queue_waits(&l->fronts[which].out) || packet_queue_waits(&l->fronts[which].adapter.out) ||
+               l->fronts[which].adapter.ended;
     return any;
 }
 

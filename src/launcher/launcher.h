@@ -48,6 +48,7 @@ struct adapter_end {
     struct watch door;
     struct packet_queue out;
     struct pulse pulse;
+    bool ended;                     /* it has just ended: by itself, if its front is there at rest_ms */
     uint64_t deaths_ms, rest_ms;    /* since when they are counted; it is not started before; 0 it is there */
     unsigned deaths;
 };
@@ -134,7 +135,6 @@ int start_maker(struct launcher *l, struct err *err);   /* who starts all others
 pid_t launcher_make(struct launcher *l, const struct maker_order *order, struct err *err);
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
 int start_front(struct launcher *l, enum which_front which, struct err *err);
-int hear_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
@@ -187,8 +187,8 @@ int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 /* launcher_adapter.c: cloche-adapter, one for each front, with which it starts and ends. */
 int start_adapter(struct launcher *l, enum which_front which, struct err *err);
 void lose_adapter(struct launcher *l, enum which_front which);
-int hear_adapter(struct launcher *l, enum which_front which, struct err *err);
-int adapters_time(struct launcher *l, struct err *err);     /* those that have rested are started */
+void hear_adapter(struct launcher *l, enum which_front which);
+int adapters_time(struct launcher *l, struct err *err);     /* those that have ended, or rested, are started */
 
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */

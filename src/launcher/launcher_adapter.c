@@ -11,6 +11,8 @@
 #include "engine/engine.h"
 #include "launcher/launcher.h"
 
+#define AFTER_MS 20         /* an adapter's end is looked at so long after it */
+
 static int
 edge(int pair[2], struct err *err)
 {
@@ -61,6 +63,7 @@ lose_adapter(struct launcher *l, enum which_front which)
     packet_queue_clear(&adapter->out);
     end_process(&adapter->pid, 0);
     adapter->rest_ms = 0;
+    adapter->ended = false;
 }
 
 /* A client may have found what kills it: then those who speak so are without it for a while, and nothing else ends. */
@@ -92,34 +95,31 @@ adapters_time(struct launcher *l, struct err *err)
         if (front->adapter.rest_ms == 0 || l->ending || clock_ms() < front->adapter.rest_ms)
             continue;
         front->adapter.rest_ms = 0;
-        if (front->door.fd >= 0 && start_adapter(l, which, err) < 0)
+        bool ended = front->adapter.ended;
+        front->adapter.ended = false;
+        if (front->door.fd >= 0 && (ended ? again(l, which, err) : start_adapter(l, which, err)) < 0)
             return -1;
     }
     return 0;
 }
 
 /* What it says: that it is there. */
-int
-hear_adapter(struct launcher *l, enum which_front which, struct err *err)
+void
+hear_adapter(struct launcher *l, enum which_front which)
 {
     struct adapter_end *adapter = &l->fronts[which].adapter;
-    pid_t was = adapter->pid;
     struct frame f;
     int r = packet_receive(adapter->door.fd, l->in, sizeof(l->in), &f, NULL, MSG_DONTWAIT);
 
     if (r < 0 && errno == EAGAIN)
-        return 0;
+        return;
     if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
         pulse_heard(&adapter->pulse);
-        return 0;
+        return;
     }
-    /* it ends with its front: then that is what happened */
-    if (hear_front(l, which, err) < 0)
-        return -1;
-    if (adapter->pid != was)
-        return 0;
+    /* It ends with its front, which closes what it had in no order that counts: when that is heard of, this is no death
+     * of the adapter's own (lose_front). */
     lose_adapter(l, which);
-    if (l->ending || l->fronts[which].door.fd < 0)
-        return 0;
-    return again(l, which, err);
+    adapter->rest_ms = clock_ms() + AFTER_MS;
+    adapter->ended = true;
 }

@@ -205,6 +205,7 @@ def test_an_adapter_that_always_dies_takes_nothing_with_it(cloche):
     for _ in range(10):
         kill_one(daemon, "cloche-adapter")
     assert wait_for(lambda: daemon.get("/api/sandbox/capabilities").json.get("error", "").endswith("is not there"))
+    assert not wait_for(lambda: daemon.processes("cloche-adapter"), 1)     # nor soon
     assert not daemon.processes("cloche-adapter") and box.exec("echo on")["stdout"] == "on\n"
     assert daemon.stop() == 0 and "started again in a minute" in daemon.log, daemon.log
 
