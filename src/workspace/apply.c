@@ -14,8 +14,6 @@
 #include "base/cleanup.h"
 #include "base/kernel.h"
 #include "workspace/apply_priv.h"
-#include "workspace/git_mark.h"
-#include "workspace/quote.h"
 #include "workspace/tree.h"
 
 /* Where stages are that must lie in the project. A protected name (policy/builtin.c): no sandbox that may write to the
@@ -280,37 +278,22 @@ block_signals(sigset_t *old)
     sigprocmask(SIG_BLOCK, &all, old);
 }
 
-/* Git takes a directory for a repository by what is in it, and another sandbox may have put the rest there since the
- * changes were judged. From now on that one finds what was moved, and its guard judges it. */
-static int
-judge_again(const struct work *w, struct err *err)
-{
-    cleanup_buf struct buf path = BUF_INIT(2 * TREE_PATH_MAX), name = BUF_INIT(6 * TREE_PATH_MAX);
-
-    if (!git_mark_late(w->in, w->c, &path))
-        return 0;
-    if (undo_steps(&w->journal, w->journal.n, w->stage, w->in->project, err) < 0)
-        return -1;
-    quote_name(&name, "", path.n > 0 ? (struct str){ (const char *)path.p, path.n } : STR_LIT("."));
-    err_set(err, ERR_DENIED, "workspace.apply.raced",
-            "%.*s became a repository of git while the changes were applied; nothing was applied", (int)name.n,
-            (const char *)name.p);
-    return err_hint(err, "run `cloche apply` again: then they are judged as what lies in one");
-}
-
 /* The moves, with the journal around them. */
 static int
 commit(struct work *w, struct err *err)
 {
+    struct moves moves = { .j = &w->journal, .stage = w->stage, .project = w->in->project, .c = w->c,
+                           .fate = w->plan->fate, .change_of = w->change_of };
     sigset_t old;
     int r;
 
     block_signals(&old);
-    r = journal_write(w->state->state_fd, &w->journal, true, err);
+    r = moves_open(&moves, err);
     if (r == 0)
-        r = commit_steps(&w->journal, w->stage, w->in->project, w->c, w->change_of, err);
+        r = journal_write(w->state->state_fd, &w->journal, true, err);
     if (r == 0)
-        r = judge_again(w, err);
+        r = commit_steps(&moves, err);
+    moves_close(&moves);
     if (r == 0) {
         sync_project(w);
         r = journal_write(w->state->state_fd, &w->journal, false, err);
@@ -375,7 +358,8 @@ apply_recover(const struct cow_state *state, int project, struct err *err)
         openat(j.in_project ? stages : state->state_fd, j.stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (stage < 0 && (errno != ENOENT || j.n > 0))
         return err_sys(err, errno, "workspace.apply.undo", "cannot open the stage of an interrupted apply");
-    if (stage >= 0 && undo_steps(&j, j.n, stage, project, err) < 0)
+    struct moves moves = { .j = &j, .stage = stage, .project = project };
+    if (stage >= 0 && undo_steps(&moves, j.n, err) < 0)
         return -1;
     /* undone: a second interruption from here on has only the stage to remove */
     if (j.n > 0 && journal_write(state->state_fd, &j, false, err) < 0)

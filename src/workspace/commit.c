@@ -148,36 +148,6 @@ do_remove(const struct step *s, int stage, int dir, const char *name, const stru
     return 0;
 }
 
-static int
-do_step(const struct step *s, int stage, int project, const struct change *e)
-{
-    const char *name;
-    char slot[16];
-    int r = -1;
-
-    cleanup_close int dir = tree_open_parent(project, s->path, &name);
-    if (dir < 0)
-        return -1;
-    slot_name(slot, 'n', s->slot);
-    switch (s->kind) {
-    case STEP_NEW:
-        r = move_new(stage, slot, dir, name);
-        break;
-    case STEP_OVER:
-        r = do_over(s, stage, dir, name, e);
-        break;
-    case STEP_REMOVE:
-        r = do_remove(s, stage, dir, name, e);
-        break;
-    case STEP_MODE:
-        return set_mode(dir, name, s->old_ino, (s->new_mode & 0777) | (s->old_mode & 07000));
-    }
-    /* moved while writable; now what it shall be */
-    if (r == 0 && s->kind != STEP_REMOVE && S_ISDIR(s->new_mode) && (s->new_mode & S_IRWXU) != S_IRWXU)
-        r = set_mode(dir, name, s->new_ino, s->new_mode & 0777);
-    return r;
-}
-
 /* --- undoing ---------------------------------------------------------------------------------------------------- */
 
 static int
@@ -259,25 +229,53 @@ untouched(const struct step *s, int stage)
     return false;
 }
 
+/* What came out of @dir goes back. Another sandbox may have made something else of the folder meanwhile, in which git
+ * or another program would obey it: then it stays in the stage. */
 static int
-undo_step(const struct step *s, int stage, int project)
+undo_back(const struct moves *m, size_t i, int dir, const char *name)
 {
-    const char *name;
+    const struct step *s = &m->j->v[i];
+    char slot[16];
+    uint64_t before = ino_of(dir, name);
 
-    cleanup_close int dir = tree_open_parent(project, s->path, &name);
-    if (dir < 0)
-        return untouched(s, stage) ? 0 : -1;
+    if ((s->kind == STEP_OVER ? undo_over(s, m->stage, dir, name) : undo_remove(s, m->stage, dir, name)) < 0)
+        return -1;
+    if (ino_of(dir, name) == before || moves_may_return(m, i, dir))
+        return 0;
+    slot_name(slot, s->kind == STEP_OVER ? 'o' : 'n', s->slot);
+    if (move_new(dir, name, m->stage, slot) == 0)
+        errno = ESTALE;
+    return -1;
+}
+
+static int
+undo_in(const struct moves *m, size_t i, int dir, const char *name)
+{
+    const struct step *s = &m->j->v[i];
+
     switch (s->kind) {
     case STEP_NEW:
-        return undo_new(s, stage, dir, name);
+        return undo_new(s, m->stage, dir, name);
     case STEP_OVER:
-        return undo_over(s, stage, dir, name);
     case STEP_REMOVE:
-        return undo_remove(s, stage, dir, name);
+        return undo_back(m, i, dir, name);
     case STEP_MODE:
         return ino_of(dir, name) == s->old_ino ? set_mode(dir, name, s->old_ino, s->old_mode & 07777) : 0;
     }
     return 0;
+}
+
+static int
+undo_step(const struct moves *m, size_t i)
+{
+    const struct step *s = &m->j->v[i];
+    const char *name;
+
+    cleanup_close int own = tree_open_parent(m->project, s->path, &name);
+    int kept = m->c != NULL ? m->fd[m->c->v[m->change_of[i]].parent] : -1, dir = kept >= 0 ? kept : own;
+    if (dir < 0)
+        return untouched(s, m->stage) ? 0 : -1;
+    return undo_in(m, i, dir, name);
 }
 
 static void
@@ -290,7 +288,7 @@ quoted(const char *path, char *out, size_t n)
 }
 
 int
-undo_steps(const struct journal *j, size_t n, int stage, int project, struct err *err)
+undo_steps(const struct moves *m, size_t n, struct err *err)
 {
     char name[512];
     int r = 0;
@@ -298,42 +296,111 @@ undo_steps(const struct journal *j, size_t n, int stage, int project, struct err
     /* as much as can be undone is, whatever one of them meets */
     while (n > 0) {
         n--;
-        if (undo_step(&j->v[n], stage, project) == 0)
+        if (undo_step(m, n) == 0)
             continue;
-        quoted(j->v[n].path, name, sizeof(name));
+        quoted(m->j->v[n].path, name, sizeof(name));
         r = err_sys(err, errno, "workspace.apply.undo", "cannot undo the change of %s", name);
         err_hint(err, "the old content is kept in the state's stage directory; `cloche apply` tries again");
     }
     return r;
 }
 
-int
-commit_steps(const struct journal *j, int stage, int project, const struct changes *c, const size_t *change_of,
-             struct err *err)
+/* --- doing ------------------------------------------------------------------------------------------------------ */
+
+/* The folder of step @i, which is the one that was judged: kept open in @m, or in @own. -1 with errno. */
+static int
+open_folder(struct moves *m, size_t i, const char **name, int *own)
 {
+    int dir = -1;
+
+    *own = tree_open_parent(m->project, m->j->v[i].path, name);
+    return *own < 0 || moves_keep(m, m->c->v[m->change_of[i]].parent, own, &dir) < 0 ? -1 : dir;
+}
+
+static int
+do_step(struct moves *m, size_t i)
+{
+    const struct step *s = &m->j->v[i];
+    const struct change *e = &m->c->v[m->change_of[i]];
+    cleanup_close int own = -1;
+    const char *name;
+    char slot[16];
+    int r = -1;
+
+    int dir = open_folder(m, i, &name, &own);
+    if (dir < 0)
+        return -1;
+    slot_name(slot, 'n', s->slot);
+    switch (s->kind) {
+    case STEP_NEW:
+        r = move_new(m->stage, slot, dir, name);
+        break;
+    case STEP_OVER:
+        r = do_over(s, m->stage, dir, name, e);
+        break;
+    case STEP_REMOVE:
+        r = do_remove(s, m->stage, dir, name, e);
+        break;
+    case STEP_MODE:
+        return set_mode(dir, name, s->old_ino, (s->new_mode & 0777) | (s->old_mode & 07000));
+    }
+    /* moved while writable; now what it shall be */
+    if (r == 0 && s->kind != STEP_REMOVE && S_ISDIR(s->new_mode) && (s->new_mode & S_IRWXU) != S_IRWXU)
+        r = set_mode(dir, name, s->new_ino, s->new_mode & 0777);
+    if (r < 0 || m->fd[e->parent] >= 0)
+        return r;
+    /* not kept open: now or never */
+    if (moves_stand(m, e->parent, dir))
+        return 0;
+    (void)undo_in(m, i, dir, name);
+    errno = ESTALE;
+    return -1;
+}
+
+/* The project changed while step @i (or none: after all) was done. */
+static int
+raced(const struct moves *m, size_t i, struct err *err)
+{
+    cleanup_buf struct buf path = BUF_INIT(2 * TREE_PATH_MAX);
     char name[512];
 
-    for (size_t i = 0; i < j->n; i++) {
-        if (do_step(&j->v[i], stage, project, &c->v[change_of[i]]) == 0)
-            continue;
-        int saved = errno;
-        struct err failed = ERR_INIT;
-        /* the step itself may be half done */
-        if (undo_steps(j, i + 1, stage, project, &failed) < 0) {
-            if (err != NULL)
-                *err = failed;
-            return -1;
-        }
-        quoted(j->v[i].path, name, sizeof(name));
-        if (saved == ESTALE || saved == EEXIST || saved == ENOENT || saved == ELOOP || saved == ENOTDIR ||
-            saved == EXDEV) {
-            err_set(err, ERR_DENIED, "workspace.apply.raced",
-                    "%s changed while the changes were applied; nothing was applied",
-                    name);
-            return err_hint(err, "run `cloche apply` again when nobody else works on the project");
-        }
-        err_sys(err, saved, "workspace.apply.commit", "cannot apply the change of %s; nothing was applied", name);
+    if (m->bad != CHANGE_NOT && change_path(m->c, m->bad, &path) == 0)
+        quoted(path.n > 0 ? (const char *)path.p : ".", name, sizeof(name));
+    else
+        quoted(i < m->j->n ? m->j->v[i].path : ".", name, sizeof(name));
+    err_set(err, ERR_DENIED, "workspace.apply.raced", "%s %s while the changes were applied; nothing was applied", name,
+            m->is_git ? "became a repository of git" : "changed");
+    return err_hint(err, m->is_git ? "run `cloche apply` again: then they are judged as what lies in one"
+                                   : "run `cloche apply` again when nobody else works on the project");
+}
+
+static bool
+is_race(int error)
+{
+    return error == ESTALE || error == EEXIST || error == ENOENT || error == ELOOP || error == ENOTDIR ||
+           error == EXDEV;
+}
+
+int
+commit_steps(struct moves *m, struct err *err)
+{
+    char name[512];
+    size_t i = 0;
+
+    while (i < m->j->n && do_step(m, i) == 0)
+        i++;
+    if (i == m->j->n && moves_all_stand(m))
+        return 0;
+    int saved = i < m->j->n ? errno : ESTALE;
+    struct err failed = ERR_INIT;
+    /* the step itself may be half done */
+    if (undo_steps(m, i < m->j->n ? i + 1 : i, &failed) < 0) {
+        if (err != NULL)
+            *err = failed;
         return -1;
     }
-    return 0;
+    if (is_race(saved))
+        return raced(m, i, err);
+    quoted(m->j->v[i].path, name, sizeof(name));
+    return err_sys(err, saved, "workspace.apply.commit", "cannot apply the change of %s; nothing was applied", name);
 }

@@ -71,6 +71,7 @@ struct change {
     bool origin;            /* overlayfs copied it up from the project, under this or another name */
     bool has_changes;       /* itself or something below */
     bool git_place;         /* a directory that was judged as a repository (git_mark.h) */
+    bool git_new;           /* and is one only with the changes */
     struct change_side lower, upper;
 };
 

@@ -82,6 +82,17 @@ target_inside(const struct mark *m, size_t base, struct str target, char out[PAT
 
 enum way { WAY_NEW, WAY_OLD, WAY_LINK };
 
+/* The change called @name in the directory of change @i; CHANGE_NOT: there is none. */
+static size_t
+change_named(const struct changes *c, size_t i, struct str name)
+{
+    size_t k = c->v[i].first, end = k + c->v[i].n;
+
+    while (k < end && !str_eq(name_of(&c->v[k]), name))
+        k++;
+    return k < end ? k : CHANGE_NOT;
+}
+
 /* How the changes lead to the directory @path: to one that they have, nowhere, or to a symlink that the run made, which
  * may lead anywhere. */
 static enum way
@@ -90,10 +101,8 @@ changed_way(const struct mark *m, const char *path)
     size_t at = 0;
 
     while (*path != '\0') {
-        size_t n = strcspn(path, "/"), k = m->c->v[at].first, end = k + m->c->v[at].n;
-        while (k < end && (strncmp(m->c->v[k].name, path, n) != 0 || m->c->v[k].name[n] != '\0'))
-            k++;
-        if (k == end)
+        size_t n = strcspn(path, "/"), k = change_named(m->c, at, (struct str){ path, n });
+        if (k == CHANGE_NOT)
             return WAY_OLD;
         if (S_ISLNK(m->c->v[k].upper.mode))
             return WAY_LINK;
@@ -278,10 +287,14 @@ mark_directory(struct mark *m, size_t i)
     if (S_ISDIR(e->lower.mode))
         lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
     unsigned before = lower >= 0 ? git_place_parts(lower) : 0;
-    if (!git_parts_place(before | parts))
+    bool whole = git_parts_place(before | parts);
+    /* a `.git` will be one some day, and the guard asks for no shape there */
+    if (!whole && !dot_git(e))
         return;
-    m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
+    if (whole)
+        m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
     e->git_place = true;
+    e->git_new = m->around[i] == AROUND_NEW;
     size_t ups = git_worktree_ups((struct str){ (const char *)path.p, path.n });
     mark_entries(m, i, STR_LIT(""), ups);
     mark_leads(m, i, STR_LIT(""));
@@ -364,20 +377,76 @@ git_mark(const struct diff_input *in, struct changes *c, struct err *err)
     return 0;
 }
 
-bool
-git_mark_late(const struct diff_input *in, const struct changes *c, struct buf *path)
+/* --- after the moves */
+
+/* The parts of the directory @dir, looked at more than once: who changes them meanwhile may show no whole shape at any
+ * one time. */
+static unsigned
+parts_now(int dir)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        const struct change *e = &c->v[i];
-        /* nothing was moved into what the run made a file of, or removed: if it is there still, that was withheld */
-        if (i > 0 && !S_ISDIR(e->upper.mode))
-            continue;
-        if (e->git_place || !e->has_changes || (!has_state(c, e) && parts_changed(c, e) == 0 && !has_own(c, e)) ||
-            change_path(c, i, path) < 0)
-            continue;
-        cleanup_close int dir = tree_open(in->project, (const char *)path->p, O_RDONLY | O_DIRECTORY);
-        if (dir >= 0 && git_parts_place(git_place_parts(dir)))
-            return true;
+    unsigned parts = 0;
+
+    for (int i = 0; i < 3; i++)
+        parts |= git_place_parts(dir);
+    return parts;
+}
+
+struct late {
+    const struct changes *c;
+    const enum fate *fate;
+    size_t place;
+    bool all;               /* what no change put there counts too */
+};
+
+/* The change at @path below directory @i; CHANGE_NOT: there is none. */
+static size_t
+change_at(const struct changes *c, size_t i, const char *path)
+{
+    while (*path != '\0' && i != CHANGE_NOT) {
+        size_t n = strcspn(path, "/");
+        i = change_named(c, i, (struct str){ path, n });
+        path += n + (path[n] == '/');
     }
-    return false;
+    return i;
+}
+
+/* Go on when the offence is what a person named, or a commondir that was judged. */
+static bool
+was_judged(void *ctx, const struct git_offence *o)
+{
+    const struct late *l = ctx;
+    size_t k = change_at(l->c, l->place, o->path);
+
+    if (k == CHANGE_NOT || l->fate[k] != FATE_APPLIED)
+        return !l->all;
+    return (l->c->v[k].flags & CHANGE_GIT) != 0 || o->state == GIT_STATE_COMMONDIR;
+}
+
+bool
+git_mark_holds(const struct changes *c, const enum fate *fate, size_t i, int dir)
+{
+    const struct change *e = &c->v[i];
+    struct late l = { .c = c, .fate = fate, .place = i, .all = e->git_new };
+    cleanup_buf struct buf path = BUF_INIT(TREE_PATH_MAX + 1);
+    bool came = e->git_new;
+
+    if (!e->git_place)
+        return (!has_state(c, e) && parts_changed(c, e) == 0 && !has_own(c, e)) || !git_parts_place(parts_now(dir));
+    for (size_t k = e->first; k < e->first + e->n; k++) {
+        const struct change *part = &c->v[k];
+        enum git_state state = git_state_in(STR_LIT(""), name_of(part));
+        if (fate[k] != FATE_APPLIED || part->lower.mode != 0)
+            continue;
+        came = came || state == GIT_STATE_INDEX;
+        if (git_part_of(name_of(part)) == GIT_PART_NONE)
+            continue;
+        /* named by a person, who was told what is there */
+        l.all = (part->flags & CHANGE_GIT) == 0;
+        came = true;
+        if (!l.all)
+            break;
+    }
+    return !came || (change_path(c, i, &path) == 0 &&
+                     git_place_search(dir, git_worktree_ups((struct str){ (const char *)path.p, path.n }), was_judged,
+                                      &l) == 0);
 }

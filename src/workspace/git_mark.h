@@ -6,14 +6,15 @@
 #ifndef CLOCHE_WORKSPACE_GIT_MARK_H
 #define CLOCHE_WORKSPACE_GIT_MARK_H
 
-#include "workspace/diff.h"
+#include "workspace/apply.h"
 
 /* Set CHANGE_GIT where it belongs, and take CHANGE_PROTECTED from what is protected only by a name of git's, is new,
  * and is harmless: repositories, submodules and worktrees that the run made. Nothing is written. 0, or -1 with @err. */
 int git_mark(const struct diff_input *in, struct changes *c, struct err *err);
 
-/* Whether a directory with changes that mean something in a repository is one by now, and was not judged as one: a
- * sandbox of the same project may have made it one meanwhile. Its path is in @path. */
-bool git_mark_late(const struct diff_input *in, const struct changes *c, struct buf *path);
+/* Whether the directory of change @i, open as @dir, may be what it is now that its changes were moved into it. Not when
+ * it is a repository and was not judged as one, or has what git runs beside what completed it: another sandbox of the
+ * same project may have made that meanwhile. What comes after this, its guard judges. */
+bool git_mark_holds(const struct changes *c, const enum fate *fate, size_t i, int dir);
 
 #endif

@@ -449,6 +449,18 @@ def test_no_space_leaves_everything_as_it_was(cloche):
     assert cloche("apply", cwd=project).ok and (project / "big").stat().st_size == 3000000
 
 
+def test_more_folders_than_may_be_open(cloche):
+    """The folders of an apply are kept open, where there is room for that."""
+    project = fill(cloche)
+    for i in range(150):
+        (project / f"many/{i}").mkdir(parents=True)
+        (project / f"many/{i}/f").write_text("old\n")
+    cow(cloche, "for d in many/*; do echo new > $d/f; echo new > $d/g; done")
+    limited = cloche.behind("prlimit", "--nofile=90:90", "--")("apply", cwd=project)
+    assert limited.ok, limited
+    assert all((project / f"many/{i}/{n}").read_text() == "new\n" for i in range(150) for n in "fg")
+
+
 # places ----------------------------------------------------------------------------------------------------------------------
 def test_state_inside_the_project_is_refused(cloche):
     project = fill(cloche)

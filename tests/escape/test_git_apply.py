@@ -248,39 +248,86 @@ assert os.path.exists('.git/rebase-merge/git-rebase-todo')
     assert command([*GIT, "log", "--oneline"], cwd=repo).out.count("\n") == 3
 
 
-# waits for the first of what is applied, then makes a repository of a folder
-COMPLETE = """
+# Another sandbox waits for the first of what is applied. By the time that the folder's turn comes it is something else.
+MEANWHILE = """
 import os, time
-print('ready', flush=True)
-end = time.time() + 60
-while not os.path.exists('a0') and not os.path.exists('done') and time.time() < end:
-    pass
-for name in ('x/objects', 'x/refs'):
-    try: os.mkdir(name)
+def until(*names):
+    end = time.time() + 60
+    while not any(map(os.path.exists, names + ('done',))) and time.time() < end:
+        pass
+def attempt(f, *words):
+    try: f(*words)
     except OSError as e: print(e)
-open('x/HEAD', 'w').write('ref: refs/heads/main\\n')
+def complete(at):
+    for name in (at + '/objects', at + '/refs'):
+        attempt(os.mkdir, name)
+    open(at + '/HEAD', 'w').write('ref: refs/heads/main\\n')
+print('ready', flush=True)
+until('a0')
 """
+PUT_CONFIG, PUT_HOOK = "put('x/config', BARE)", "put('x/hooks/post-index-change', WHAT.decode(), 0o755)"
+# what is applied, and what the other does
+MEANWHILES = {
+    "config": (PUT_CONFIG, "complete('x')"),
+    "hook": (PUT_HOOK, "complete('x')"),
+    "config, and renamed away": (PUT_CONFIG, "complete('x'); until('x/config'); attempt(os.rename, 'x', 'y')"),
+    "hook, and renamed away": (PUT_HOOK, "complete('x'); until('x/hooks/post-index-change'); attempt(os.rename, 'x', 'y')"),
+    "config, renamed away, and what comes later refused": (PUT_CONFIG, "complete('x'); until('x/config')\n"
+                                                           "attempt(os.rename, 'x', 'y'); open('z1499', 'w')"),
+    "its hooks in another repository": (PUT_HOOK, "os.mkdir('n'); complete('n'); attempt(os.rename, 'x/hooks', 'n/hooks')\n"
+                                        "attempt(os.rename, 'x', 'o'); attempt(os.rename, 'n', 'x')\n"
+                                        "until('x/hooks/post-index-change'); attempt(os.rename, 'x', 'y')"),
+    # the hook was in the project, in a folder that was no repository; the run removed it, and undoing brings it back
+    "a hook that went": ("os.remove('x/hooks/old')", "until('z0'); complete('x'); open('z1499', 'w')"),
+    "a hook that went, for a protected name": ("os.remove('v/commands/old'); os.rmdir('v/commands')",
+                                               "until('z0'); attempt(os.rename, 'v', '.claude'); open('z1499', 'w')"),
+    "the rest of a new repository": ("bare('x', ''); os.remove('x/config')", "open('x/config', 'w').write(BARE)"),
+    "the hook of a new repository": ("bare('x', '[core]\\n\\tbare = false\\n\\tworktree = .\\n')",
+                                     "open('x/hooks/post-index-change', 'wb').write(WHAT); os.chmod('x/hooks/post-index-change', 0o755)"),
+}
 
 
-@pytest.mark.parametrize("what", ["config", "hook"])
-def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, command, world, repo, what):
+@pytest.mark.parametrize("what,files", [(what, None) for what in MEANWHILES] + [("config, and renamed away", 64), ("config", 64)])
+def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, command, world, repo, what, files):
     """It was none when `apply` decided, so its `config` was like any file; it is one when the file comes."""
-    (repo / "x").mkdir()
-    (repo / "x/keep").write_text("")
-    put = "put('x/config', BARE)" if what == "config" else "put('x/hooks/post-index-change', WHAT.decode(), 0o755)"
-    code = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\nfor i in range(1500): put(f'a{{i}}', '')\n{put}\n"
+    places = [repo / name for name in ("x", "y", "n", "o")]
+    for name in ("x/hooks/old", "x/keep", "v/commands/old", "v/keep"):
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text("")
+    put, other_does = MEANWHILES[what]
+    if "went" not in what:
+        (repo / "x/hooks/old").unlink()
+    begin = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n"
+    code = begin + f"for i in range(1500): put(f'a{{i}}', ''); put(f'z{{i}}', '')\n{put}\n"
     result = cloche.sandbox(code, "python", flags=["--workspace", f"{repo}:cow"], cwd=repo)
     assert result.ok, result
-    other = cloche.popen("run", "--workspace", repo, "--", "python3", "-c", COMPLETE, cwd=repo)
+    other = cloche.popen("run", "--workspace", repo, "--", "python3", "-c", f"{begin}{MEANWHILE}\n{other_does}", cwd=repo)
     assert other.stdout.readline() == b"ready\n"
-    applied = cloche("apply", cwd=repo)
+    # with @files descriptors no folder can be kept open
+    applied = (cloche.behind("prlimit", f"--nofile={files}:{files}", "--") if files else cloche)("apply", cwd=repo)
     (repo / "done").touch()
-    other.communicate(timeout=90)
-    command(["git", "status"], cwd=repo / "x", check=False)
-    assert not (world.root / "marker").exists(), applied
-    came = (repo / "x" / ("config" if what == "config" else "hooks")).exists()
-    assert applied.ok or (applied.code == 125 and not came and not (repo / "a0").exists()), applied
-    if came:
-        return      # the other sandbox was too late, and its own guard judged what it found
-    again = cloche("apply", cwd=repo)
-    assert again.code == 2 and (repo / "a0").exists(), again
+    said = other.communicate(timeout=90)
+    for at in filter(os.path.exists, places):
+        command(["git", "status"], cwd=at, check=False)
+        if (at / "objects").exists() and (at / "refs").exists():
+            assert not (at / "hooks").exists() or not os.listdir(at / "hooks"), (applied, said)
+            assert not (at / "config").exists() or "fsmonitor" not in (at / "config").read_text(), (applied, said)
+    assert not (world.root / "marker").exists(), (applied, said)
+    assert not (repo / ".claude/commands").exists(), (applied, said)
+    assert applied.ok or applied.code == 125, applied
+    # all of it or nothing; what was in a folder that is something else by now is kept in the state
+    assert (repo / "a0").exists() == applied.ok, applied
+    if not applied.ok:
+        assert "raced" in applied.err or "nothing was applied" in applied.err or \
+            ("went" in what and "old content is kept" in applied.err), applied
+        assert cloche("apply", cwd=repo).code in (0, 1, 2, 125)
+        assert not (repo / ".claude/commands").exists() and not (repo / "x/hooks/old").exists() or not (repo / "x/objects").exists()
+
+
+def test_a_shape_that_another_run_completes(cloche, command, world, repo):
+    """A `.git` that is no repository yet, with what git would run in one, and then a run that makes it one."""
+    begin = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n"
+    todo = "put('in/.git/rebase-merge/git-rebase-todo', 'exec ' + RUN + '\\n')"
+    listed = "Path('in/.git/index').write_bytes(index('.git/hooks/post-index-change'))"
+    told = cow(cloche, world, f"{todo}; {listed}; put('in/.git/remotes/origin', 'URL: x')")
+    assert set(told["withheld"]) >= {"in/.git/rebase-merge/git-rebase-todo", "in/.git/index", "in/.git/remotes/origin"}, told

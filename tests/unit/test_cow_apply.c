@@ -359,8 +359,12 @@ interrupted_anywhere(void **state)
         assert_int_equal(journal_write(f->state.state_fd, &j, true, &err), 0);
         size_t all = j.n;
         j.n = done;
-        if (commit_steps(&j, fd, f->project, &f->c, change_of, &err) < 0)
+        struct moves moves = { .j = &j, .stage = fd, .project = f->project, .c = &f->c, .fate = plan.fate,
+                               .change_of = change_of };
+        assert_int_equal(moves_open(&moves, &err), 0);
+        if (commit_steps(&moves, &err) < 0)
             fail_msg("%s", err.msg);
+        moves_close(&moves);
         j.n = all;
         stage_close(&stage);
         apply_plan_free(&plan);
