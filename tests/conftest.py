@@ -28,6 +28,7 @@ PROVEN = collections.defaultdict(collections.Counter)
 
 def pytest_configure(config):
     leaks.adopt_orphans()
+    leaks.enter_own_cgroups()
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"     # of what tests start; pytest's own goes where PYTHONPYCACHEPREFIX says
     if hasattr(config, "workerinput"):
         for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX"):      # of ours (tests/check/suites.py), and not for what tests start:

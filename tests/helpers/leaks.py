@@ -4,6 +4,7 @@ Other people may be running cloche on the same machine, so each look is for thin
 descent (the test process is a subreaper, so every orphan of a run becomes its child), the rest by what appeared
 during the test and stayed.
 """
+import atexit
 import ctypes
 import glob
 import os
@@ -129,10 +130,55 @@ def mounts():
         return set(f.read().splitlines())
 
 
+OURS = []           # this process's own cgroups of v1: what cloche makes for it is below them, and nobody else's
+
+
+def enter_own_cgroups():
+    """Where root may: cgroups of v1 that hold this process and what it starts, in the hierarchies in which cloche makes its own."""
+    atexit.register(leave_own_cgroups, os.getpid())
+    for above in groups_of_this_process() if os.geteuid() == 0 else ():
+        own = f"{above}/ct-{os.getpid()}"
+        try:
+            os.mkdir(own)
+            OURS.append(own)
+            move_to(own)
+        except OSError:         # a container shows them and lets nobody write; then neighbours are told apart as on v2
+            leave_own_cgroups(os.getpid())
+            return
+
+
+def leave_own_cgroups(pid):
+    """Nothing remains of them. A fork of this process leaves them to it."""
+    while OURS and pid == os.getpid():
+        own = OURS.pop()
+        try:
+            move_to(os.path.dirname(own))
+            os.rmdir(own)
+        except OSError:
+            pass
+
+
+def move_to(group):
+    with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+        f.write("0")
+
+
+def groups_of_this_process():
+    """The directories of v1's cgroups that it is in, of the hierarchies that cloche uses."""
+    found = []
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        for line in f:
+            _number, names, path = line.rstrip("\n").split(":", 2)
+            found += [f"/sys/fs/cgroup/{name}{path}" for name in names.split(",") if name in ("memory", "cpu", "pids")]
+    return [os.path.realpath(path) for path in found if os.path.isdir(path)]
+
+
 def cgroups():
+    """Those that cloche made: below OURS for us alone, elsewhere for whoever runs it."""
     found = set()
-    for hierarchy in ["/sys/fs/cgroup", *folders_in("/sys/fs/cgroup")]:
-        for path in folders_in(hierarchy):
+    hierarchies = {own.split("/")[4] for own in OURS}
+    for above in [*OURS, "/sys/fs/cgroup", *(path for path in folders_in("/sys/fs/cgroup") if os.path.basename(path) not in hierarchies)]:
+        for path in folders_in(above):
             if os.path.basename(path).startswith("cloche"):
                 found.update((path, *folders_in(path)))
     uid = os.getuid()
@@ -150,6 +196,8 @@ def folders_in(path):
 
 def cgroup_is_someone_elses(path):
     """It holds processes, none of which descends from us: a neighbour's sandbox."""
+    if any(path.startswith(f"{own}/") for own in OURS):
+        return not os.path.isdir(path)
     try:
         with open(os.path.join(path, "cgroup.procs"), encoding="ascii") as f:
             pids = {int(line) for line in f.read().split()}
@@ -214,14 +262,7 @@ def kill(pids):
 
 def own_cgroups():
     """Those below the cgroups that this process is in: where it may, cloche makes its own there."""
-    found = set()
-    with open("/proc/self/cgroup", encoding="ascii") as f:
-        for line in f:
-            _number, names, path = line.rstrip("\n").split(":", 2)
-            for name in names.split(",") if names else []:
-                found.update(one for one in folders_in(f"/sys/fs/cgroup/{name}{path}")
-                             if os.path.basename(one).startswith("cloche"))
-    return found
+    return {one for group in groups_of_this_process() for one in folders_in(group) if os.path.basename(one).startswith("cloche")}
 
 
 def remove_empty_cgroups(but):

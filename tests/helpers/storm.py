@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 
-from helpers import leaks
+from helpers import leaks, mcp
 from helpers.daemon import Connection, Daemon, command_of
 from helpers.runner import wait_for
 
@@ -78,6 +78,15 @@ class Place:
             if fd >= 0:
                 os.close(fd)
 
+    def notes(self):
+        """What its daemons noted before they made it (engine/leavings.h): each cgroup's path, by whose it is."""
+        found = {}
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"{self.state}/serve/leavings"):
+                with contextlib.suppress(OSError), open(f"{self.state}/serve/leavings/{name}", encoding="utf-8", errors="replace") as f:
+                    found.update((line.split(" ", 1)[1].rstrip("\n"), name) for line in f if line.startswith(("v1 ", "v2 ")))
+        return found
+
     def entries(self):
         """All that is in the record."""
         folder = f"{self.state}/audit"
@@ -134,6 +143,39 @@ class Client(Busy):
             self.kept.pop(0).delete()
 
 
+class Agent(Busy):
+    """Does the same through cloche-adapter: MCP, and the routes of /api."""
+
+    def __init__(self, daemon, over):
+        super().__init__(over)
+        self.asked, self.client, self.done, self.kept = Impatient(daemon), None, [], []
+
+    def step(self):
+        self.runs += 1
+        while self.kept:
+            self.asked("DELETE", f"/v1/sandboxes/{self.kept[-1]}")
+            self.kept.pop()
+        try:
+            self.client = self.client or mcp.Client(self.asked)
+            self.work(self.client)
+        except FAILS:
+            self.client = None      # the next adapter does not know that session
+            raise
+
+    def work(self, client):
+        made = client.call("create_sandbox")
+        if not made["success"]:
+            return
+        box, name = made["sandbox_id"], f"acknowledged-9-{self.runs}-0-"
+        self.kept.append(box)
+        if client.call("code_write_file", sandbox_id=box, file_path=name, content="x" * 50000)["success"]:
+            self.done.append((box, name))
+            ran = client.call("code_execute", sandbox_id=box, language="shell", code=f"wc -c {name}")
+            if ran["success"] and ran["stdout"].split()[:1] != ["50000"]:
+                self.broken.append(ran)
+        assert self.asked.get("/api/sandbox/status").ok
+
+
 class Impatient(Daemon):
     """The same daemon, asked by who does not wait long."""
 
@@ -153,9 +195,9 @@ class Storm:
         self.daemon = Daemon(self.place.cloche, "--audit", "required", "--listen", f"unix:{self.path}", *flags, path=self.path)
         self.asked = Impatient(self.daemon)
         self.over = threading.Event()
-        self.clients = [Client(self.daemon, i, self.over) for i in range(2)]
+        self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over)]
         self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
-        self.log, self.seen = [], set()
+        self.log, self.seen = [], {}
         for client in self.clients:
             client.start()
 
@@ -187,7 +229,7 @@ class Storm:
         what = f"{n}: {deed} {kind if 'disk' not in deed and 'lock' not in deed else ''}{' and the end' if ask_to_end else ''}"
         self.log.append(what)
         self.done[deed] = self.done.get(deed, 0) + 1
-        self.seen |= self.cgroups()
+        self.remember(what)
         with contextlib.ExitStack() as until:
             self.do(chance, deed, kind, lasts, until)
             if ask_to_end:
@@ -242,7 +284,7 @@ class Storm:
 
     def answers(self):
         try:
-            return self.asked.get("/ready").ok and self.asked.get("/v1/sandboxes").ok
+            return all(self.asked.get(path).ok for path in ("/ready", "/v1/sandboxes", "/api/sandbox/status"))
         except (OSError, http.client.HTTPException):
             return False
 
@@ -276,18 +318,24 @@ class Storm:
         assert self.daemon.process.returncode in (0, 125, -signal.SIGKILL), (what, self.daemon.process.returncode, self.said())
         with contextlib.closing(self.daemon.process.stderr):
             self.read_record(what)
+        self.remember(what)
         begun = time.monotonic()
         self.daemon.start()
         self.note("start", begun)
         # what no process was left to remove is removed by the next daemon
-        swept = wait_for(lambda: not [path for path in self.seen if os.path.isdir(path)], PATIENCE, every=0.05)
-        assert swept, f"{what}: cgroups are left: {[path for path in self.seen if os.path.isdir(path)]}"
+        swept = wait_for(lambda: not self.unswept(), PATIENCE, every=0.05)
+        assert swept, f"{what}: cgroups are left: {self.unswept()}\n{self.said()}"
         self.seen.clear()
 
-    def cgroups(self):
-        """Those of our sandboxes."""
-        ours = {str(pid) for pid in leaks.descendants(self.daemon.process.pid)}
-        return {path for path in leaks.cgroups() - self.world.watch.cgroups if ours & processes_of(path)}
+    def remember(self, what):
+        """The cgroups that there are of our sandboxes, with the moment of each: those that were noted, and where this process has
+        cgroups of its own all that is in them."""
+        notes = self.place.notes()
+        for path in notes.keys() | (leaks.cgroups() - self.world.watch.cgroups if leaks.OURS else set()):
+            self.seen.setdefault(path, f"seen first at {what}; {'noted by ' + notes[path] if path in notes else 'not noted'}")
+
+    def unswept(self):
+        return [f"{path} ({whose})" for path, whose in self.seen.items() if os.path.isdir(path)]
 
     def left(self):
         leaks.reap_adopted({self.daemon.process.pid, self.place.pid})
@@ -316,9 +364,11 @@ class Storm:
         for client in self.clients:
             client.join(PATIENCE)
         self.end("the last")
+        self.ended("the last")
+        self.end("who sweeps after the last")       # after it there is nothing to sweep
         gone = wait_for(lambda: not self.left(), PATIENCE, every=0.05)
         assert gone, f"the last: left behind: {self.left()}"
-        self.read_record("the last")
+        assert not self.place.notes(), self.place.notes()
         self.daemon.process.stderr.close()
         self.place.end()
 
@@ -339,9 +389,3 @@ class Storm:
 def signal_if(pid, number):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def processes_of(path):
-    with contextlib.suppress(OSError), open(f"{path}/cgroup.procs", encoding="ascii") as f:
-        return set(f.read().split())
-    return set()
