@@ -71,15 +71,3 @@ adapters_gone(struct visit *r)
     buf_free(&r->out);
     buf_free(&r->err_out);
 }
-
-void
-adapters_tick(void)
-{
-    mcp_tick();
-}
-
-int
-adapters_timeout(void)
-{
-    return mcp_timeout();
-}

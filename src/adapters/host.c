@@ -32,6 +32,12 @@ visit_no_memory(struct visit *v)
     hosting.ended = true;
 }
 
+void
+visits_at(struct timer *t, uint64_t at_ms)
+{
+    loop_at(&hosting.loop, t, at_ms);
+}
+
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static bool

@@ -104,9 +104,7 @@ main(int argc, char **argv)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
         return 1;
     }
-    while (!hosting.ended) {
-        (void)loop_round(&hosting.loop, adapters_timeout(), NULL);
-        adapters_tick();
-    }
+    while (!hosting.ended)
+        (void)loop_round(&hosting.loop, -1, NULL);
     return 0;
 }

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/loop.h"
 #include "base/str.h"
 #include "adapters/routes.h"
 #include "proto/edge_adapter.h"
@@ -117,6 +118,7 @@ void visit_keep(struct visit *r, struct buf *into, bool *cut, const uint8_t *p, 
 /* The client is told of the sandbox made for it with EDGE_FLEETING. Until then that ends if the client goes. */
 void visit_told(struct visit *r);
 
+void visits_at(struct timer *t, uint64_t at_ms);     /* loop_at() of the loop that all visits are in */
 void visit_no_memory(struct visit *r);          /* the process ends, and comes anew */
 
 /* --- what adapters do --------------------------------------------------------------------------------------------- */
@@ -125,8 +127,5 @@ int adapters_open(const char *engine);          /* before confinement; -1: no me
 int adapters_languages(void);                   /* at the start, and whenever they change; -1: no memory */
 void adapters_begin(struct visit *r);           /* all of it has come */
 void adapters_gone(struct visit *r);            /* answered or not, nobody is there any more: frees what is its own */
-/* Every round of the loop; how long it may wait at most, -1 for ever. */
-void adapters_tick(void);
-int adapters_timeout(void);
 
 #endif

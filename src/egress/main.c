@@ -279,24 +279,31 @@ let_out(struct egress *e)
     }
 }
 
+/* Whose deadlines are over, and what else is only looked at now and then. */
+static void
+on_tick(struct timer *t)
+{
+    struct egress *e = t->owner;
+
+    conn_tick(e);
+    ask_tick(e);
+    log_tick(e);
+    loop_at(&e->loop, t, e->loop.now_ms + TICK_MS);
+}
+
 static int
 serve(struct egress *e, struct err *err)
 {
-    uint64_t ticked = e->loop.now_ms;
+    struct timer tick = { .due = on_tick, .owner = e };
 
+    loop_at(&e->loop, &tick, e->loop.now_ms + TICK_MS);
     while (!e->over) {
-        if (loop_round(&e->loop, resolver_patience(e->resolver, TICK_MS), err) < 0)
+        if (loop_round(&e->loop, -1, err) < 0)
             return -1;
-        resolver_tick(e->resolver);
-        if (e->loop.now_ms - ticked >= TICK_MS) {
-            ticked = e->loop.now_ms;
-            conn_tick(e);
-            ask_tick(e);
-            log_tick(e);
-        }
         conn_free_ended(e);
         conn_make_room(e);
     }
+    loop_at(&e->loop, &tick, 0);
     loop_watch(&e->loop, &e->control, 0);
     let_out(e);
     conn_close_known(e);

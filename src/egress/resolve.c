@@ -10,6 +10,7 @@
 
 #include <ares.h>
 
+#include "base/clock.h"
 #include "wall/sockaddr.h"
 
 #define SOCKETS_MAX 64
@@ -37,18 +38,41 @@ struct resolver {
     struct loop *loop;
     ares_channel channel;
     struct watch sockets[SOCKETS_MAX];  /* c-ares opens and closes the descriptors; here they are only watched */
+    struct timer late;                  /* a server's answer */
     struct asking *asking;
     size_t n;
     struct known known[RESOLVE_KNOWN];
 };
 
+/* After all that begins a question or takes an answer. */
+static void
+wait_on(struct resolver *r)
+{
+    struct timeval room;
+    const struct timeval *t = ares_timeout(r->channel, NULL, &room);
+
+    loop_at(r->loop, &r->late, t == NULL ? 0 : clock_ms() + (uint64_t)t->tv_sec * 1000 +
+                                                   ((uint64_t)t->tv_usec + 999) / 1000);
+}
+
+static void
+process(struct resolver *r, ares_socket_t in, ares_socket_t out)
+{
+    ares_process_fd(r->channel, in, out);
+    wait_on(r);
+}
+
+static void
+on_late(struct timer *t)
+{
+    process(t->owner, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+}
+
 static void
 on_socket(struct watch *w, uint32_t events)
 {
-    struct resolver *r = w->owner;
-
-    ares_process_fd(r->channel, events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? w->fd : ARES_SOCKET_BAD,
-                    events & EPOLLOUT ? w->fd : ARES_SOCKET_BAD);
+    process(w->owner, events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? w->fd : ARES_SOCKET_BAD,
+            events & EPOLLOUT ? w->fd : ARES_SOCKET_BAD);
 }
 
 /* c-ares says what it wants of one of its sockets; nothing: it is about to close it. */
@@ -90,6 +114,7 @@ resolver_new(struct loop *l, struct err *err)
         return NULL;
     }
     r->loop = l;
+    r->late = (struct timer){ .due = on_late, .owner = r };
     for (size_t i = 0; i < SOCKETS_MAX; i++)
         r->sockets[i].fd = -1;
     status = ares_library_init(ARES_LIB_INIT_ALL);
@@ -108,6 +133,7 @@ resolver_free(struct resolver *r)
 {
     if (r == NULL)
         return;
+    loop_at(r->loop, &r->late, 0);
     for (struct asking *a = r->asking; a != NULL; a = a->next)
         a->fn = NULL;
     ares_destroy(r->channel);
@@ -215,6 +241,7 @@ resolver_ask(struct resolver *r, const char *name, resolve_fn *fn, void *ctx)
     r->asking = a;
     r->n++;
     ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, a);
+    wait_on(r);
 }
 
 void
@@ -223,19 +250,4 @@ resolver_forget(struct resolver *r, void *ctx)
     for (struct asking *a = r->asking; a != NULL; a = a->next)
         if (a->ctx == ctx)
             a->fn = NULL;
-}
-
-int
-resolver_patience(struct resolver *r, int ms)
-{
-    struct timeval most = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 }, room, *t;
-
-    t = ares_timeout(r->channel, &most, &room);
-    return (int)(t->tv_sec * 1000 + t->tv_usec / 1000);
-}
-
-void
-resolver_tick(struct resolver *r)
-{
-    ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }

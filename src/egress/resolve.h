@@ -25,7 +25,7 @@ struct resolver;
  * resolver_ask itself when the answer is known at once. */
 typedef void resolve_fn(void *ctx, const struct ip *addresses, size_t n, const char *why);
 
-/* Reads the host's resolver configuration now: nothing is opened later. */
+/* Reads the host's resolver configuration now: nothing is opened later. @l waits for what it needs. */
 struct resolver *resolver_new(struct loop *l, struct err *err);
 void resolver_free(struct resolver *r);
 
@@ -33,9 +33,5 @@ void resolver_free(struct resolver *r);
 void resolver_ask(struct resolver *r, const char *name, resolve_fn *fn, void *ctx);
 /* @ctx goes away: its answer is dropped. */
 void resolver_forget(struct resolver *r, void *ctx);
-
-/* Milliseconds until resolver_tick has something to do, at most @ms. */
-int resolver_patience(struct resolver *r, int ms);
-void resolver_tick(struct resolver *r);
 
 #endif

@@ -112,7 +112,7 @@ main(int argc, char **argv)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     r = read_settings(&s, &err) < 0 || start(&h, &err) < 0 ? -1 : loop_watch(&h.loop, &w.edge, EPOLLIN);
     while (r == 0 && !w.ended) {
-        r = loop_round(&h.loop, webhook_patience(&h), &err) < 0 ? -1 : 0;
+        r = loop_round(&h.loop, -1, &err) < 0 ? -1 : 0;
         webhook_turn(&h);
     }
     if (r < 0)

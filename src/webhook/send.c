@@ -307,22 +307,25 @@ send_begin(struct webhook *h)
     resolver_ask(h->resolver, host->name, on_resolved, h);
 }
 
-void
-webhook_turn(struct webhook *h)
+/* What is under way is late, or what is next is due. */
+static void
+on_time(struct timer *t)
 {
-    resolver_tick(h->resolver);
-    if (h->state != HOOK_IDLE && h->loop.now_ms >= h->deadline_ms)
+    struct webhook *h = t->owner;
+
+    if (h->state != HOOK_IDLE)
         fail(h, true, "the server took too long");
-    if (h->state == HOOK_IDLE && h->n > 0 && h->loop.now_ms >= h->queue[0].due_ms)
+    else if (h->n > 0)
         send_begin(h);
 }
 
-int
-webhook_patience(struct webhook *h)
+void
+webhook_turn(struct webhook *h)
 {
-    uint64_t at = h->state != HOOK_IDLE ? h->deadline_ms : h->n > 0 ? h->queue[0].due_ms : UINT64_MAX;
-    uint64_t now = h->loop.now_ms;
-    int ms = at == UINT64_MAX ? 60000 : at <= now ? 0 : at - now < 60000 ? (int)(at - now) : 60000;
+    uint64_t at = h->state != HOOK_IDLE ? h->deadline_ms : h->n == 0 ? 0
+                  : h->queue[0].due_ms > h->loop.now_ms ? h->queue[0].due_ms : h->loop.now_ms;
 
-    return resolver_patience(h->resolver, ms);
+    h->time.due = on_time;
+    h->time.owner = h;
+    loop_at(&h->loop, &h->time, at);
 }

@@ -60,6 +60,7 @@ struct webhook {
     struct tls_end *end;
     struct ip addresses[RESOLVE_MAX];
     size_t n_addresses, next;
+    struct timer time;
     uint64_t deadline_ms;
     struct buf out;
     size_t out_at;
@@ -78,8 +79,7 @@ int webhook_status(const char *p, size_t n);
 
 /* send.c */
 void webhook_put(struct webhook *h, const struct edge_approval *a, const char *name);
-void webhook_turn(struct webhook *h);           /* begin what is due, end what takes too long */
-int webhook_patience(struct webhook *h);        /* milliseconds until then; -1 for ever */
+void webhook_turn(struct webhook *h);           /* after each round: when the next is begun, or takes too long */
 
 /* confine.c */
 int webhook_confine(struct err *err);

@@ -22,6 +22,7 @@
 #define MCP_SESSIONS    256
 #define MCP_CAPABILITIES_MAX 4096           /* bytes of a client's, which its session keeps */
 #define MCP_ALIVE_S     15                  /* a stream on which nothing else was said gets a comment */
+#define MCP_LOOK_MS     1000                /* ... which is looked for so often */
 #define MCP_META        "io.modelcontextprotocol/"
 
 struct mcp_session {
@@ -39,6 +40,7 @@ struct mcp_tool;
 extern struct mcp_all {
     struct mcp_session *sessions;
     uint64_t turns;
+    struct timer alive;                     /* set while events are sent: who is told nothing else is told that */
     uint8_t key[MCP_KEY];                   /* of what clients bring along */
 } mcp_all;
 
@@ -107,9 +109,6 @@ void mcp_ask_client(struct visit *r, const char *method, json_t *params,
 void mcp_cancel(struct visit *r);
 /* What runs in @session: the request @id, or all (NULL); not @by. */
 void mcp_cancel_in(struct visit *by, const char *session, const json_t *id);
-/* Every round of the front's loop; how long it may wait at most, -1 for ever. */
-void mcp_tick(void);
-int mcp_timeout(void);
 
 /* session.c */
 struct mcp_session *mcp_session_new(const struct visit *r, int version, json_t *capabilities);

@@ -156,6 +156,25 @@ mcp_result(struct visit *r, json_t *result)
     say_last(r, HTTP_OK, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id", id_of(r), "result", result));
 }
 
+static void
+on_alive(struct timer *t)
+{
+    uint64_t now = clock_ms() / 1000;
+    bool any = false;
+
+    for (struct visit *r = adapters_visits; r != NULL; r = r->next) {
+        if (!mcp_is_live(r) || !r->mcp->streaming)
+            continue;
+        any = true;
+        if (now - r->mcp->said_s < MCP_ALIVE_S)
+            continue;
+        r->mcp->said_s = now;
+        visit_add(r, ":\r\n\r\n", 5);
+    }
+    if (any)
+        visits_at(t, clock_ms() + MCP_LOOK_MS);
+}
+
 void
 mcp_begin_stream(struct visit *r)
 {
@@ -165,6 +184,9 @@ mcp_begin_stream(struct visit *r)
     visit_stream(r);
     r->mcp->streaming = true;
     r->mcp->said_s = clock_ms() / 1000;
+    mcp_all.alive.due = on_alive;
+    if (mcp_all.alive.at_ms == 0)
+        visits_at(&mcp_all.alive, clock_ms() + MCP_LOOK_MS);
 }
 
 static json_t *
@@ -240,26 +262,4 @@ mcp_cancel_in(struct visit *by, const char *session, const json_t *id)
         if (r != by && mcp_is_live(r) && session[0] != '\0' && strcmp(r->mcp->session_id, session) == 0 &&
             (id == NULL || (r->mcp->message.id != NULL && json_equal(r->mcp->message.id, id))))
             mcp_cancel(r);
-}
-
-int
-mcp_timeout(void)
-{
-    for (const struct visit *r = adapters_visits; r != NULL; r = r->next)
-        if (mcp_is_live(r) && r->mcp->streaming)
-            return 1000;
-    return -1;
-}
-
-void
-mcp_tick(void)
-{
-    uint64_t now = clock_ms() / 1000;
-
-    for (struct visit *r = adapters_visits; r != NULL; r = r->next) {
-        if (!mcp_is_live(r) || !r->mcp->streaming || now - r->mcp->said_s < MCP_ALIVE_S)
-            continue;
-        r->mcp->said_s = now;
-        visit_add(r, ":\r\n\r\n", 5);
-    }
 }
