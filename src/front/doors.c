@@ -58,6 +58,7 @@ doors_settings(struct front *f, const struct frame *message, int pem)
     if (f->tls && tls_take(pem, m.cert, m.key, &err) < 0)
         return doors_say(f, EDGE_UNSETTLED, &err);
     f->doors = new;
+    doors_expire(&f->idle);
     return doors_say(f, EDGE_SETTLED, NULL);
 }
 
@@ -163,6 +164,8 @@ list_add(struct front *f, struct link *k)
     k->prev = f->idle_last;
     *(f->idle_last != NULL ? &f->idle_last->next : &f->idle_first) = k;
     f->idle_last = k;
+    if (f->idle.at_ms == 0)
+        loop_at(&f->loop, &f->idle, k->since_ms + f->doors.client_ms);
 }
 
 static void
@@ -269,12 +272,14 @@ doors_connection(struct front *f, const struct frame *message, int fd)
     return 0;
 }
 
-int
-doors_expire(struct front *f)
+void
+doors_expire(struct timer *t)
 {
+    struct front *f = t->owner;
     uint64_t now = clock_ms();
 
     while (f->idle_first != NULL && clock_since(now, f->idle_first->since_ms) >= f->doors.client_ms)
         cut(f, f->idle_first);
-    return f->idle_first == NULL ? -1 : (int)(f->doors.client_ms - clock_since(now, f->idle_first->since_ms)) + 1;
+    if (f->idle_first != NULL)
+        loop_at(&f->loop, t, f->idle_first->since_ms + f->doors.client_ms);
 }

@@ -262,13 +262,15 @@ struct front {
     bool tls;
     struct front_doors doors;
     struct link *idle_first, *idle_last;
+    struct timer idle;                  /* set while there is one */
+    struct timer second;                /* set while there are requests: the next look at their times */
     size_t n_links, max_links;          /* connections */
     struct rate rate;
     struct late {
         bool owed;                      /* an answer to EDGE_PING, */
         unsigned looks;                 /* for so many looks */
         uint64_t asked, answered;       /* how many EDGE_PINGs; answers come in their order */
-        uint64_t heard_ms, looked_ms;
+        uint64_t heard_ms;
     } late;                             /* the warden: late.c */
     const struct epochs *epochs;        /* NULL: the warden has not said anything yet */
     struct known_all known;
@@ -279,7 +281,9 @@ struct front {
     uint8_t in[EDGE_ROOM];
 };
 
-/* http.c: connections and requests */
+#define FRONT_SECOND_MS 1000
+
+/* http.c: connections and requests. Opened with f->second set up. */
 int http_open(struct front *f, struct err *err);
 int http_connection(struct front *f, int fd, const struct sockaddr *from, socklen_t n);     /* owned from here on */
 void http_run(struct front *f);
@@ -321,8 +325,7 @@ void ask_run(struct request *r, const struct edge_run_ask *what, const struct an
 void ask_cancel(struct request *r, uint32_t ticket);    /* nobody waits for what was asked by that any more */
 int ask_hear(struct front *f);                  /* -1: the warden is gone */
 /* late.c: a warden that does not answer */
-void late_time(struct front *f);
-int late_timeout(const struct front *f);        /* milliseconds, -1 none */
+void late_time(struct front *f);                /* once a second while there are requests */
 void late_heard(struct front *f);               /* it said something */
 bool late_is(const struct front *f);
 void late_begins(struct request *r);            /* a question of its is next */
@@ -422,7 +425,7 @@ const char *doors_hint(const char *code);       /* the way out, for the codes of
 void doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_ConnectionNotificationCode what);
 struct link *doors_link(struct request *r);     /* NULL: without memory */
 void doors_busy(struct request *r, bool busy);  /* we work for it; or it is the client's turn, from now on */
-int doors_expire(struct front *f);              /* milliseconds until there is something to do again, -1 none */
+void doors_expire(struct timer *t);             /* f->idle: who has said nothing whole for too long is cut off */
 
 /* cors.c: what browsers are told of pages of other sites that may ask. To every answer; and the answer to a browser's
  * question whether such a page may (false: it is none). */

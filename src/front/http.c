@@ -66,6 +66,8 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
     doors_busy(r, false);
     r->next = f->requests;
     f->requests = r;
+    if (f->second.at_ms == 0)
+        loop_at(&f->loop, &f->second, f->loop.now_ms + FRONT_SECOND_MS);
     return r;
 }
 

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "front/ask_priv.h"
 
-#define LOOK_MS    1000
 #define LOOKS      4        /* without a word: it is late */
 #define LOOKS_READ 20       /* and whoever ends one that hangs (launcher_pulse.c) hangs as well */
 
@@ -79,16 +78,12 @@ late_heard(struct front *f)
     f->late.heard_ms = clock_ms();
 }
 
-/* Between two rounds of the loop, when all that was said has been heard. */
+/* After all that was said has been heard. */
 void
 late_time(struct front *f)
 {
-    uint64_t now = clock_ms();
     bool any = false, unread = false;
 
-    if (f->requests == NULL || clock_since(now, f->late.looked_ms) < LOOK_MS)
-        return;
-    f->late.looked_ms = now;
     if (f->late.owed)
         f->late.looks++;
     for (struct request *r = f->requests; r != NULL; r = r->next) {
@@ -99,16 +94,8 @@ late_time(struct front *f)
         if (is_in_vain(r))
             late_refuse(r);
     }
-    if (unread || (any && clock_since(now, f->late.heard_ms) >= LOOK_MS))
+    if (unread || (any && clock_since(clock_ms(), f->late.heard_ms) >= FRONT_SECOND_MS))
         ping(f);
-}
-
-int
-late_timeout(const struct front *f)
-{
-    uint64_t since = clock_since(clock_ms(), f->late.looked_ms);
-
-    return f->requests == NULL ? -1 : since >= LOOK_MS ? 0 : (int)(LOOK_MS - since);
 }
 
 bool

@@ -8,7 +8,7 @@
 struct upgraded {
     void (*begin)(struct request *r, const uint8_t *p, size_t n);   /* with what came behind the request's head */
     void (*hear)(struct request *r, uint32_t events);
-    void (*time)(struct request *r, uint64_t now_ms);               /* once a second at least */
+    void (*time)(struct request *r, uint64_t now_ms);               /* once a second */
 };
 
 /* upgrade.c: connections that become WebSockets.
@@ -18,8 +18,7 @@ void upgrade_reply(struct request *r, const struct upgraded *upgraded);
 void upgrade_watch(struct request *r, uint32_t events);
 size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
 void upgrade_end(struct request *r);
-int upgrade_timeout(const struct front *f);     /* milliseconds, -1 none */
-void upgrade_time(struct front *f);
+void upgrade_time(struct front *f);             /* once a second */
 
 /* live.c: a command over a WebSocket. */
 bool live_wants_out(const struct request *r);   /* something waits for its operation's socket */

@@ -75,23 +75,25 @@ on_warden(struct watch *w, uint32_t events)
         f->ended = true;
 }
 
-/* Of two times to wake up; -1 is none. */
-static int
-earlier(int a, int b)
+static void
+on_second(struct timer *t)
 {
-    return a < 0 || (b >= 0 && b < a) ? b : a;
+    struct front *f = t->owner;
+
+    if (f->requests == NULL)
+        return;
+    upgrade_time(f);
+    preview_time(f);
+    late_time(f);
+    loop_at(&f->loop, t, f->loop.now_ms + FRONT_SECOND_MS);
 }
 
 static void
 serve(struct front *f)
 {
     while (!f->ended) {
-        int ms = earlier(http_timeout(f), earlier(upgrade_timeout(f), doors_expire(f)));
-        (void)loop_round(&f->loop, earlier(ms, earlier(preview_timeout(f), late_timeout(f))), NULL);
+        (void)loop_round(&f->loop, http_timeout(f), NULL);
         visit_time(f);
-        upgrade_time(f);
-        preview_time(f);
-        late_time(f);
         http_run(f);
         http_bury(f);
         waits_turn(f);
@@ -123,6 +125,8 @@ main(int argc, char **argv)
 {
     static struct front f = { .warden = { .fd = FD_WARDEN, .ready = on_warden, .owner = &f },
                               .door = { .fd = FD_DOOR, .ready = on_door, .owner = &f },
+                              .idle = { .due = doors_expire, .owner = &f },
+                              .second = { .due = on_second, .owner = &f },
                               .run = WATCH_INIT, .adapter = WATCH_INIT, .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),
                               .bodies = { .max = FRONT_BODIES_MAX }, .waits = { .max = FRONT_WAITS_MAX } };
     const struct rlimit memory = { MEMORY, MEMORY };

@@ -547,15 +547,6 @@ is_timed(const struct request *r)
            r->preview->state != PREVIEW_ASKED && r->preview->state != PREVIEW_OVER;
 }
 
-int
-preview_timeout(const struct front *f)
-{
-    for (const struct request *r = f->requests; r != NULL; r = r->next)
-        if (is_timed(r))
-            return 1000;
-    return -1;
-}
-
 /* Whoever the silence is of: the server, or a client that does not go on with what it sends or takes. */
 void
 preview_time(struct front *f)

@@ -13,8 +13,7 @@ bool preview_is(const struct request *r);
 /* Of the request's body: how much of p[0..n) was taken; and that was all of it. */
 size_t preview_upload(struct request *r, const uint8_t *p, size_t n);
 void preview_upload_end(struct request *r);
-int preview_timeout(const struct front *f);     /* milliseconds, -1 none */
-void preview_time(struct front *f);
+void preview_time(struct front *f);             /* once a second */
 void preview_free(struct request *r);
 
 /* ports.c: a port as JSON; with where it is found when there is a capability. */

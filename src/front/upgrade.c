@@ -163,15 +163,6 @@ upgrade_end(struct request *r)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
-int
-upgrade_timeout(const struct front *f)
-{
-    for (const struct request *r = f->requests; r != NULL; r = r->next)
-        if (r->up.fd >= 0)
-            return 1000;
-    return -1;
-}
-
 void
 upgrade_time(struct front *f)
 {
