@@ -15,6 +15,7 @@
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_object.c    an object that was reached without its directory
+ *   guard_bind.c      does a name belong to the socket that was bound by it?
  *   guard_sock.c      connect, bind, socketpair
  *   guard_alias.c     has a file names (hard links) outside of the writable trees?
  *   guard_copy.c      such a file is copied before it is changed
@@ -195,7 +196,7 @@ struct guard {
     size_t n_workers;
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
     size_t n_own_sockets, next_own_socket;
-    int bind_watch;             /* inotify, of directories in which a socket is bound (guard_sock.c) */
+    int bind_watch;             /* inotify, of directories in which a socket is bound (guard_bind.c) */
     struct later later[LATER_MAX];
     size_t n_later;
     struct denial_slot denials[DENIALS_MAX];
@@ -281,6 +282,31 @@ bool device_closed(struct call *c, const struct stat *st);
 /* @fd, of which @st is, is about to be handed over: whoever makes a terminal may open its other end. */
 void device_note(struct guard *g, int fd, const struct stat *st);
 void device_forget_all(struct guard *g);
+
+/* --- guard_bind.c */
+
+#define BIND_STEPS_MAX 54           /* names in the path of a socket's address */
+
+struct bind_step {
+    int in;                     /* O_PATH */
+    char name[NAME_MAX + 1];    /* a directory in it */
+    struct ident id;
+    int watch;                  /* of that directory; -1 where nothing inside can move it */
+};
+
+struct bind_watch {
+    int name;                   /* watch of the directory in which the name comes; -1: it cannot be told what comes */
+    size_t n;
+    struct bind_step steps[BIND_STEPS_MAX];
+};
+
+/* Before a socket is bound by @path, from @cwd if that is not from the top, at the place @at. */
+void bind_watch_begin(struct guard *g, struct bind_watch *w, int cwd, const char *path, const struct place *at);
+/* Whether what is at @at is what was bound: the name came once, and nothing on the way moved. */
+bool bind_watch_told_once(struct guard *g, const struct bind_watch *w, const struct place *at);
+void bind_watch_end(struct guard *g, struct bind_watch *w);
+/* guard_sock.c: the tree of the host that @dir (-1: unknown) lies in, or NULL. */
+const char *socket_tree_of(const struct guard *g, int dir);
 
 /* --- guard_seen.c */
 

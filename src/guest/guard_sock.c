@@ -16,8 +16,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -82,9 +80,8 @@ listed_socket(const struct guard *g, struct ident id)
     return false;
 }
 
-/* The tree of the host that @dir (-1: unknown) lies in, or NULL. */
-static const char *
-tree_of(const struct guard *g, int dir)
+const char *
+socket_tree_of(const struct guard *g, int dir)
 {
     struct stat st;
 
@@ -112,7 +109,7 @@ may_connect(struct call *c, const struct place *at, int object, bool placed)
     /* the kernel says what is wrong with connecting to something else */
     if (!S_ISSOCK(st.st_mode) || own_socket(c->g, ident_of(&st)) || listed_socket(c->g, ident_of(&st)))
         return 0;
-    tree = tree_of(c->g, placed ? at->dir : -1);
+    tree = socket_tree_of(c->g, placed ? at->dir : -1);
     if (tree == NULL)
         return 0;
     if (placed)
@@ -212,79 +209,21 @@ call_connect(struct call *c)
 
 /* --- bind */
 
-/* Names that come to the directory, from now on: -1 where that cannot be told. */
-static int
-names_watch(struct guard *g, int dir)
-{
-    if (g->n_socket_trees == 0)
-        return -1;
-    if (g->bind_watch < 0)
-        g->bind_watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    return g->bind_watch < 0 ? -1 : inotify_add_watch(g->bind_watch, fd_path(dir).text,
-                                                      IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-}
-
-static bool
-is_ascii(const char *name)
-{
-    while (*name > 0)
-        name++;
-    return *name == '\0';
-}
-
-/* To some file system, which may fold names. */
-static bool
-may_be_name(const char *a, const char *b)
-{
-    return !is_ascii(a) || !is_ascii(b) || strcasecmp(a, b) == 0;
-}
-
-/* Whether @name came once since then. What was under way in the directory has to be over (names_wait()). */
-static bool
-came_once(struct guard *g, int watch, const char *name)
-{
-    union { struct inotify_event event; char bytes[4096]; } room;
-    unsigned times = 0;
-    ssize_t n;
-
-    while ((n = read(g->bind_watch, room.bytes, sizeof(room.bytes))) > 0) {
-        for (size_t at = 0; at < (size_t)n;) {
-            const struct inotify_event *ev = (const struct inotify_event *)(const void *)(room.bytes + at);
-
-            at += sizeof(*ev) + ev->len;
-            if ((ev->mask & IN_Q_OVERFLOW) != 0)
-                times = 2;
-            else if (ev->wd == watch && (ev->len == 0 || may_be_name(ev->name, name)))
-                times++;
-        }
-    }
-    return errno == EAGAIN && times == 1;
-}
-
-/* A rename holds its directory until it has told of itself; so does a link, and this one comes to nothing. */
-static void
-names_wait(const struct place *at)
-{
-    if (linkat(at->dir, at->name, at->dir, at->name, 0) == 0)
-        return;     /* it was gone, and is told to have come again */
-}
-
 /* Remember a socket that the sandbox made in a tree of the host: what it made it may use. Another sandbox of the same
  * tree may have put one of its own in the place of that name by now, and would pass descriptors through it. */
 static void
-remember_own(struct guard *g, const struct place *at, int watch)
+remember_own(struct guard *g, const struct place *at, struct bind_watch *watch)
 {
     struct own_socket *slot = &g->own_sockets[g->next_own_socket];
     struct stat st;
     int fd;
 
-    if (watch < 0)
+    if (watch->name < 0)
         return;
     fd = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return;
-    names_wait(at);
-    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || tree_of(g, at->dir) == NULL || !came_once(g, watch, at->name)) {
+    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || !bind_watch_told_once(g, watch, at)) {
         close(fd);
         return;
     }
@@ -332,11 +271,12 @@ bind_path(struct call *c, int sock, const struct address *a)
 {
     cleanup_place struct place at = PLACE_INIT;
     cleanup_close int owned = -1;
+    struct bind_watch watch = { .name = -1 };
     int cwd = -1;
     const char *rule = "";
     char name[PATH_MAX + 1];
     struct stat st;
-    int rc = 0, watch;
+    int rc = 0;
 
     if (a->u.un.sun_path[0] != '/') {
         cwd = caller_dir(c, AT_FDCWD, &owned);
@@ -352,7 +292,8 @@ bind_path(struct call *c, int sock, const struct address *a)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    watch = names_watch(c->g, at.dir);
+    if (c->g->n_socket_trees > 0 && socket_tree_of(c->g, at.dir) != NULL)
+        bind_watch_begin(c->g, &watch, cwd, a->u.un.sun_path, &at);
     rc = bind_at(c, sock, a, &at, cwd);
     if (rc == 0 && rules_ambiguous(c->g, at.name, at.name_n) &&
         rules_aliased(c->g, at.dir, &at.dir_st, name, &rule)) {
@@ -360,9 +301,8 @@ bind_path(struct call *c, int sock, const struct address *a)
         rc = deny(c, &at, rule, EACCES);
     }
     if (rc == 0)
-        remember_own(c->g, &at, watch);
-    if (watch >= 0)
-        (void)inotify_rm_watch(c->g->bind_watch, watch);
+        remember_own(c->g, &at, &watch);
+    bind_watch_end(c->g, &watch);
     return rc;
 }
 

@@ -165,15 +165,40 @@ print(bound, taken or 'nothing')
 """
 
 
+# The same with a path of two names: the folder is exchanged for another one between the guard's look and the kernel's.
+PASS_BESIDE = """
+import ctypes, os, socket, threading, time
+s = socket.socket(socket.AF_UNIX)
+s.bind('theirs'); s.listen(50)
+def serve():
+    while True:
+        socket.send_fds(s.accept()[0], [b'x'], [os.open('/etc/hostname', os.O_RDONLY)])
+threading.Thread(target=serve, daemon=True).start()
+libc = ctypes.CDLL(None)
+for d in 'bc': os.mkdir(d)
+print('ready', flush=True)
+while not os.path.exists('done'):
+    for f in (lambda: os.link('theirs', 'again'), lambda: libc.renameat2(-100, b'b', -100, b'c', 2), lambda: os.rename('again', 'c/mine'),
+              lambda: libc.renameat2(-100, b'b', -100, b'c', 2)):
+        try: f()
+        except OSError: pass
+"""
+TAKE_BESIDE = TAKE.replace("try: os.unlink('mine')\n    except OSError: pass",
+                           "for d in 'bc':\n        try: os.unlink(d + '/mine')\n        except OSError: pass") \
+                  .replace("s.bind('mine')", "s.bind('b/mine')").replace("s.bind('alone')", "os.mkdir('d'); s.bind('d/alone')") \
+                  .replace(".connect('alone')", ".connect('d/alone')").replace("bound < 2000", "bound < 20000")
+
+
 @requirement("R12")
+@pytest.mark.parametrize("passes,takes", [(PASS, TAKE), (PASS_BESIDE, TAKE_BESIDE)], ids=["name", "path"])
 @pytest.mark.parametrize("mode", ["standard", "light"])
-def test_no_descriptor_comes_from_a_sandbox_of_the_same_project(in_mode, mode):
+def test_no_descriptor_comes_from_a_sandbox_of_the_same_project(in_mode, mode, passes, takes):
     """A sandbox may connect to what it bound itself: another one puts its own socket there just after that."""
     cloche = in_mode(mode)
     flags = ["--mode", mode, "--workspace", cloche.project]
-    other = cloche.popen("run", *flags, "--", *words(PASS), stdout=PIPE, cwd=cloche.project)
+    other = cloche.popen("run", *flags, "--", *words(passes), stdout=PIPE, cwd=cloche.project)
     assert other.stdout.readline() == b"ready\n"
-    result = cloche("run", *flags, "--", *words(TAKE, "20"), cwd=cloche.project)
+    result = cloche("run", *flags, "--", *words(takes, "20"), cwd=cloche.project)
     (cloche.project / "done").touch()
     other.communicate(timeout=60)
     bound, _, taken = result.out.strip().partition(" ")
