@@ -24,10 +24,10 @@ moves_open(struct moves *m, struct err *err)
     m->bad = CHANGE_NOT;
     m->fd = malloc((m->c->n + 1) * sizeof(*m->fd));
     m->seen = calloc(m->c->n + 1, sizeof(*m->seen));
+    for (size_t i = 0; m->fd != NULL && i < m->c->n; i++)
+        m->fd[i] = -1;
     if (m->fd == NULL || m->seen == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
-    for (size_t i = 0; i < m->c->n; i++)
-        m->fd[i] = -1;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return 0;
     const struct rlimit all = { files.rlim_max, files.rlim_max };
