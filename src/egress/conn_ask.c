@@ -323,6 +323,15 @@ ask_tick(struct egress *e)
     }
 }
 
+bool
+ask_open(const struct egress *e)
+{
+    for (size_t i = 0; i < ASK_QUESTIONS_MAX; i++)
+        if (e->questions[i].id != 0)
+            return true;
+    return false;
+}
+
 /* --- after the rules have changed --------------------------------------------------------------------------------- */
 
 /* Whether the rules of now still carry @c. */

@@ -83,6 +83,7 @@ struct egress {
     struct log_seen seen[LOG_SEEN];
     struct buf waiting;         /* decisions that the supervisor has not taken yet (log.c) */
     uint64_t unsaid;            /* ... and those that found no room there */
+    unsigned quiet;             /* ticks since something happened */
     uint64_t full_ms;           /* a listener waits for room since then; 0: none does */
     size_t full_at;             /* connections at that time */
     struct question questions[ASK_QUESTIONS_MAX];
@@ -120,6 +121,7 @@ void conn_revoked(struct egress *e, uint32_t mask);
  * under rules that have changed: how many had to be closed. */
 void ask_answer(struct egress *e, uint32_t id, enum ask_says says, const char *by);
 void ask_tick(struct egress *e);
+bool ask_open(const struct egress *e);  /* some question has no answer yet */
 size_t conn_judge_again(struct egress *e);
 
 /* log.c: tell the supervisor what was decided. Never blocks: what the supervisor does not take now waits for it, up to

@@ -42,6 +42,8 @@
 #define FD_VAULT     (FD_NAMES + 1)
 #define EXTRA_MAX    64
 #define TICK_MS      500
+#define TICKS_AFTER  10         /* the last event: connections to servers are kept for less (POOL_IDLE_MS) */
+_Static_assert(TICKS_AFTER * TICK_MS > POOL_IDLE_MS + TICK_MS, "they end in a sandbox that has gone quiet");
 #define TAIL_MS      500        /* for what tunnels hold when it ends, */
 #define TAIL_ROUND_MS 20
 #define LAST_MS      2000       /* for what waits when the sandbox ends; */
@@ -279,7 +281,7 @@ let_out(struct egress *e)
     }
 }
 
-/* Whose deadlines are over, and what else is only looked at now and then. */
+/* Whose deadlines are over, and what else is only looked at now and then; not when nothing is left that has any. */
 static void
 on_tick(struct timer *t)
 {
@@ -288,7 +290,8 @@ on_tick(struct timer *t)
     conn_tick(e);
     ask_tick(e);
     log_tick(e);
-    loop_at(&e->loop, t, e->loop.now_ms + TICK_MS);
+    if (e->n_conns > 0 || ask_open(e) || ++e->quiet < TICKS_AFTER)
+        loop_at(&e->loop, t, e->loop.now_ms + TICK_MS);
 }
 
 static int
@@ -296,10 +299,14 @@ serve(struct egress *e, struct err *err)
 {
     struct timer tick = { .due = on_tick, .owner = e };
 
-    loop_at(&e->loop, &tick, e->loop.now_ms + TICK_MS);
     while (!e->over) {
-        if (loop_round(&e->loop, -1, err) < 0)
+        int n = loop_round(&e->loop, -1, err);
+        if (n < 0)
             return -1;
+        if (n > 0)
+            e->quiet = 0;
+        if (n > 0 && tick.at_ms == 0)
+            loop_at(&e->loop, &tick, e->loop.now_ms + TICK_MS);
         conn_free_ended(e);
         conn_make_room(e);
     }

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import subprocess
+import time
 
 import pytest
 
@@ -108,6 +109,27 @@ def test_it_is_counted_beside_the_sandbox(online, one):
     assert wait_for(limited)
     finish(process)
     assert not os.path.exists(base)
+
+
+QUIET = """
+print('hello' in talk(P, get('ok.example.org', 'http://ok.example.org/', CLOSE)).decode(), flush=True)
+sys.stdin.readline()
+print('hello' in talk(P, get('ok.example.org', 'http://ok.example.org/again', CLOSE)).decode(), flush=True)
+"""
+
+
+def test_who_waits_for_nothing_is_not_woken(online, one):
+    """A sandbox that is quiet costs no processor time, and is served as before when it speaks again."""
+    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + QUIET], allow=["ok.example.org"],
+                           stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"True\n", process.communicate()
+    pid = one()
+
+    def switches():
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            return sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+    assert wait_for(lambda: (was := switches(), time.sleep(1.5)) and switches() == was, every=0)
+    assert finish(process) == "True\n"
 
 
 SLOW = """
