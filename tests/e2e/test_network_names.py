@@ -9,14 +9,13 @@ import time
 
 import pytest
 
-from helpers import leaks, pypi, requirement
+from helpers import leaks, requirement
 from helpers.internet import CA_INSIDE, DNS4, ECHO, NO_PROXY_VARIABLES, OTHER4, PRELUDE, SITE4, SITE6, payload
 from helpers.runner import wait_for
 from helpers.scripted import Scripted, read_exactly
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
 BIG = 50 << 20
-PACKAGES = ("httpx", "requests", "aiohttp")      # of PyPI; Debian 12 has an older httpx, which reads no_proxy otherwise
 WAYS = [False, True]        # by the proxy variables; transparent
 way = pytest.mark.parametrize("transparent", WAYS, ids=["proxy", "transparent"])
 scheme = pytest.mark.parametrize("scheme", ["http", "https"])
@@ -67,27 +66,6 @@ def test_node_fetch(online, has, scheme):
     code = f"fetch('{scheme}://ok.example.org/n').then(r => r.text()).then(t => process.stdout.write(t))"
     result = online.run(["/usr/bin/env", f"NODE_EXTRA_CA_CERTS={CA_INSIDE}", "/usr/bin/node", "-e", code])
     assert result.ok and result.out == "hello ok.example.org /n\n", result
-
-
-LIBRARIES = {
-    "httpx": "print(httpx.Client(verify=CA).get(URL).text)",
-    "httpx-async": "import asyncio, httpx\nasync def go():\n async with httpx.AsyncClient(verify=CA) as c: print((await c.get(URL)).text)\n"
-                   "asyncio.run(go())",
-    "requests": "print(requests.get(URL, verify=CA).text)",
-    "urllib3": "print(urllib3.PoolManager(ca_certs=CA).request('GET', URL).data.decode())",
-    "aiohttp": "import asyncio, aiohttp\nasync def go():\n async with aiohttp.ClientSession(trust_env=True) as c:\n"
-               "  async with c.get(URL, ssl=ssl.create_default_context(cafile=CA)) as r: print(await r.text())\nasyncio.run(go())",
-}
-
-
-@scheme
-def test_python_libraries(online, scheme):
-    """With the variables as they are: what one of them reads wrongly breaks every request of its users (R14)."""
-    code = ["import sys; sys.path.insert(0, '/mnt/modules')", f"URL = '{scheme}://ok.example.org/l'"]
-    for name, words in LIBRARIES.items():
-        code += [f"import {name.partition('-')[0]}", f"try: exec({words!r})", f"except Exception as e: print({name!r}, repr(e))"]
-    result = online.python("\n".join(code), flags=["--bind", f"{pypi.modules(*PACKAGES)}:/mnt/modules:ro"])
-    assert result.out.split("\n") == ["hello ok.example.org /l", ""] * len(LIBRARIES) + [""], result
 
 
 @way
