@@ -122,6 +122,7 @@ static const struct planted_row rows[] = {
     { ".jj", "config.toml", "Jujutsu", VCS }, { ".jj", "workspace-config.toml", "Jujutsu", VCS },
     { ".svn", "config", "Subversion", VCS },
     { ".hg", "sharedpath", "Mercurial", VCS }, { NULL, ".hgsubstate", "Mercurial", VCS },
+    { NULL, ".hgsub", "Mercurial", VCS },
     { NULL, ".fslckout", "Fossil", VCS }, { NULL, "_FOSSIL_", "Fossil", VCS },
     { ".bzr", "branch.conf", "Breezy", VCS }, { "CVS", "Root", "CVS", VCS }, { ".repo", "main.py", "repo", VCS },
     { NULL, ".gclient", "gclient", VCS }, { NULL, ".mrconfig", "myrepos", VCS },

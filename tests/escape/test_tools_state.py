@@ -46,6 +46,23 @@ def test_configurations_of_version_control_do_not_come_into_being(in_mode, has, 
     assert not [name for name in OBEYED if (cloche.project / name).exists()]
 
 
+@pytest.mark.parametrize("mode", ["standard", "light"])
+def test_a_folder_that_is_there_gets_no_configuration(in_mode, mode):
+    """Further down too: Mercurial obeys a subrepository's when it is asked about the repository above, and .hgsub makes it one."""
+    cloche = in_mode(mode)
+    names = [".hgsub", "sub/.hg/hgrc", "sub/.hg/sharedpath", "a/b/.jj/repo/config.toml", "a/.claude/settings.json", "a/.claude/hooks/x",
+             ".repo/repo/main.py", ".gclient"]
+    # another run makes the folders: so they belong to whoever is inside
+    assert cloche.sandbox("mkdir -p sub/.hg a/b/.jj/repo a/.claude a/.hg; printf mine > a/.hg/hgrc", "sh", cwd=cloche.project,
+                          flags=["--mode", mode, "--workspace", str(cloche.project)]).ok
+    result = cloche.sandbox(PUT, "python", args=[*names, "a/.hg/hgrc", "sub/.hg/dirstate", "a/.claude/notes"],
+                            flags=["--mode", mode, "--workspace", str(cloche.project)], cwd=cloche.project)
+    assert result.ok, result
+    assert not [name for name in names if (cloche.project / name).exists()]
+    assert (cloche.project / "a/.hg/hgrc").read_text() == "mine"
+    assert (cloche.project / "sub/.hg/dirstate").exists() and (cloche.project / "a/.claude/notes").exists()
+
+
 def test_configurations_of_version_control_are_not_applied(cloche, has):
     """Not in a repository either that the run made, whose own configuration is harmless."""
     has("git")

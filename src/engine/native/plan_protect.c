@@ -179,16 +179,6 @@ found_at_top(void *ctx, const char *relative, struct err *err)
     return found_protected(c, relative, err) < 0 || led_protected(c->led, relative, err) < 0 ? -1 : 0;
 }
 
-static int
-found_below(void *ctx, const char *relative, struct err *err)
-{
-    struct closing *c = ctx;
-
-    if (led_is_repository(c->led, relative))
-        return led_nested(c->led, relative, err);
-    return led_follows(relative) ? found_at_top(c, relative, err) : found_protected(c, relative, err);
-}
-
 int
 plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, const char *relative, struct err *err)
 {
@@ -303,6 +293,84 @@ protect_name(struct closing *c, const char *name, struct err *err)
                ? -1 : protect_file_above(c, name, err);
 }
 
+/* Whether @name is the folder that the protected name @entry is in, which has others that need no protection. Git's are
+ * looked through by themselves (led.h); below .config nothing but a home's is obeyed. */
+static bool
+is_folder_of(const char *name, size_t n, const char *entry)
+{
+    return entry[n] == '/' && strncasecmp(name, entry, n) == 0 && strncasecmp(entry, ".git/", 5) != 0 &&
+           strncasecmp(entry, ".config/", 8) != 0;
+}
+
+/* Further down a protected name is closed where it is, and also where the folder that it would be in is: a program that
+ * made the folder will look for it (Mercurial, of a subrepository, when it is asked about the one above). */
+static int
+protect_in(struct closing *c, const char *folder, struct err *err)
+{
+    const struct policy_list *names = &c->policy->protect;
+    const char *slash = strrchr(folder, '/'), *last = slash != NULL ? slash + 1 : folder;
+    size_t n = strlen(last);
+
+    for (size_t i = 0; i < names->n; i++) {
+        const char *entry = names->v[i].value;
+        if (!is_folder_of(last, n, entry))
+            continue;
+        cleanup_close int hit = -1;
+        char *path = plan_printf(c->plan, "%s%s", folder, entry + n);
+        if (path == NULL)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        /* one that exists is found by its own name */
+        if (plan_look_at(c->tree, path, &hit, err) < 0 || (hit < 0 && protect_name(c, path, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static bool
+has_names_in(const struct closing *c, const char *folder)
+{
+    const char *slash = strrchr(folder, '/'), *last = slash != NULL ? slash + 1 : folder;
+    bool in = false;
+
+    for (size_t i = 0; i < c->policy->protect.n; i++) {
+        const char *entry = c->policy->protect.v[i].value;
+        if (strcasecmp(entry, last) == 0)
+            return false;
+        in = in || is_folder_of(last, strlen(last), entry);
+    }
+    return in;
+}
+
+static int
+found_below(void *ctx, const char *relative, struct err *err)
+{
+    struct closing *c = ctx;
+
+    if (led_is_repository(c->led, relative))
+        return led_nested(c->led, relative, err);
+    if (has_names_in(c, relative))
+        return protect_in(c, relative, err);
+    return led_follows(relative) ? found_at_top(c, relative, err) : found_protected(c, relative, err);
+}
+
+/* What is searched for further down: @names, and the folders that hold some of them. 0 with @out, whose list the caller
+ * frees. */
+static int
+names_below(const struct policy *p, const struct policy_list *names, struct policy_list *out, struct err *err)
+{
+    static char folders[][12] = { ".hg", ".jj", ".sl", ".pijul", "_darcs", ".claude", ".codex", ".gemini",
+        ".opencode" };
+
+    *out = *names;
+    out->v = calloc(names->n + ARRAY_LEN(folders), sizeof(*out->v));
+    if (out->v == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    memcpy(out->v, names->v, names->n * sizeof(*out->v));
+    for (size_t i = 0; !p->srt && i < ARRAY_LEN(folders); i++)
+        out->v[out->n++] = (struct policy_entry){ .value = folders[i], .written = folders[i] };
+    return 0;
+}
+
 /* The tree lies in the place of the first names of some: the others are at its top. */
 static int
 protect_rests(struct closing *c, struct err *err)
@@ -325,6 +393,7 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
     cleanup_led struct led *led = led_new(tree->fd, tree->host, p->home, names, plan_led, plan, err);
     struct closing c = { plan, p, tree, led };
     struct first first = { .name = NULL };
+    struct policy_list below = { .v = NULL };
 
     if (led == NULL || plan_git(plan, p, tree, led, err) < 0 || protect_rests(&c, err) < 0)
         return -1;
@@ -342,8 +411,13 @@ protect_names(struct native_plan *plan, const struct policy *p, const struct pla
             return -1;
     }
     more = plan_git_watched(p) ? led_names(led) : names;
-    return more == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
-                        : expand_names(tree->fd, more, (unsigned)p->protect_depth.v - 1, found_below, &c, err);
+    if (more == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    int r = names_below(p, more, &below, err);
+    if (r == 0)
+        r = expand_names(tree->fd, &below, (unsigned)p->protect_depth.v - 1, found_below, &c, err);
+    free(below.v);
+    return r;
 }
 
 static int
