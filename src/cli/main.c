@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "launcher/maker.h"
 #include "launcher/serve.h"
+#include "program/core.h"
 #include "program/say.h"
 #include "program/words.h"
 #include "prove/prove.h"
@@ -188,6 +189,7 @@ main(int argc, char **argv)
 
     if (protect_relocated() < 0 || standard_descriptors() < 0)
         return EXIT_REFUSED;
+    core_none();
     code = dispatch(argc, argv);
     /* an answer that did not reach its reader is no answer; whoever refused has said so already */
     if ((fflush(stdout) == 0 && !ferror(stdout)) || code == EXIT_REFUSED)

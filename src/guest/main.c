@@ -35,13 +35,23 @@ close_not_given(void)
         (void)close(fd);
 }
 
+/* No file, nor a handler of the host's for what crashes inside (wall/rlimit.c), which a limit of 0 would not spare. */
+static int
+no_core(void)
+{
+    struct rlimit core;
+
+    if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max <= 1)
+        return 0;
+    core = (struct rlimit){ .rlim_cur = 1, .rlim_max = 1 };
+    return setrlimit(RLIMIT_CORE, &core);
+}
+
 /* Nobody beside us may look into us; nothing dumps core; 0, 1, 2 are taken, so that no descriptor of ours can
  * ever land there. */
 static int
 secure(void)
 {
-    const struct rlimit no_core = { .rlim_cur = 0, .rlim_max = 0 };
-
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return -1;
     close_not_given();
@@ -50,7 +60,7 @@ secure(void)
             return -1;
     if (fcntl(GUEST_TRANSPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
         return -1;
-    return setrlimit(RLIMIT_CORE, &no_core);
+    return no_core();
 }
 
 /* What one pollfd stands for. */

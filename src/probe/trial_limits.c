@@ -175,9 +175,13 @@ enum outcome
 trial_limit_precedence(struct attempt *a)
 {
     struct rlimit nice = { 0, 0 }, real_time = { 0, 0 };
+    cleanup_close int oom = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    char first = '0';
 
     (void)getrlimit(RLIMIT_NICE, &nice);
     (void)getrlimit(RLIMIT_RTPRIO, &real_time);
+    if (oom >= 0 && read(oom, &first, 1) == 1 && first == '-')
+        return outcome_of(a, SUCCEEDED, "spared when memory runs out");
     if (getpriority(PRIO_PROCESS, 0) < 0 || nice.rlim_max > 0 || real_time.rlim_max > 0)
         return outcome_of(a, SUCCEEDED, "nice %d, RLIMIT_NICE %lu, RLIMIT_RTPRIO %lu", getpriority(PRIO_PROCESS, 0),
                           (unsigned long)nice.rlim_max, (unsigned long)real_time.rlim_max);

@@ -173,6 +173,19 @@ cgroup_path(pid_t pid, const char *controller, char *out, size_t n)
     return true;
 }
 
+/* The name of @file of the cgroup @path. In a container the top of the mount is often the container's own cgroup, and
+ * @path is told from the host's: then less of it is there. What ends it, a sandbox's id, is nobody else's. */
+static bool
+file_in(const char *mount, const char *path, const char *file, char *out, size_t n)
+{
+    for (; path != NULL; path = strchr(path + 1, '/')) {
+        snprintf(out, n, "/sys/fs/cgroup%s%s/%s", mount, path, file);
+        if (access(out, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The number in @file; UINT64_MAX for "max" and where there is none. */
 static uint64_t
 number_in(const char *mount, const char *path, const char *file)
@@ -182,7 +195,8 @@ number_in(const char *mount, const char *path, const char *file)
     uint64_t v;
     struct str s;
 
-    snprintf(name, sizeof(name), "/sys/fs/cgroup%s%s/%s", mount, path, file);
+    if (!file_in(mount, path, file, name, sizeof(name)))
+        return UINT64_MAX;
     if (io_read_file(AT_FDCWD, name, &text) < 0 || buf_nul(&text) < 0)
         return UINT64_MAX;
     s = (struct str){ (const char *)text.p, strcspn((const char *)text.p, " \n") };
@@ -232,8 +246,7 @@ check_swap(struct proof *p, pid_t pid, bool v2, uint64_t memory)
     if (!cgroup_path(pid, v2 ? "" : "memory", path, sizeof(path)))
         return;
     v = number_in(mount, path, file);
-    snprintf(name, sizeof(name), "/sys/fs/cgroup%s%s/%s", mount, path, file);
-    if (v == UINT64_MAX && access(name, F_OK) < 0)
+    if (v == UINT64_MAX && !file_in(mount, path, file, name, sizeof(name)))
         proof_add(p, "outside.cgroup.swap", "limits", "R65", title, "outside", CHECK_NOT_APPLICABLE,
                   "swap is not counted here");
     else

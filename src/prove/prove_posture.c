@@ -304,7 +304,7 @@ check_limits(struct proof *p, const json_t *posture, const char *when)
               (unsigned long long)l->nofile.v);
     /* nothing of a sandbox's memory is left on the host's disk, nor pinned there without bound */
     proof_add(p, "posture.limit.core", "limits", "R65", "no core dump is written", when,
-              none_left(limits, "core", 0) ? CHECK_HELD : CHECK_SURPRISE, "RLIMIT_CORE 0 is promised");
+              none_left(limits, "core", 1) ? CHECK_HELD : CHECK_SURPRISE, "RLIMIT_CORE 1 is promised");
     proof_add(p, "posture.limit.memlock", "limits", "R65", "little memory can be locked", when,
               none_left(limits, "memlock", 8 << 20) ? CHECK_HELD : CHECK_SURPRISE, "at most 8 MiB");
     proof_add(p, "posture.limit.msgqueue", "limits", "R65", "no kernel memory for POSIX message queues", when,

@@ -105,6 +105,7 @@ trial_outside_precedence(void)
 {
     const struct rlimit more = { 5, 5 };
 
+    (void)io_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "-5");
     (void)!setrlimit(RLIMIT_RTPRIO, &more);
     (void)!setrlimit(RLIMIT_NICE, &more);
     (void)!setpriority(PRIO_PROCESS, 0, -1);

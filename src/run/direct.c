@@ -22,6 +22,7 @@
 #include "base/io.h"
 #include "match/path.h"
 #include "policy/place.h"
+#include "program/core.h"
 #include "program/say.h"
 #include "program/state.h"
 #include "run/session.h"
@@ -116,6 +117,7 @@ child(const struct session *s, int status)
     for (size_t i = 0; i < s->policy->n_env; i++)
         if (s->policy->env[i].value != NULL)
             setenv(s->policy->env[i].name, s->policy->env[i].value, 1);
+    core_as_it_was();
     /* execvp takes non-const words for historical reasons and changes none of them */
     execvp(s->argv[0], (char *const *)(uintptr_t)s->argv);
     why = errno;

@@ -2,6 +2,7 @@
 #include "wall/caps.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 
 #include "base/array.h"
 
+#define GROUPS_MAX 4096         /* of them; a root with more keeps them */
 #define UNTOLD 0xa5a5a5a5u      /* no kernel has that many capabilities */
 
 static int
@@ -71,6 +73,19 @@ caps_give_user(void)
         if (!holds(data, needed[i]))
             return false;
     return true;
+}
+
+/* By doing it, for nothing: CAP_SETGID alone does not say it (a namespace without setgroups, a filter around us). */
+bool
+caps_give_groups_up(void)
+{
+    gid_t groups[GROUPS_MAX];
+    int n;
+
+    if (geteuid() != 0)
+        return false;
+    n = getgroups(GROUPS_MAX, groups);
+    return n > 0 && setgroups((size_t)n, groups) == 0;
 }
 
 int

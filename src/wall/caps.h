@@ -18,6 +18,9 @@ bool caps_give_identity(void);
  * it its folders, to end its processes and to remove what it made. Docker's default root is one. */
 bool caps_give_user(void);
 
+/* Whether the caller has groups beside its own, and is a root that may give them up, whatever else it lacks. */
+bool caps_give_groups_up(void);
+
 /* After a change of uid with PR_SET_KEEPCAPS: make what is permitted effective again. 0 or -1. */
 int caps_raise(struct err *err);
 

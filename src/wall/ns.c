@@ -126,7 +126,7 @@ ns_is(const struct ns_ids *ids)
     for (size_t i = 0; i < 3; i++)
         if (u[i] != ids->inside_uid || g[i] != ids->inside_gid)
             return false;
-    return true;
+    return ids->deny_setgroups || getgroups(0, NULL) == 0;
 }
 
 int

@@ -17,7 +17,7 @@ pid_t ns_clone(uint64_t flags, int cgroup_fd, int *pidfd, struct err *err);
 struct ns_ids {
     uint32_t inside_uid, inside_gid;
     uint32_t outside_uid, outside_gid;
-    bool deny_setgroups;        /* required when the writer is an ordinary user */
+    bool deny_setgroups;        /* required when the writer is an ordinary user: groups stay */
 };
 
 /* Write the maps of @pid: exactly one uid and one gid exist inside. */
@@ -27,7 +27,7 @@ int ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err);
  * allowed. */
 int ns_become(const struct ns_ids *ids, struct err *err);
 
-/* Whether the real, the effective and the saved uid and gid all are that user's already. */
+/* Whether the real, the effective and the saved uid and gid all are that user's already, with no group to give up. */
 bool ns_is(const struct ns_ids *ids);
 
 /* Move the calling thread into a network namespace of its own in which `lo` is up. Returns a descriptor of it

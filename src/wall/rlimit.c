@@ -2,11 +2,15 @@
 #include "wall/rlimit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "base/kernel.h"
 
 #ifndef SCHED_DEADLINE
@@ -59,11 +63,26 @@ ordinary_priority(struct err *err)
 }
 
 int
+rlimit_oom_ordinary(pid_t pid, struct err *err)
+{
+    cleanup_close int own = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+    char path[64], first = '0';
+
+    /* where it cannot be read there is no /proc, and nobody had one to set it by */
+    if (own < 0 || read(own, &first, 1) != 1 || first != '-')
+        return 0;
+    snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+    return io_write_file(AT_FDCWD, path, "0") < 0 ? err_sys(err, errno, "wall.rlimit", "write %s", path) : 0;
+}
+
+int
 rlimit_apply(const struct rlimit_plan *plan, struct err *err)
 {
     if (ordinary_priority(err) < 0)
         return -1;
-    if (set_one(RLIMIT_CORE, "RLIMIT_CORE", 0, err) < 0)
+    /* One byte is too little for a core file. A handler (core_pattern with a pipe) is root of the host, and 0 does not
+     * bind it; for a limit of 1, which handlers have themselves, the kernel starts none. */
+    if (set_one(RLIMIT_CORE, "RLIMIT_CORE", 1, err) < 0)
         return -1;
     if (set_one(RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK", 8 << 20, err) < 0)
         return -1;

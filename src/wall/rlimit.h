@@ -3,6 +3,7 @@
 #define CLOCHE_WALL_RLIMIT_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -16,5 +17,9 @@ struct rlimit_plan {
 /* Soft and hard limit both; a limit above the hard one is lowered to it, never refused. Core dumps are off:
  * a dump would carry memory to wherever the host's core_pattern sends it. */
 int rlimit_apply(const struct rlimit_plan *plan, struct err *err);
+
+/* Whoever called us may be spared when memory runs out (a service with OOMScoreAdjust=, a pod with guaranteed memory);
+ * the child @pid, and what it will start, is not. 0 or -1 with @err. */
+int rlimit_oom_ordinary(pid_t pid, struct err *err);
 
 #endif

@@ -190,6 +190,15 @@ def test_precedence_of_the_caller_is_not_inherited(cloche, mode, words):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("mode", ["light", "standard"])
+def test_what_spares_the_caller_when_memory_runs_out_is_not_inherited(cloche, mode):
+    result = cloche.behind("choom", "-n", "-500", "--")("run", "--mode", mode, "--", "cat", "/proc/self/oom_score_adj", cwd="/")
+    if "choom" in result.err:
+        pytest.skip("needs CAP_SYS_RESOURCE: " + result.err)
+    assert result.out.strip() == "0", result
+
+
+@pytest.mark.root
 def test_root_without_a_way_to_another_user_says_so(cloche):
     """Its sandbox's user is uid 0 outside: named, and what kernel file systems keep for root is closed."""
     words = ["setpriv", "--bounding-set", "-setuid", "--inh-caps", "-setuid", "--"]
@@ -197,6 +206,16 @@ def test_root_without_a_way_to_another_user_says_so(cloche):
     assert result.out.split()[1] != "0" or 'weaker form "root"' in result.err, result
     seen = cloche.behind(*words)("run", "--view", "host", "--", "ls", "/sys", "/etc/ssh")
     assert seen.out == "" and 'weaker form "root"' in seen.err, seen
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode,lost", [("standard", "sys_admin"), ("light", "kill")])
+def test_root_without_a_way_to_another_user_gives_its_groups_up(cloche, mode, lost):
+    """Whoever may not become another user may still give up the groups that it has: a container's root is in many."""
+    words = ["setpriv", "--groups", "4,24,27", "--bounding-set", f"-{lost}", "--inh-caps", f"-{lost}", "--"]
+    result = cloche.behind(*words)("run", "--mode", mode, "--", "grep", "Groups", "/proc/self/status", cwd="/")
+    assert "is uid 0 outside" in result.err, result
+    assert not {"4", "24", "27", "65534"} & set(result.out.split()), result
 
 
 # user namespaces by the administrator's switch ------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Limits hold, and the report tells which one ended the run."""
 import re
+import resource
 
 import pytest
 
@@ -250,9 +251,22 @@ def test_open_files_limit_cannot_be_raised(cloche):
     assert not cloche.sandbox(code, flags=["--nofile", "100"]).ok
 
 
-def test_core_files_are_off(cloche, project):
-    cloche("run", "--workspace", project, "--", "sh", "-c", "ulimit -c unlimited 2>/dev/null; kill -SEGV $$")
-    assert not [p for p in project.iterdir() if "core" in p.name]
+@pytest.mark.parametrize("mode", ["light", "standard"])
+def test_core_files_are_off(cloche, project, mode):
+    """No file, whatever core_pattern calls it; and nothing for a handler, which the host's root would run: a limit of 0
+    does not bind it, and 1 is what the kernel starts none for."""
+    code = ("import os, resource\npid = os.fork()\nif pid == 0: os.abort()\n"
+            "print(os.WCOREDUMP(os.waitpid(pid, 0)[1]), *resource.getrlimit(resource.RLIMIT_CORE))")
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    before = set(project.iterdir())
+    try:
+        opened = ["--workspace", project] if mode == "standard" else []     # light opens no folder of root's
+        said = cloche("run", "--mode", mode, *opened, "--", "/usr/bin/python3", "-c", code, cwd=project)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    least = str(min(1, hard) if hard >= 0 else 1)
+    assert said.out.split() == ["False", least, least] and set(project.iterdir()) == before, said
 
 
 # cpu -----------------------------------------------------------------------------------------------------------

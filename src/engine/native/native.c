@@ -271,6 +271,8 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     close_fd(&go_end);
     close_fd(&status_write);
     close_fd(&guest_end);
+    if (rlimit_oom_ordinary(sb->pid, err) < 0)
+        return -1;
     if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
         return -1;
     if (say_mapped(sb, err) < 0)

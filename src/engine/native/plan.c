@@ -226,7 +226,7 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
     if (!gives) {
         plan->ids.outside_uid = geteuid();
         plan->ids.outside_gid = getegid();
-        plan->ids.deny_setgroups = true;
+        plan->ids.deny_setgroups = !caps_give_groups_up();
         if (plan->light && plan->ids.outside_uid == 0)
             plan_warn(plan, "the sandbox's user is uid 0 outside: this root lacks a capability (CAP_SETUID, "
                       "CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE) to give it another; root's "

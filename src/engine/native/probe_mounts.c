@@ -267,6 +267,9 @@ probe_try_namespaces(struct feature_state *f)
         return;
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         probe_note(&f[spaces[i].which], spaces[i].call, unshare(spaces[i].flag));
+    /* Podman's filter lets one be made, and no name be given */
+    if (f[FEATURE_UTSNS].status == FEATURE_YES)
+        probe_note(&f[FEATURE_UTSNS], "sethostname", sethostname("cloche", sizeof("cloche") - 1));
     if (f[FEATURE_PIDNS].status == FEATURE_YES)
         in_child(try_proc, f);      /* before mounts change: procfs is compared with what is visible now */
     if (f[FEATURE_MOUNTNS].status != FEATURE_YES)
