@@ -169,6 +169,7 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
         return -1;
     find_own_devs(g);
     find_plain_devs(g);
+    near_init(g);
     return 0;
 }
 
@@ -327,21 +328,6 @@ answer_go_on(const struct call *c)
 }
 
 int
-answer_fd(struct call *c, int fd, bool cloexec)
-{
-    struct gs_addfd add = { .id = c->id, .flags = GS_ADDFD_SEND, .srcfd = (uint32_t)fd,
-                            .newfd_flags = cloexec ? O_CLOEXEC : 0 };
-    long rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
-    int saved = errno;
-
-    close(fd);
-    if (rc >= 0 || saved == ENOENT)
-        return ANSWERED;
-    /* EMFILE is the caller's own limit; EINVAL a kernel without SEND, which guard_probe() refuses */
-    return saved == EINVAL ? -EACCES : -saved;
-}
-
-int
 add_fd(const struct call *c, int fd, bool cloexec)
 {
     struct gs_addfd add = { .id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0 };
@@ -352,16 +338,53 @@ add_fd(const struct call *c, int fd, bool cloexec)
     return errno == ENOENT ? ANSWERED : -errno;
 }
 
-int
-answer_fd_closed(struct call *c, int fd, bool cloexec)
+/* @fd is the caller's @number, or was not passed. */
+static int
+answer_number(const struct call *c, int fd, int number)
 {
-    int number = add_fd(c, fd, cloexec);
-
     close(fd);
     if (number < 0)
         return number;
     answer(c, number);
     return ANSWERED;
+}
+
+int
+answer_fd_closed(struct call *c, int fd, bool cloexec)
+{
+    return answer_number(c, fd, add_fd(c, fd, cloexec));
+}
+
+static int
+answer_fd_near(struct call *c, int fd, bool cloexec)
+{
+    struct near_hold hold;
+    int number;
+
+    near_begin(c, &hold);
+    number = add_fd(c, fd, cloexec);
+    near_end(c, &hold);
+    return answer_number(c, fd, number);
+}
+
+int
+answer_fd(struct call *c, int fd, bool cloexec)
+{
+    struct gs_addfd add = { .id = c->id, .flags = GS_ADDFD_SEND, .srcfd = (uint32_t)fd,
+                            .newfd_flags = cloexec ? O_CLOEXEC : 0 };
+    long rc;
+    int saved;
+
+    if (near_is_worth(c))
+        return answer_fd_near(c, fd, cloexec);
+    rc = syscall(SYS_ioctl, c->listener, GS_NOTIF_ADDFD, &add);
+    saved = errno;
+    near_look(c->g);
+    close(fd);
+    if (rc >= 0 || saved == ENOENT)
+        return ANSWERED;
+    /* EMFILE is the caller's own limit; EINVAL a kernel without SEND, which guard_probe() refuses */
+    return saved == EINVAL ? -EACCES : -saved;
 }
 
 /* --- serving */

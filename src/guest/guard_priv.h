@@ -3,6 +3,7 @@
  *   guard.c           one notification: receive, look at the caller, dispatch, answer; denials
  *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
  *   guard_seen.c      what is kept of callers that come again and again
+ *   guard_near.c      a descriptor is passed without waking another processor
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
  *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
  *   guard_open.c      open with O_CREAT, or for writing
@@ -152,6 +153,26 @@ struct later {
     char name[NAME_MAX + 1];
 };
 
+#define NEAR_WORDS (1024 / (8 * sizeof(unsigned long)))
+
+/* Processors, as sched_setaffinity(2) has them. */
+struct near_mask {
+    unsigned long bits[NEAR_WORDS];
+};
+
+struct near {
+    bool possible, asked;
+    int cpu;                    /* where we were at the end of the last call that passed a descriptor */
+    unsigned calls_left;        /* for so many more both stay on one processor; 0: it is tried without */
+    struct near_mask own;       /* ours, when nothing is held */
+};
+
+/* What is changed while one descriptor is passed. */
+struct near_hold {
+    bool own, caller;
+    struct near_mask only, former;
+};
+
 struct denial_slot {
     uint32_t count;
     const char *op;
@@ -187,6 +208,7 @@ struct guard {
     struct umask_call umask_calls[UMASK_CALLS_MAX];
     size_t n_umask_calls;
     bool umask_untold;          /* no umask can be remembered (guard_seen.c) */
+    struct near near;
     dev_t plain_devs[OWN_DEVS_MAX];     /* of guarded trees, which are held: not procfs */
     size_t n_plain_devs;
     int terminals[TERMINALS_MAX];       /* O_PATH: those that callers made (guard_device.c) */
@@ -331,6 +353,18 @@ void seen_umask_is(struct call *c, bool before);
 /* umask(2) and unshare(2): go on in the kernel. */
 int call_umask(struct call *c);
 int call_unshare(struct call *c);
+
+/* --- guard_near.c */
+
+void near_init(struct guard *g);
+/* Is the caller better kept here, and answered in two steps? Asked before a descriptor is passed; after it, if not,
+ * near_look(). */
+bool near_is_worth(struct call *c);
+void near_look(struct guard *g);
+/* Around the passing of a descriptor, the caller not being answered yet: it wakes where we run, and wakes us there.
+ * What another thread meanwhile set for it stays. */
+void near_begin(struct call *c, struct near_hold *h);
+void near_end(struct call *c, const struct near_hold *h);
 
 /* --- guard_walk.c */
 

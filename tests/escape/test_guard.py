@@ -329,3 +329,44 @@ mkdir q; mv q r; rmdir r; echo end""")
     assert result.ok and "here" in result.out, result
     kept = [entry for entry in project.glob("d*/.vscode/t") if entry.read_text() == "1\n" and entry.stat().st_mode & 0o777 == 0o644]
     assert len(kept) == 850, f"{850 - len(kept)} have changed"
+
+
+PROCESSORS = """
+import os, threading, time
+cpus = sorted(os.sched_getaffinity(0))
+sets = [{cpus[0]}, {cpus[1]}, set(cpus)]
+def make(i):
+    os.close(os.open(f'f{i % 7}', os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
+for i in range(600):            # another one each time, so that the guard finds itself elsewhere
+    os.sched_setaffinity(0, sets[i % 3])
+    make(i)
+    assert os.sched_getaffinity(0) == sets[i % 3], (i, os.sched_getaffinity(0))
+stop, kept, tid = False, 0, []
+def loop():
+    tid.append(threading.get_native_id())
+    while not stop:
+        make(0)
+maker = threading.Thread(target=loop)
+maker.start()
+while not tid:
+    time.sleep(0.01)
+for i in range(300):
+    os.sched_setaffinity(tid[0], sets[i % 2])
+    time.sleep(0.002)
+    for _ in range(50):         # it may be looked at in the moment when a descriptor is passed
+        if os.sched_getaffinity(tid[0]) == sets[i % 2]:
+            kept += 1
+            break
+stop = True
+maker.join()
+print(kept, os.sched_getaffinity(0) == set(cpus))
+"""
+
+
+def test_processors_of_a_caller_stay_its_own(cloche, project):
+    """Guard and caller share a processor while a descriptor is passed; nobody finds anything of it afterwards."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor")
+    result = cloche("run", "--workspace", project, "--", PYTHON, "-I", "-c", PROCESSORS)
+    kept, own = result.out.split()
+    assert own == "True" and int(kept) >= 285, result
