@@ -325,14 +325,21 @@ finish_raw(struct exchange *x)
         x->result = EXCHANGE_DONE;
 }
 
+/* The filter has more to give, and its last has gone out: no peer says anything that would wake us for it. */
+static bool
+may_resume(const struct exchange_way *w)
+{
+    return w->out.n == 0 && (w->held.n > 0 || w->held_last);
+}
+
 static void
 resume(struct exchange *x)
 {
     if (x->result == EXCHANGE_LIVE && x->gathered != EXCHANGE_NOT_GATHERED)
         exchange_follow_gathered(x);
-    if (x->result == EXCHANGE_LIVE && x->up.out.n == 0 && (x->up.held.n > 0 || x->up.held_last))
+    if (x->result == EXCHANGE_LIVE && may_resume(&x->up))
         exchange_resume_request(x);
-    if (x->result == EXCHANGE_LIVE && x->down.out.n == 0 && (x->down.held.n > 0 || x->down.held_last))
+    if (x->result == EXCHANGE_LIVE && may_resume(&x->down))
         exchange_resume_response(x);
 }
 
@@ -403,7 +410,7 @@ exchange_client_events(const struct exchange *x)
 {
     bool end = x->down.eof && x->response == RESPONSE_RAW && !x->down.finished;
 
-    return events(&x->client, wants_client(x), x->ready || x->down.out.n > 0 || end);
+    return events(&x->client, wants_client(x), x->ready || x->down.out.n > 0 || may_resume(&x->down) || end);
 }
 
 uint32_t
@@ -411,7 +418,8 @@ exchange_server_events(const struct exchange *x)
 {
     bool end = x->up.eof && x->request == REQUEST_RAW && !x->up.finished;
 
-    return x->server.fd < 0 ? 0 : events(&x->server, wants_server(x), x->up.out.n > 0 || end);
+    return x->server.fd < 0 ? 0 : events(&x->server, wants_server(x),
+                                             x->up.out.n > 0 || may_resume(&x->up) || end);
 }
 
 void
