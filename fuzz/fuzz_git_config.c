@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "match/git_config_add.h"
 #include "match/git_index.h"
 #include "match/git_shape.h"
 
@@ -64,6 +65,29 @@ judged(struct str text)
 }
 
 static void
+nothing_said(void *ctx, struct str key, bool kept)
+{
+    (void)ctx;
+    (void)key;
+    (void)kept;
+}
+
+/* What is appended of @text to its first half is harmless, and nothing is of a copy that is as it was. */
+static void
+added(struct str text)
+{
+    struct buf out = BUF_INIT(GIT_CONFIG_ADD_ROOM);
+    struct str half = { text.p, text.n / 2 };
+
+    if (git_config_add(half, text, half, &out, nothing_said, NULL) == 0)
+        FUZZ_ASSERT(git_config_judge((struct str){ (const char *)out.p, out.n }, 0, NULL) == 0);
+    buf_reset(&out);
+    if (git_config_add(text, text, half, &out, nothing_said, NULL) == 0)
+        FUZZ_ASSERT(out.n == 0);
+    buf_free(&out);
+}
+
+static void
 todo(struct str text)
 {
     if (!git_todo_harmless(text))
@@ -107,11 +131,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0: reader(text); break;
     case 1: judged(text); break;
     case 2: todo(text); break;
     case 3: others(text); break;
+    case 4: added(text); break;
     default: paths(text);
     }
     return 0;

@@ -122,6 +122,16 @@ enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char
 
 struct sandbox;     /* opaque; one live sandbox */
 
+/* A file of the host's in whose place the sandbox has a copy of its own. */
+struct sandbox_own {
+    const char *folder;                 /* of the host; the file lies below it */
+    int folder_fd;                      /* O_PATH */
+    const char *relative;
+    const char *text;                   /* what the copy was at the start */
+    size_t n;
+    int copy;                           /* for reading */
+};
+
 /* What is true of it from sandbox_create() on. Everything that it points to lives as long as the sandbox. */
 struct sandbox_facts {
     const char *id;                     /* 32 hex digits; by default 128 random bits, not guessable */
@@ -145,6 +155,8 @@ struct sandbox_facts {
     size_t n_ports;
     int *listeners;                     /* CAPTURE_LISTENERS of them; -1 none. Who closes one says so here */
     const struct cgroup *net_cgroup;    /* where cloche-egress is counted; may be of kind NONE */
+    const struct sandbox_own *own;      /* what has become of these is looked at when it has ended */
+    size_t n_own;
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;

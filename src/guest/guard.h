@@ -65,6 +65,7 @@ struct guard_rule {
                      * (file or directory, and everything below) is protected; its ancestors up to the root can only
                      * be plain directories and cannot be renamed */
     bool allow;     /* the opposite: this place below a protected one is open again. The longer path wins */
+    bool own;       /* protected, and a file of the sandbox's own lies over it, which gets what is renamed to it */
 };
 
 struct guard_root {
@@ -93,6 +94,7 @@ struct guard_plan {
 /* Copy one entry into @plan. Repeated entries are kept once. 0 or -1 (guard.plan.path, guard.plan.limit, memory). */
 int guard_plan_protect(struct guard_plan *plan, const char *root, const char *path, struct err *err);
 int guard_plan_allow(struct guard_plan *plan, const char *root, const char *path, struct err *err);
+int guard_plan_own(struct guard_plan *plan, const char *root, const char *path, struct err *err);
 int guard_plan_socket(struct guard_plan *plan, const char *path, struct err *err);
 int guard_plan_socket_tree(struct guard_plan *plan, const char *path, struct err *err);
 int guard_plan_tree(struct guard_plan *plan, const char *path, struct err *err);

@@ -75,6 +75,18 @@ git_copy_text(int file, int to)
     return rc != 0 ? rc : write_whole(to, text, n);
 }
 
+int
+git_copy_whole(int file, int to)
+{
+    cleanup_free char *text = NULL;
+    size_t n = 0;
+    int rc = read_whole(file, &text, &n);
+
+    if (rc == 0)
+        rc = n > GIT_CONFIG_MAX ? EFBIG : write_whole(to, text, n);
+    return rc == 0 && ftruncate(to, (off_t)n) < 0 ? errno : rc;
+}
+
 static int
 open_temporary(int dir, char name[32])
 {

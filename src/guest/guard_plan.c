@@ -1,7 +1,7 @@
 /* guest/guard_plan.c: the name guard's plan and its encoding (see guard.h). Pure: no system calls.
  *
  *   u8 version (2)   u32 flags
- *   u16 roots:         { path  u16 rules: { u8 kind (0 protect, 1 allow)  path } }
+ *   u16 roots:         { path  u16 rules: { u8 kind (0 protect, 1 allow, 2 own)  path } }
  *   u16 sockets:       { path }
  *   u16 socket trees:  { path }
  *   u16 trees:         { path }
@@ -15,6 +15,8 @@
 #include "guest/guard.h"
 
 #define WIRE_VERSION 2
+
+enum rule_kind { RULE_PROTECT, RULE_ALLOW, RULE_OWN };
 
 /* Components joined by one '/', none empty, "." or "..", no NUL. */
 static bool
@@ -104,13 +106,15 @@ add_root(struct guard_plan *plan, struct str path, struct guard_root **out, stru
 }
 
 static int
-add_rule(struct guard_plan *plan, struct guard_root *root, struct str path, bool allow, struct err *err)
+add_rule(struct guard_plan *plan, struct guard_root *root, struct str path, enum rule_kind kind, struct err *err)
 {
     struct guard_rule *bigger;
 
     for (size_t i = 0; i < root->n_rules; i++)
-        if (str_eq_c(path, root->rules[i].path) && root->rules[i].allow == allow)
+        if (str_eq_c(path, root->rules[i].path) && root->rules[i].allow == (kind == RULE_ALLOW)) {
+            root->rules[i].own |= kind == RULE_OWN;
             return 0;
+        }
     if (!relative_ok(path.p, path.n))
         return bad_path(err, "protected name", path, "must be a relative path without empty, \".\" and \"..\" parts");
     if (count_rules(plan) == GUARD_RULES_MAX)
@@ -119,7 +123,8 @@ add_rule(struct guard_plan *plan, struct guard_root *root, struct str path, bool
     if (bigger == NULL)
         return err_sys(err, errno, "memory", "the name guard's plan");
     root->rules = bigger;
-    bigger[root->n_rules] = (struct guard_rule){ copy_path(path, err), allow };
+    bigger[root->n_rules] = (struct guard_rule){ .path = copy_path(path, err), .allow = kind == RULE_ALLOW,
+                                                 .own = kind == RULE_OWN };
     if (bigger[root->n_rules].path == NULL)
         return -1;
     root->n_rules++;
@@ -150,25 +155,31 @@ add_path(char ***list, size_t *n, struct str path, const char *what, struct err 
 }
 
 static int
-plan_rule(struct guard_plan *plan, const char *root, const char *path, bool allow, struct err *err)
+plan_rule(struct guard_plan *plan, const char *root, const char *path, enum rule_kind kind, struct err *err)
 {
     struct guard_root *r = NULL;
 
     if (add_root(plan, str_of(root), &r, err) < 0)
         return -1;
-    return add_rule(plan, r, str_of(path), allow, err);
+    return add_rule(plan, r, str_of(path), kind, err);
 }
 
 int
 guard_plan_protect(struct guard_plan *plan, const char *root, const char *path, struct err *err)
 {
-    return plan_rule(plan, root, path, false, err);
+    return plan_rule(plan, root, path, RULE_PROTECT, err);
 }
 
 int
 guard_plan_allow(struct guard_plan *plan, const char *root, const char *path, struct err *err)
 {
-    return plan_rule(plan, root, path, true, err);
+    return plan_rule(plan, root, path, RULE_ALLOW, err);
+}
+
+int
+guard_plan_own(struct guard_plan *plan, const char *root, const char *path, struct err *err)
+{
+    return plan_rule(plan, root, path, RULE_OWN, err);
 }
 
 int
@@ -244,7 +255,7 @@ guard_plan_emit(const struct guard_plan *plan, struct buf *out, struct err *err)
         put_path(out, r->path);
         (void)buf_put_be16(out, (uint16_t)r->n_rules);
         for (size_t k = 0; k < r->n_rules; k++) {
-            (void)buf_put_u8(out, r->rules[k].allow ? 1 : 0);
+            (void)buf_put_u8(out, r->rules[k].own ? RULE_OWN : r->rules[k].allow ? RULE_ALLOW : RULE_PROTECT);
             put_path(out, r->rules[k].path);
         }
     }
@@ -324,9 +335,9 @@ parse_root(struct input *in, struct guard_plan *plan, struct err *err)
 
         if (in->broken)
             return truncated(err);
-        if (kind > 1)
+        if (kind > RULE_OWN)
             return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "unknown kind of rule %u", kind);
-        if (add_rule(plan, root, rule, kind == 1, err) < 0)
+        if (add_rule(plan, root, rule, (enum rule_kind)kind, err) < 0)
             return -1;
     }
     return 0;

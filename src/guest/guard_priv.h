@@ -90,6 +90,7 @@ struct name_entry {
     uint32_t dir;               /* index of the directory */
     uint32_t child;             /* PLACE_INTERIOR: the directory that this name is; else UINT32_MAX */
     bool protect, allow, interior;
+    bool own;                   /* protected, and it may be that a file of the sandbox's own lies over it */
     char *rule;                 /* "ROOT/PATH", for reports */
 };
 
@@ -441,6 +442,8 @@ void rules_path_is(struct rules *r, const struct stat *dir_st, const char *path,
 /* What is @name in the directory @dir? *@rule says by which rule. Trailing '/' does not count. */
 enum place_kind rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n,
                             const char **rule);
+/* Is @name in @dir a protected file over which one of the sandbox's own lies, now? */
+bool rules_own(const struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n);
 /* Is the directory @dir a protected one or below one? */
 enum place_kind rules_below(struct guard *g, int dir, const char **rule);
 /* Has nothing on this absolute path, as the kernel tells it, a name that is in any rule? Then no rule speaks of it. */
@@ -530,6 +533,8 @@ bool git_aliased(const struct guard *g, int dir, const struct stat *dir_st, cons
 /* What is at @from (@st) comes to @to. GIT_CALL_COPY: by git_call_copy(), instead of the rename. */
 #define GIT_CALL_COPY 1
 int git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to);
+/* guard_git_copy.c: all of @file (for reading) is then all of @to. 0 or an errno. */
+int git_copy_whole(int file, int to);
 int git_call_copy(struct call *c, const struct place *from, const struct place *to, unsigned flags);
 
 /* --- guard_alias.c */

@@ -19,6 +19,7 @@ struct renaming {
     unsigned flags;
     bool directory;             /* one of the two is, or may be */
     bool copy;                  /* a judged copy takes the name (guard_git.h) */
+    bool into_own;              /* what is in it goes into the file that lies over a protected one */
 };
 
 static bool
@@ -65,7 +66,10 @@ may_leave(struct call *c, const struct place *place, const struct stat *st)
     return git_call_leave(c, place);
 }
 
-/* May the object (@st) come from @from to @place? GIT_CALL_COPY: as a copy. */
+#define COME_INTO_OWN (GIT_CALL_COPY + 1)
+
+/* May the object (@st) come from @from to @place? GIT_CALL_COPY: as a copy; COME_INTO_OWN: into the file of the
+ * sandbox's own that lies there. */
 static int
 may_come(struct call *c, const struct place *from, const struct stat *st, const struct place *place)
 {
@@ -73,6 +77,8 @@ may_come(struct call *c, const struct place *from, const struct stat *st, const 
 
     switch (rules_place(c->g, place->dir, &place->dir_st, place->name, place->name_n, &rule)) {
     case PLACE_PROTECTED:
+        if (S_ISREG(st->st_mode) && rules_own(c->g, place->dir, &place->dir_st, place->name, place->name_n))
+            return COME_INTO_OWN;
         return deny(c, place, rule, EACCES);
     case PLACE_INTERIOR:
         if (!S_ISDIR(st->st_mode) || brings(c, from, place, &rule))
@@ -109,6 +115,7 @@ judge(struct renaming *r)
     if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
         return rc;
     r->copy = rc == GIT_CALL_COPY;
+    r->into_own = rc == COME_INTO_OWN;
     r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
@@ -118,13 +125,34 @@ judge(struct renaming *r)
         return rc;
     rc = may_come(r->c, &r->to, &to_st, &r->from);
     /* two copies cannot change places at once */
-    return rc >= 0 && (r->copy || rc == GIT_CALL_COPY) ? deny(r->c, &r->to, "git state: exchanged", EACCES) : rc;
+    return rc >= 0 && (r->copy || r->into_own || rc != 0) ? deny(r->c, &r->to, "git state: exchanged", EACCES) : rc;
 }
 
 static long
 rename_raw(const struct place *from, const char *from_name, const struct place *to, const char *to_name, unsigned flags)
 {
     return syscall(SYS_renameat2, from->dir, from_name, to->dir, to_name, flags);
+}
+
+/* A file that lies over another as a mount cannot be replaced: it gets what is in the one that was to take its place.
+ * Not at once as by a rename, but nobody outside ever reads it. */
+static int
+write_own(const struct renaming *r)
+{
+    char from[PATH_MAX + 1], to[PATH_MAX + 1];
+    cleanup_close int file = -1, own = -1;
+    int rc;
+
+    if (r->from.name[r->from.name_n] == '/' || r->to.name[r->to.name_n] == '/')
+        return -ENOTDIR;
+    if ((r->flags & GS_RENAME_NOREPLACE) != 0)
+        return -EEXIST;
+    file = openat(r->from.dir, place_name(&r->from, from), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    own = openat(r->to.dir, place_name(&r->to, to), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0 || own < 0)
+        return -errno;
+    rc = git_copy_whole(file, own);
+    return rc == 0 && unlinkat(r->from.dir, from, 0) < 0 && errno != ENOENT ? -errno : -rc;
 }
 
 static int
@@ -137,6 +165,8 @@ perform(struct renaming *r)
         return ANSWERED;
     if (r->directory)
         rules_moved(&r->c->g->rules);
+    if (r->into_own)
+        return write_own(r);
     if (r->copy)
         return git_call_copy(r->c, &r->from, &r->to, r->flags);
     if (rename_raw(&r->from, r->from.name, &r->to, r->to.name, r->flags) < 0)

@@ -438,6 +438,22 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
 }
 
 bool
+rules_own(const struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n)
+{
+    const struct rules *r = &g->rules;
+    const struct name_entry *e;
+    struct stat st;
+    size_t step = 0;
+
+    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL)
+        if (e->own && is_dir_now(r, e->dir, dir_st))
+            /* where the host has put another file there, its mount is gone with the one before */
+            return fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+                   st.st_dev != dir_st->st_dev;
+    return false;
+}
+
+bool
 rules_same_object(struct guard *g, const struct stat *st, const char **rule)
 {
     const struct rules *r = &g->rules;

@@ -71,6 +71,7 @@ add_rule(struct rules *r, uint32_t root, const char *root_path, const struct gua
             return -1;
         if (p[n] == '\0') {
             e->protect |= !rule->allow;
+            e->own |= rule->own;
             e->allow |= rule->allow;
             return 0;
         }

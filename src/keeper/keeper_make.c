@@ -17,6 +17,7 @@
 #include "policy/policy.h"
 #include "policy/within.h"
 #include "program/caller.h"
+#include "run/git_keep.h"
 
 #define PATIENCE_US 30000000UL
 
@@ -244,8 +245,10 @@ keeper_unmake(struct keeper_live *k)
     /* a frozen process does not die before it thaws */
     if (l->sb != NULL && k->paused && !k->by_signal)
         (void)sandbox_resume(l->sb, NULL);
-    if (l->sb != NULL)
+    if (l->sb != NULL) {
         sandbox_kill(l->sb);
+        git_keep(l->sb, &k->r, false);
+    }
     net_stop(l->net);
     l->net = NULL;
     run_audit_remote_end(l->audit);

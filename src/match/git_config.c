@@ -427,11 +427,11 @@ git_config_url_harmless(struct str url)
     if (str_starts(rest, STR_LIT("::")))
         return false;
     if (!str_starts(rest, STR_LIT("://")))
-        return true;
+        return !str_starts(url, STR_LIT("[-"));
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         known |= str_eq((struct str){ url.p, n }, str_of(schemes[i]));
     /* a host that ssh would take for an option */
-    return known && !(rest.n > 3 && rest.p[3] == '-');
+    return known && !(rest.n > 3 && rest.p[3] == '-') && !str_starts(rest, STR_LIT("://[-"));
 }
 
 static bool
@@ -473,8 +473,8 @@ subsection_fits(enum sub sub, const struct git_config_entry *e)
     return false;
 }
 
-static bool
-entry_harmless(const struct git_config_entry *e, size_t depth)
+bool
+git_config_entry_harmless(const struct git_config_entry *e, size_t depth)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (str_eq_c(e->section, rows[i].section) && subsection_fits(rows[i].sub, e) &&
@@ -494,7 +494,7 @@ git_config_judge(struct str text, size_t depth, struct git_config_fault *fault)
         fault->key[0] = '\0';
     git_config_open(&r, text);
     while ((got = git_config_next(&r, &e)) > 0) {
-        if (entry_harmless(&e, depth))
+        if (git_config_entry_harmless(&e, depth))
             continue;
         size_t n = e.key.n < GIT_CONFIG_SAID_MAX ? e.key.n : GIT_CONFIG_SAID_MAX;
         for (size_t i = 0; fault != NULL && i < n; i++)

@@ -52,6 +52,9 @@ struct git_config_fault {
  * offence in @fault (may be NULL). */
 int git_config_judge(struct str text, size_t depth, struct git_config_fault *fault);
 
+/* The same of one entry. */
+bool git_config_entry_harmless(const struct git_config_entry *e, size_t depth);
+
 /* Whether @url is of a kind that fetches and pushes with git's own transports: http, https, ssh, git, file, host:path
  * or a path; no helper (`ext::`), nothing that could be taken for an option. */
 bool git_config_url_harmless(struct str url);

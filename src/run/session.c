@@ -22,6 +22,7 @@
 #include "program/say.h"
 #include "program/tty.h"
 #include "run/fallback.h"
+#include "run/git_keep.h"
 #include "run/session_priv.h"
 
 #define SAMPLE_MS   100
@@ -282,6 +283,7 @@ conclude(struct live *l)
     guest_client_free(l->client);       /* while it dies */
     l->client = NULL;
     sandbox_kill(l->sb);
+    git_keep(l->sb, r, !l->s->quiet);
     sandbox_usage(l->sb, &r->usage);
     r->oom_killed = l->memory || (r->usage.oom_kills > 0 && (!l->ended || r->signal == SIGKILL));
     if (r->timed_out)

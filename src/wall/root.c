@@ -314,7 +314,9 @@ do_cover(struct builder *b, const struct root_item *item, struct err *err)
     fd = openat(b->scratch, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, item->mode);
     if (fd < 0 || io_write_full(fd, item->source, item->size) < 0)
         return fail(err, item->dest);
-    return attach_made(b, name, MNT_RO, at, item, err);
+    if (item->kept != NULL && (*item->kept = openat(b->scratch, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        return fail(err, item->dest);
+    return attach_made(b, name, item->writable ? 0 : MNT_RO, at, item, err);
 }
 
 static int

@@ -28,8 +28,8 @@ enum root_op {
     ROOT_PIN,           /* @dest, if it exists, is attached on itself read-only */
     ROOT_WRITABLE,      /* @dest, a directory of the tmpfs, stays writable under a read-only root */
     ROOT_TMPFS,         /* the tmpfs again at @dest: a fresh empty directory of it covers what is there */
-    ROOT_COVER,         /* a small file of the tmpfs with @source as its content lies over the file @dest, read-only;
-                         * @optional: where there is one */
+    ROOT_COVER,         /* a small file of the tmpfs with @source as its content lies over the file @dest, read-only
+                         * but where @writable; @optional: where there is one */
     ROOT_OVERLAY,       /* copy-on-write: the child mounts overlay layers at @dest */
 };
 
@@ -50,6 +50,7 @@ struct root_item {
     mode_t mode;
     size_t size;                /* ROOT_FILE, ROOT_COVER: bytes of @source */
     size_t turn;                /* its place in the order in which the plan was made */
+    int *kept;                  /* ROOT_COVER: a descriptor of the file for reading (O_CLOEXEC) goes here, or NULL */
 };
 
 struct root_plan {

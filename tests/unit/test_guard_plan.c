@@ -34,6 +34,8 @@ round_trip(void **state)
     assert_int_equal(guard_plan_protect(&plan, "/workspace", ".git/hooks", &err), 0);
     assert_int_equal(guard_plan_allow(&plan, "/workspace", ".git/hooks/mine", &err), 0);
     assert_int_equal(guard_plan_protect(&plan, "/other", ".bashrc", &err), 0);
+    assert_int_equal(guard_plan_own(&plan, "/other", ".bashrc", &err), 0);
+    assert_int_equal(guard_plan_protect(&plan, "/other", ".bashrc", &err), 0);
     assert_int_equal(guard_plan_socket(&plan, "/run/agent.sock", &err), 0);
     assert_int_equal(guard_plan_socket_tree(&plan, "/", &err), 0);
     assert_int_equal(guard_plan_tree(&plan, "/workspace", &err), 0);
@@ -45,6 +47,7 @@ round_trip(void **state)
     assert_string_equal(back.roots[0].rules[1].path, ".git/hooks/mine");
     assert_true(back.roots[0].rules[1].allow);
     assert_string_equal(back.roots[1].path, "/other");
+    assert_true(back.roots[1].n_rules == 1 && back.roots[1].rules[0].own && !back.roots[1].rules[0].allow);
     assert_string_equal(back.sockets[0], "/run/agent.sock");
     assert_string_equal(back.socket_trees[0], "/");
     assert_string_equal(back.trees[0], "/workspace");
@@ -104,7 +107,7 @@ wire_is_refused(void **state)
     static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
         { "\1\0\0\0\1\0\0\0\0\0\0\0\0", 13, "version" },
         { "\2\0\0\0\x80\0\0\0\0\0\0\0\0", 13, "flag" },
-        { "\2\0\0\0\1\0\1\0\1/\0\1\2\0\1a\0\0\0\0\0\0", 22, "kind" },
+        { "\2\0\0\0\1\0\1\0\1/\0\1\3\0\1a\0\0\0\0\0\0", 22, "kind" },
         { "\2\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0\0\0", 22, "path" },
         { "\2\0\0\0\1\0\1\0\1r\0\0\0\0\0\0\0\0", 18, "root" },
         { "\2\0\0\0\1\0\2\0\1/\0\0\0\1/\0\0\0\0\0\0\0\0", 23, "root twice" },

@@ -59,7 +59,8 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
     if (plan->light && close_host(plan, out, err) < 0)
         return -1;
     for (size_t i = 0; i < plan->n_absent; i++)
-        if (guard_plan_protect(out, plan->absent[i].root, plan->absent[i].name, err) < 0)
+        if ((plan->absent[i].own ? guard_plan_own : guard_plan_protect)(out, plan->absent[i].root,
+                                                                        plan->absent[i].name, err) < 0)
             return -1;
     for (size_t i = 0; i < plan->n_trees; i++)
         if (plan->trees[i].writable && guard_plan_tree(out, plan->trees[i].inside, err) < 0)

@@ -239,6 +239,29 @@ hand_out_memory(const struct launch *l, int *disk, struct err *err)
     return l->plan->tell_memory ? launch_say(l->go, GO_MEMORY, fds, sockets >= 0 ? 2 : 1, err) : 0;
 }
 
+/* The sandbox's own copies of files, which the parent reads when it is gone; none of them stays here. */
+static int
+hand_out_own(const struct launch *l, struct err *err)
+{
+    int fds[PLAN_OWN_MAX], r;
+
+    if (l->plan->n_own == 0)
+        return 0;
+    for (size_t i = 0; i < l->plan->n_own; i++)
+        fds[i] = l->plan->own[i].fd;
+    r = launch_say(l->go, GO_OWN, fds, l->plan->n_own, err);
+    for (size_t i = 0; i < l->plan->n_own; i++)
+        close_fd(&l->plan->own[i].fd);
+    return r;
+}
+
+/* What the parent has of the root file system. */
+static int
+hand_out_root(const struct launch *l, int *disk, struct err *err)
+{
+    return hand_out_memory(l, disk, err) < 0 || hand_out_own(l, err) < 0 ? -1 : 0;
+}
+
 static int
 root_file_system(void *ctx, struct err *err)
 {
@@ -271,13 +294,13 @@ namespaces(const struct launch *l, struct err *err)
     if (uname(&now) < 0 || strncmp(now.nodename, plan->hostname, sizeof(now.nodename)) != 0)
         return err_not_done(err, "wall.uts", "the host name is not what it was set to");
     if (!plan->own_net)
-        return root_file_system(&net, err) < 0 ? -1 : hand_out_memory(l, &net.disk, err);
+        return root_file_system(&net, err) < 0 ? -1 : hand_out_root(l, &net.disk, err);
     if (aside_run(root_file_system, &net, network, &net, err) < 0)
         return -1;
     if (ns_enter_network(net.ns, err) < 0)
         return -1;
     close_fd(&net.ns);
-    if (hand_out_memory(l, &net.disk, err) < 0)
+    if (hand_out_root(l, &net.disk, err) < 0)
         return -1;
     return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
 }

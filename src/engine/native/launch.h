@@ -19,6 +19,7 @@ struct launch {
 #define GO_ENTER  'e'           /* first descriptor: the guest's executable; the others: `tasks` files to join */
 #define GO_LISTENERS 'n'        /* from the child: what wall/capture.h opened, in its order */
 #define GO_MEMORY 's'           /* from the child, before those: its tmpfs; what sockmem_open() gave */
+#define GO_OWN    'c'           /* from the child, between these: the files of plan->own, in their order */
 #define GO_FDS_MAX 40
 
 /* One message with at most GO_FDS_MAX descriptors. launch_hear waits for @what and returns how many came into @fds

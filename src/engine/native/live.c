@@ -48,6 +48,8 @@ native_fill_facts(struct native *sb)
         .n_ports = plan->n_ports,
         .listeners = sb->listeners,
         .net_cgroup = &sb->net_cgroup,
+        .own = sb->own,
+        .n_own = plan->n_own,
         .warnings = (const char(*)[256])plan->warnings,
         .n_warnings = plan->n_warnings,
     };

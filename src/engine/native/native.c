@@ -175,6 +175,26 @@ take_listeners(struct native *sb, struct err *err)
     return err_set(err, ERR_PROTOCOL, "wall.capture", "%d listeners came", n);
 }
 
+/* The child's ends of the sandbox's own copies. */
+static int
+take_own(struct native *sb, struct err *err)
+{
+    int fds[GO_FDS_MAX], n;
+
+    if (sb->plan.n_own == 0)
+        return 0;
+    n = launch_hear(sb->go, GO_OWN, fds, err);
+    if (n < 0)
+        return (void)said_why(sb, err), -1;
+    for (int i = 0; i < n && i < PLAN_OWN_MAX; i++) {
+        const struct plan_own *own = &sb->plan.own[i];
+
+        sb->own[i] = (struct sandbox_own){ .folder = own->tree->host, .folder_fd = own->tree->fd,
+                                           .relative = own->relative, .text = own->text, .n = own->n, .copy = fds[i] };
+    }
+    return (size_t)n == sb->plan.n_own ? 0 : err_set(err, ERR_PROTOCOL, "wall.own", "%d files came", n);
+}
+
 /* Somebody asked for it, or runs a stranger's code: it must hold. The tool presets are wide. */
 static bool
 memory_is_promised(const struct policy *p)
@@ -277,7 +297,7 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
         return -1;
     if (say_mapped(sb, err) < 0)
         return -1;
-    if (let_in(sb, p, limits, err) < 0 || supervise(sb, p, err) < 0)
+    if (let_in(sb, p, limits, err) < 0 || supervise(sb, p, err) < 0 || take_own(sb, err) < 0)
         return -1;
     return sb->plan.capture ? take_listeners(sb, err) : 0;
 }
@@ -358,6 +378,8 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
     sb->pidfd = sb->go = sb->status = sb->transport = sb->disk = sb->sockmem = -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         sb->listeners[i] = -1;
+    for (size_t i = 0; i < PLAN_OWN_MAX; i++)
+        sb->own[i].copy = -1;
     sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
     if (build(sb, p, err) < 0) {
@@ -480,6 +502,8 @@ native_destroy(struct sandbox *base)
     close_fd(&sb->sockmem);
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&sb->listeners[i]);
+    for (size_t i = 0; i < PLAN_OWN_MAX; i++)
+        close_fd(&sb->own[i].copy);
     native_commands_free(sb);
     gone = cgroup_destroy(&sb->net_cgroup);
     gone = cgroup_destroy(&sb->cgroup) && gone;

@@ -40,6 +40,7 @@ struct native {
     bool ending;
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
+    struct sandbox_own own[PLAN_OWN_MAX];
     int disk;                   /* the tmpfs that it writes to: how much of its shared memory is files; or -1 */
     int sockmem;                /* to ask what the buffers of its sockets hold (wall/sockmem.h), or -1 */
     unsigned sockmem_blind;     /* how often in a row that had no answer */

@@ -48,10 +48,22 @@ struct plan_rule {
     const struct plan_tree *tree;       /* it has to be that object still; NULL: whatever is there */
 };
 
+#define PLAN_OWN_MAX 8
+
+/* A file of a writable tree in whose place the sandbox has a copy of its own, which it can change (plan_git.c). */
+struct plan_own {
+    const struct plan_tree *tree;
+    const char *relative;
+    const char *text;       /* at the start */
+    size_t n;
+    int fd;                 /* in the child: the copy, until the parent has it; else -1 */
+};
+
 /* A protected path that is absent now: @name below the tree @root (inside). */
 struct plan_absent {
     const char *root;       /* absolute, inside */
     const char *name;       /* relative */
+    bool own;               /* ... or there, as a copy of the sandbox's own */
 };
 
 struct native_plan {
@@ -73,6 +85,8 @@ struct native_plan {
     size_t n_rules;
     struct plan_absent *absent;
     size_t n_absent;
+    struct plan_own own[PLAN_OWN_MAX];
+    size_t n_own;
     const char **sockets;               /* allowed unix sockets, paths as seen inside */
     size_t n_sockets;
     bool guard_names, guard_connect;
@@ -180,6 +194,11 @@ int plan_protect_place(struct native_plan *plan, const struct plan_tree *tree, c
 /* plan_git.c: what git on the host would run in the writable @tree, and where else the owner's files lead in it. */
 int plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct led *led,
              struct err *err);
+/* Give the sandbox a copy of its own of the repository's configuration, if that is what @relative in @tree, at @inside,
+ * is: what it adds to it is for who made the sandbox to judge when it has ended. The guard has the name already. 1; 0:
+ * it is nothing that can be treated so; -1. */
+int plan_git_own(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, const char *relative,
+                 const char *inside, struct err *err);
 /* A led_put (led.h) for a plan: in whichever writable tree it is. */
 int plan_led(void *ctx, const char *path, enum led_kind kind, struct err *err);
 bool plan_git_watched(const struct policy *p);

@@ -7,6 +7,9 @@
  * The repository at the top keeps its HEAD: without it git would look for another one, further up or in the folder
  * itself. HEAD is mounted on itself, which costs no other file anything, and written to by the guard
  * (guest/guard_git.h).
+ *
+ * Its configuration cannot be written, but programs inside have to (`git remote add`). So a copy lies over it, which is
+ * theirs to write and ends with the sandbox; what was added is looked at then (run/git_keep.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +17,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "engine/native/expand.h"
 #include "engine/led.h"
 #include "engine/native/plan.h"
+#include "match/git_config.h"
 #include "wall/mnt.h"
 
 int
@@ -95,4 +101,75 @@ plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tre
     plan->guard_git = true;
     plan->guard_git_config = !p->allow_git_config.v;
     return led_top(led, err) < 0 ? -1 : keep_head(plan, tree, err);
+}
+
+/* Read as git reads it, to its end. */
+static bool
+is_read(struct str text)
+{
+    struct git_config_reader r;
+    struct git_config_entry e;
+    int got;
+
+    git_config_open(&r, text);
+    while ((got = git_config_next(&r, &e)) > 0)
+        ;
+    return got == 0;
+}
+
+/* The text of a plain file that has one name, is the tree's, and could be changed; @text is empty where it is none. */
+static bool
+read_own(const struct plan_tree *tree, const char *relative, struct buf *text, mode_t *mode)
+{
+    cleanup_close int fd = mnt_open_beneath(tree->fd, relative, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, false);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_dev != tree->dev)
+        return false;
+    *mode = st.st_mode & 0777;
+    return io_read_all(fd, text) == 0 && is_read((struct str){ (const char *)text->p, text->n });
+}
+
+static bool
+is_own_already(const struct native_plan *plan, const struct plan_tree *tree, const char *relative)
+{
+    for (size_t i = 0; i < plan->n_own; i++)
+        if (plan->own[i].tree == tree && strcmp(plan->own[i].relative, relative) == 0)
+            return true;
+    return false;
+}
+
+int
+plan_git_own(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, const char *relative,
+             const char *inside, struct err *err)
+{
+    cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
+    struct plan_own *own = &plan->own[plan->n_own];
+    struct root_item *item;
+    mode_t mode = 0;
+    char *copy;
+
+    if (plan->light || p->srt || p->allow_git_config.v || !plan_git_watched(p) || strcmp(relative, ".git/config") != 0)
+        return 0;
+    if (is_own_already(plan, tree, relative))
+        return 1;
+    if (plan->n_own == PLAN_OWN_MAX || plan->n_items >= PLAN_ITEMS_MAX / 2 ||
+        !read_own(tree, relative, &text, &mode))
+        return 0;
+    copy = plan_room(plan, text.n + 1);
+    item = copy == NULL ? NULL : plan_item(plan, ROOT_COVER, copy, inside, err);
+    if (item == NULL)
+        return copy == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : -1;
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    *own = (struct plan_own){ .tree = tree, .relative = ".git/config", .text = copy, .n = text.n, .fd = -1 };
+    item->size = text.n;
+    item->mode = mode | 0600;
+    item->writable = true;
+    item->kept = &own->fd;
+    plan->n_own++;
+    for (size_t i = 0; i < plan->n_absent; i++)
+        if (strcmp(plan->absent[i].root, tree->inside) == 0 && strcmp(plan->absent[i].name, relative) == 0)
+            plan->absent[i].own = true;
+    return 1;
 }

@@ -64,7 +64,7 @@ plan_guard_name(struct native_plan *plan, const char *root, const char *name, st
     if (bigger == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     plan->absent = bigger;
-    plan->absent[plan->n_absent++] = (struct plan_absent){ root, plan_printf(plan, "%s", name) };
+    plan->absent[plan->n_absent++] = (struct plan_absent){ .root = root, .name = plan_printf(plan, "%s", name) };
     plan->guard_names = true;
     return 0;
 }
@@ -77,7 +77,7 @@ plan_guard_reopen(struct native_plan *plan, const char *root, const char *name, 
     if (bigger == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     plan->reopened = bigger;
-    plan->reopened[plan->n_reopened++] = (struct plan_absent){ root, plan_printf(plan, "%s", name) };
+    plan->reopened[plan->n_reopened++] = (struct plan_absent){ .root = root, .name = plan_printf(plan, "%s", name) };
     return plan->reopened[plan->n_reopened - 1].name != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 
@@ -160,6 +160,7 @@ found_protected(void *ctx, const char *relative, struct err *err)
 {
     struct closing *c = ctx;
     char *inside = inside_path(c->plan, c->tree, relative);
+    int own;
 
     if (inside == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -167,7 +168,8 @@ found_protected(void *ctx, const char *relative, struct err *err)
     if (!is_covered(c->plan, c->tree, relative, inside) &&
         plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
-    return pin(c->plan, inside, err);
+    own = c->policy != NULL ? plan_git_own(c->plan, c->policy, c->tree, relative, inside, err) : 0;
+    return own != 0 ? own < 0 ? -1 : 0 : pin(c->plan, inside, err);
 }
 
 /* ... and so is where it leads. */
