@@ -41,7 +41,8 @@ cli_utf8(void)
 int
 cli_json(json_t *o, size_t flags)
 {
-    int r = json_dumpf(o, stdout, flags);
+    /* what turns text round, or steers a terminal, is in names that others chose */
+    int r = json_dumpf(o, stdout, flags | JSON_ENSURE_ASCII);
 
     json_decref(o);
     return r < 0 || fputc('\n', stdout) == EOF ? -1 : 0;

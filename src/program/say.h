@@ -21,7 +21,7 @@ enum exit_code {
 
 /* Print @err to stderr as "cloche: MESSAGE\n  HINT  [code]"; one JSON object when @json. Returns EXIT_REFUSED. */
 int cli_fail(const struct err *err, bool json);
-/* Print @o, which it takes, and a line's end on standard output. 0, or -1 when that failed or @o is NULL. */
+/* Print @o, which it takes, in ASCII, and a line's end on standard output. 0, or -1 when that failed or @o is NULL. */
 int cli_json(json_t *o, size_t flags);
 /* The same as one line, and all that is printed: 0, or -1 with @err. */
 int cli_json_print(json_t *o, struct err *err);

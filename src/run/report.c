@@ -209,7 +209,7 @@ report_write(const struct session *s, const struct session_result *r, const stru
              bool captured, int fd, struct err *err)
 {
     json_t *o = report_object(s, r, planted, captured);
-    char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    char *text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
     int result = 0;
 
     json_decref(o);

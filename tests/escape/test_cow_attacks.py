@@ -105,9 +105,10 @@ def test_nothing_unseen_on_a_terminal(cloche):
 for i, c in enumerate({unseen!r}):
     open(f'{{i}}{{c}}.txt', 'w').write(f'if x{{c}}: pass\\n')
 """)
-    for words in (["diff"], ["diff", "--stat"], ["diff", "--name-only"], ["apply", "--dry-run"]):
+    for words in (["diff"], ["diff", "--stat"], ["diff", "--name-only"], ["diff", "--json"], ["apply", "--dry-run"], ["apply", "--dry-run", "--json"]):
         shown = cloche(*words, pty=True, cwd=cloche.project)
         assert ".txt" in shown.out and not set(unseen) & set(shown.out), (words, ascii(shown.out))
+    assert "0\u202e.txt" in {c["path"] for c in cloche("diff", "--json", cwd=cloche.project).json["changes"]}
     assert "<U+202E>" in cloche("diff", pty=True, cwd=cloche.project).out
     assert "x\u202e" in cloche("diff", cwd=cloche.project).out, "a patch in a pipe is exact"
     assert cloche("discard", cwd=cloche.project).ok
