@@ -19,6 +19,8 @@
 #include "run/net.h"
 #include "run/net_state.h"
 
+#define REST_MS 500             /* for want of a descriptor or memory */
+
 struct caller {
     struct watch edge;          /* the first of it; none: free */
     uid_t uid;
@@ -28,6 +30,7 @@ struct caller {
 struct net_door {
     struct net *n;
     struct watch watch;
+    struct timer rest;
     char name[NET_ID_LENGTH + 8];
     uint64_t number;
     struct caller callers[DOOR_CALLERS_MAX];
@@ -92,6 +95,14 @@ door_answer(struct net_door *door, uint64_t caller, json_t *answer)
 }
 
 static void
+rested(struct timer *t)
+{
+    struct net_door *door = t->owner;
+
+    (void)loop_watch(door->n->loop, &door->watch, EPOLLIN);
+}
+
+static void
 on_door(struct watch *w, uint32_t events)
 {
     struct net_door *door = w->owner;
@@ -100,6 +111,11 @@ on_door(struct watch *w, uint32_t events)
     uid_t uid;
 
     (void)events;
+    /* who waits stays readable: without a rest we would turn for nothing */
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        (void)loop_watch(door->n->loop, w, 0);
+        loop_at(door->n->loop, &door->rest, door->n->loop->now_ms + REST_MS);
+    }
     if (fd < 0)
         return;
     if (!peer_may_ask(fd, &uid)) {
@@ -131,6 +147,7 @@ door_open(struct net *n, const char *id, struct err *err)
         return NULL;
     }
     door->n = n;
+    door->rest = (struct timer){ .due = rested, .owner = door };
     for (size_t i = 0; i < DOOR_CALLERS_MAX; i++)
         door->callers[i].edge.fd = -1;
     snprintf(door->name, sizeof(door->name), "%.*s.sock", NET_ID_LENGTH, id);
@@ -156,6 +173,7 @@ door_close(struct net_door *door)
     for (size_t i = 0; i < DOOR_CALLERS_MAX; i++)
         let_go(door, &door->callers[i]);
     unlinkat(door->n->dir, door->name, 0);
+    loop_at(door->n->loop, &door->rest, 0);
     loop_drop(door->n->loop, &door->watch);
     free(door);
 }

@@ -25,6 +25,7 @@
 #define CONNECTIONS 32                  /* at once; further ones wait to be accepted */
 #define WINDOW      (256U * 1024)       /* bytes from the server that the client did not take yet */
 #define CHUNK       16384               /* and from the client that the server did not */
+#define REST_MS     500                 /* for want of a descriptor or memory */
 
 struct conn {
     struct watch edge;          /* to the client; none: it has gone */
@@ -40,6 +41,7 @@ struct conn {
 struct published {
     struct watch doors[PUBLISH_MAX];
     uint16_t ports[PUBLISH_MAX];
+    struct timer rest;          /* until then nobody is let in */
     struct conn conns[CONNECTIONS];
 };
 
@@ -188,6 +190,9 @@ on_door(struct watch *w, uint32_t events)
     const int on = 1;
 
     (void)events;
+    /* who waits stays readable: without a rest we would turn for nothing */
+    if (fd < 0 && c != NULL && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        loop_at(l->loop, &l->published->rest, l->loop->now_ms + REST_MS);
     if (fd < 0)
         return;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -223,7 +228,7 @@ publish_look(struct live *l)
                                                                  (c->out.n > 0 ? (uint32_t)EPOLLOUT : 0)) < 0)
             let_go(c);
     }
-    room = free_one(p) != NULL;
+    room = free_one(p) != NULL && p->rest.at_ms == 0;
     for (size_t i = 0; i < l->r->n_published; i++)
         (void)loop_watch(l->loop, &p->doors[i], room ? EPOLLIN : 0);
 }
@@ -315,6 +320,7 @@ publish_stop(struct live *l)
 
     if (p == NULL)
         return;
+    loop_at(l->loop, &p->rest, 0);
     for (size_t i = 0; i < l->r->n_published; i++)
         loop_drop(l->loop, &p->doors[i]);
     for (size_t i = 0; i < CONNECTIONS; i++) {

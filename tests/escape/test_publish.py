@@ -1,5 +1,7 @@
 """--publish opens one door inwards, and none out."""
+import os
 import re
+import resource
 import signal
 import socket
 import time
@@ -7,6 +9,7 @@ import time
 import pytest
 
 from helpers import requirement
+from helpers.daemon import ticks
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R40", "R26", "R27")]
@@ -183,3 +186,50 @@ print(s.recv(100).split(b" ")[1].decode())
         assert proxied.ok and proxied.out.strip() not in ("200", ""), proxied
     finally:
         end(process)
+
+
+def turns(process, knock):
+    """What it costs that @knock()'s connection waits for want of descriptors (seconds of a processor), and that it is let in after."""
+    def wait_quietly():
+        began = ticks(process.pid)
+        time.sleep(2)
+        return ticks(process.pid) - began
+    was = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{process.pid}/fd")}
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (min(set(range(len(used) + 1)) - used), was[1]))
+    with knock() as waits:
+        spent = wait_quietly()
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, was)
+        waits.settimeout(60)
+        waits.sendall(b"x")
+        return spent, waits.recv(100)
+
+
+def test_who_waits_for_a_descriptor_keeps_nobody_awake(cloche):
+    process, port = start(cloche, code="""
+import socket
+s = socket.create_server(('127.0.0.1', 8000)); print('ready', flush=True)
+while True:
+    c, _ = s.accept(); c.sendall(c.recv(10))
+""")
+    try:
+        spent, got = turns(process, lambda: socket.create_connection(("127.0.0.1", port), 60))
+    finally:
+        end(process)
+    assert got == b"x" and spent < 0.3, (got, spent)
+
+
+def test_nor_at_the_owners_door(cloche):
+    process = cloche.popen("run", "--allow-domain", "ok.example.org", "--", "python3", "-c", "print('ready', flush=True); input()", stdin=-1)
+    assert process.stdout.readline() == b"ready\n"
+    path, = (cloche.state / "cloche" / "net").glob("*.sock")
+
+    def knock():
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        made.connect(str(path))
+        return made
+    try:
+        spent, got = turns(process, knock)
+    finally:
+        end(process)
+    assert b"error" in got and spent < 0.3, (got, spent)
