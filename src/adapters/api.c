@@ -139,7 +139,8 @@ api_start(struct visit *r)
         VISIT_ASK(r, EDGE_ASK_RECOVER, &start_answers, .id = id);
     else
         visit_create(r, &(struct edge_create){ .flags = EDGE_DEFAULT, .name = "", .labels = "", .policy = "",
-                                          .workspace = "", .volume = "" }, &start_answers);
+                                          .workspace = "", .volume = "",
+                                          .language = "" }, &start_answers);
 }
 
 void

@@ -116,7 +116,7 @@ make(struct request *r)
 {
     struct edge_create create = { .flags = EDGE_FLEETING | EDGE_ONCE, .idle_s = IDLE_S, .name = "",
                                   .labels = "\nmade-by=execute\n", .policy = r->policy, .workspace = "",
-                                  .volume = "" };
+                                  .volume = "", .language = r->language };
 
     ask_create(r, &create, &made);
     r->maker = r->ticket;
@@ -164,6 +164,7 @@ static void
 execute(struct request *r)
 {
     const json_t *code = json_object_get(r->json, "code");
+    const struct language *l;
     static struct edge_op op;
     cleanup_free char *text = NULL;
     json_t *params, *command;
@@ -178,6 +179,8 @@ execute(struct request *r)
         reply_unfit(r, CODE, "code is a string");
         return;
     }
+    l = language_find(json_string_value(json_object_get(r->json, "language")));
+    r->language = l != NULL && l->parked != NULL ? l->name : "";     /* a row of cloche's own, which stays */
     r->policy = policy_of(r);
     r->files = json_incref(json_object_get(r->json, "files"));
     if (r->policy == NULL || !execute_files_well(r) || !collect_well(r, json_object_get(r->json, "collect")))

@@ -219,6 +219,7 @@ struct request {
     uint64_t had[2];                    /* and has so much of stdout and stderr */
     json_t *list;                       /* what the answer is made of */
     size_t n_entries, entry_bytes;      /* of a listing: what a keeper said of it */
+    const char *language;               /* the same: whose interpreter may wait in a sandbox made ahead; "" none */
     char *policy;                       /* of POST /v1/execute: its sandbox's, as JSON, owned; NULL */
     json_t *files;                      /* ... that it brings along (execute_files.c); NULL */
     size_t n_written;                   /* ... of these, so far */

@@ -268,6 +268,7 @@ create(struct request *r)
     c.name = name;
     c.labels = labels.p != NULL ? (const char *)labels.p : "";
     c.policy = text != NULL ? text : "";
+    c.language = "";
     ask_create(r, &c, &created_answers);
     free(text);
 }

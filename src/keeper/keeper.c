@@ -114,6 +114,21 @@ on_make(struct keeper_live *k, const struct keep_make *m)
     if (r < 0 || keeper_confine(&err) < 0)
         return not_made(k, m->bounds, &err);
     k->made = true;
+    k->gate.state = k->park.language != NULL ? ST_PARKED : ST_MADE;
+    if (k->park.language != NULL)
+        return park_begin(k, &err) < 0 ? not_made(k, m->bounds, &err) : 0;
+    PROTO_SAY(keeper_say, k, EDGE_MADE, .facts = facts_of(k, &facts));
+    return 0;
+}
+
+static int
+on_take(struct keeper_live *k, const struct keep_take *m)
+{
+    cleanup_buf struct buf facts = BUF_INIT(EDGE_FACTS_MAX);
+    struct err err = ERR_INIT;
+
+    if (park_take(k, &err) < 0 || keeper_own(k, m->owner, &err) < 0)
+        return not_made(k, k->bounds, &err);
     k->gate.state = ST_MADE;
     PROTO_SAY(keeper_say, k, EDGE_MADE, .facts = facts_of(k, &facts));
     return 0;
@@ -257,6 +272,7 @@ on_stop(struct keeper_live *k, const struct nothing *m)
 #define HEARS(R) \
     R(EDGE_TELL_PRINT, on_tell_print, false, ST_FRESH) \
     R(EDGE_MAKE, on_make, false, ST_FRESH) \
+    R(EDGE_TAKE, on_take, true, ST_PARKED) \
     R(EDGE_SWEEP, on_sweep, true, ST_FRESH) \
     R(EDGE_OP, on_op, false, ST_MADE) \
     R(EDGE_RUN_ASK, asker_on_ask, false, ST_MADE) \
@@ -269,7 +285,7 @@ on_stop(struct keeper_live *k, const struct nothing *m)
     R(EDGE_NET_ANSWER, keeper_on_net_answer, false, ST_MADE) \
     R(EDGE_USE, on_use, false, ST_MADE) \
     R(EDGE_PORT_CLOSED, on_port_closed, false, ST_MADE) \
-    R(EDGE_STOP, on_stop, false, ST_FRESH | ST_MADE | ST_ASKING)
+    R(EDGE_STOP, on_stop, false, ST_FRESH | ST_MADE | ST_ASKING | ST_PARKED)
 PROTO_RULES(warden_rules, HEARS)
 
 bool
@@ -300,6 +316,8 @@ hear_warden(struct keeper_live *k)
         loop_drop(&k->loop, &k->warden);
         packet_queue_clear(&k->to_warden);
         k->alone_us = clock_us();
+        if (k->park.waits)
+            keeper_gone(k, "the warden that it was made for is gone");
         return;
     }
 }
@@ -374,7 +392,7 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
                ev->channel == k->check_request) {
         k->check_us = 0;
         keeper_say_health(k, true);
-    } else {
+    } else if (!park_event(k, ev)) {
         (void)op_event(k, ev);
     }
 }

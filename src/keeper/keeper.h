@@ -111,6 +111,19 @@ struct keeper_hosts {
     uint8_t *room;                      /* its payload; NULL: there is none */
 };
 
+/* keeper_park.c's, of a sandbox that is made ahead. */
+struct keeper_park {
+    const struct language *language;    /* whose interpreter waits in it; NULL: it is none such */
+    char *policy;                       /* what it is made of, as text, owned; */
+    uint8_t print[SHA256_SIZE];         /* and what that came to, with the settings of then */
+    uint16_t channel;                   /* of the interpreter; 0: there is none, or it has its job */
+    bool waits, ready;                  /* nobody has taken it; its interpreter waits */
+    bool touched;                       /* something was written into it */
+    struct op *op;                      /* whose job is not all said; NULL */
+    struct buf job;
+    size_t at;
+};
+
 #define KEEPER_GUEST_US 10000000    /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* What the warden may say. */
@@ -118,6 +131,7 @@ enum keeper_state {
     ST_FRESH = 1,
     ST_MADE = 2,
     ST_ASKING = 4,              /* registries' clients, for a message that was put aside */
+    ST_PARKED = 8,              /* it was made ahead, and nobody has taken it */
 };
 
 struct keeper_live {
@@ -136,6 +150,7 @@ struct keeper_live {
     uint32_t next_number;           /* 0: the warden that wanted it is gone */
     struct keeper_settings daemon;
     struct keeper_hosts hosts;
+    struct keeper_park park;
     struct masks masks;         /* what is in no record */
     const char *id;             /* the sandbox's */
     struct transcript transcript;
@@ -329,6 +344,21 @@ int keeper_facts(const struct keeper_live *k, struct buf *out);
 const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
 void keeper_unmake(struct keeper_live *k);
 
+/* What is only done for one that is somebody's: its record and its transcript begin. 0 or -1 with @err. */
+int keeper_own(struct keeper_live *k, const char *owner, struct err *err);
+
+/* keeper_park.c: plan: whether what @m asks for can wait, if it is to; before it is made. begin: its interpreter is
+ * started, and PARKED or NOT_MADE said. take: whether it can be given away. 0 or -1 with @err. */
+int park_plan(struct keeper_live *k, const struct keep_make *m, struct err *err);
+int park_begin(struct keeper_live *k, struct err *err);
+int park_take(struct keeper_live *k, struct err *err);
+bool park_event(struct keeper_live *k, const struct guest_event *ev);   /* whether it was about the interpreter */
+/* Give @o, a command that is to begin, the interpreter that waits; false: it is no job for it, which ends. */
+bool park_exec(struct op *o, const struct edge_op *want, const char *const *env);
+bool park_feed(struct op *o);           /* say the job; true: all of it is said, and @o's own input may follow */
+void park_forget(struct op *o);
+void park_free(struct keeper_live *k);
+
 /* keeper_volume.c: the volume @id ("" none) as the workspace of k->policy; then now and then a look at its size; its
  * end. 0 or -1 with @err (volume.busy, volume.full ...). */
 int keeper_volume_open(struct keeper_live *k, const char *id, struct err *err);
@@ -349,5 +379,7 @@ void keeper_hosts_free(struct keeper_live *k);
 /* keeper_print.c: what one under that policy would be, as the warden compares it: "\nprofile=DIGEST\n...", and a
  * NUL. 0 or -1 with @err. */
 int keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *out, struct err *err);
+/* Its line about the policy alone. */
+int keeper_print_policy(const struct policy *p, struct buf *out, struct err *err);
 
 #endif

@@ -26,6 +26,7 @@ static const unsigned allowed[] = {
     SYS_sysinfo,        /* limits that are a part of the memory */
     /* files: transcripts, logs, the cgroup, /proc, settings, which are written too (cloche approvals --always) */
     SYS_openat, SYS_close, SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_writev, SYS_lseek, SYS_ftruncate, SYS_fsync,
+    SYS_flock,          /* a transcript's lock, of a sandbox that was made ahead */
     SYS_fcntl, SYS_ioctl, SYS_fstat, SYS_newfstatat, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
     SYS_unlinkat, SYS_fstatfs, SYS_mkdirat, SYS_fchmod, SYS_fchown,
 #if defined(SYS_open)

@@ -185,13 +185,24 @@ wait_for_guest(struct live *l, struct err *err)
     }
 }
 
+int
+keeper_own(struct keeper_live *k, const char *owner, struct err *err)
+{
+    struct err why = ERR_INIT;
+
+    if (keeper_record_begin(k, err) < 0)
+        return -1;
+    if (transcript_open(&k->transcript, &k->daemon, k->id, owner, &k->masks, &why) < 0)
+        session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
+    return 0;
+}
+
 static int
 make(struct keeper_live *k, const struct keep_make *m, struct err *err)
 {
     struct live *l = &k->l;
-    struct err why = ERR_INIT;
 
-    if (policy_of(k, m->bounds, m->policy, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
+    if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
@@ -209,13 +220,11 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
     if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
         strcmp(k->daemon.audit, "off") == 0)
         session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
-    if (keeper_record_begin(k, err) < 0 || net_confine(l->net, err) < 0) {
+    if ((k->park.language == NULL && keeper_own(k, m->owner, err) < 0) || net_confine(l->net, err) < 0) {
         sandbox_abandon(l->sb);
         return -1;
     }
     keeper_ask_begin(k);
-    if (transcript_open(&k->transcript, &k->daemon, k->id, m->owner, &k->masks, &why) < 0)
-        session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
     return 0;
 }
 
@@ -264,6 +273,7 @@ keeper_unmake(struct keeper_live *k)
     keeper_hosts_free(k);
     vault_stop(l);
     keeper_policy_free(k);
+    park_free(k);
     session_result_free(&k->r);
 }
 

@@ -30,6 +30,7 @@ op_free(struct op *o)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         if (k->ops[i] == o)
             k->ops[i] = NULL;
+    park_forget(o);
     run_failed(o);      /* unless it has ended, its record was of nothing */
     limits_end(o);
     packet_queue_clear(&o->out);
@@ -206,6 +207,8 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     /* a screen that is cut is no screen any more, and a log has a ceiling of its own */
     o->limit = o->pty || o->run != NULL ? 0 : want->output > 0 ? want->output : k->limits.output.v;
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
+    if (park_exec(o, want, env))
+        return 0;
     if ((want->flags & OP_LIMITS) != 0 && limits_begin(o, want, &x, err) < 0)
         return -1;
     r = guest_client_exec(k->l.client, &x, &o->channel, err);
@@ -235,6 +238,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
         turn_away(k, fd);
         return;
     }
+    k->park.touched = k->park.touched || want->kind == OP_WRITE;
     if (want->kind != OP_CONNECT)
         transcript_begin(&k->transcript, o, want, m->by);
     if (io_set_nonblock(fd, true) < 0 ||
@@ -427,6 +431,8 @@ feed(struct op *o)
 {
     struct guest_client *c = o->k->l.client;
 
+    if (!park_feed(o))
+        return;
     while (o->in_at < o->in_n && o->channel != 0) {
         size_t taken = 0;
         int r = is_stream(o)
@@ -475,7 +481,7 @@ on_in_end(struct op *o, const struct nothing *m)
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;
     o->in_end = true;
-    if (o->live && o->in_at < o->in_n) {
+    if ((o->live && o->in_at < o->in_n) || o->k->park.op == o) {
         o->in_end_due = true;
         return 0;
     }
@@ -541,7 +547,7 @@ on_front(struct watch *w, uint32_t events)
 void
 op_time(struct op *o, uint64_t now)
 {
-    if (o->in_at < o->in_n || o->in_end_due)
+    if (o->in_at < o->in_n || o->in_end_due || o->k->park.op == o)
         feed(o);
     if (o->channel == 0 || !is_stream(o))
         return;

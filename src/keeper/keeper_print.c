@@ -136,6 +136,12 @@ put_runtime(struct buf *out, struct err *err)
 }
 
 int
+keeper_print_policy(const struct policy *p, struct buf *out, struct err *err)
+{
+    return put_profile(out, "profile", p, err);
+}
+
+int
 keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *out, struct err *err)
 {
     cleanup_policy struct policy template = { .srt = false };

@@ -138,6 +138,7 @@ int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
+int say_pool(struct launcher *l);       /* how many are made ahead; likewise */
 /* To the warden, with @fd, which is taken (-1 none): that, or what has an id or (NULL) nothing. -1: it is gone. */
 int launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd);
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);

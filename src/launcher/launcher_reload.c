@@ -148,7 +148,7 @@ static void
 say_all(struct launcher *l)
 {
     /* one that cannot be told ends, and the next one is told; the limits last, for their answer is that to both */
-    if (l->warden.fd >= 0 && (say_rules(l) < 0 || say_limits(l) < 0))
+    if (l->warden.fd >= 0 && (say_rules(l) < 0 || say_pool(l) < 0 || say_limits(l) < 0))
         (void)shutdown(l->warden.fd, SHUT_RDWR);
     for (enum which_front which = 0; which < FRONTS; which++)
         say_front(l, which);

@@ -170,6 +170,16 @@ say_rules(struct launcher *l)
 }
 
 int
+say_pool(struct launcher *l)
+{
+    const struct serve_plan *plan = l->plan;
+    const struct launch_pool m = { .max = (uint32_t)plan->pool, .memory = (uint32_t)plan->pool_memory,
+                                   .idle_s = (uint32_t)plan->pool_s };
+
+    return launcher_send(l, EDGE_POOL, EDGE_POOL_SHAPE(), &m, -1);
+}
+
+int
 start_warden(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-warden", max[24], each[24], idle[24], life[24];
@@ -206,7 +216,7 @@ start_warden(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "watch the warden");
     if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0)
         return -1;
-    if (say_rules(l) < 0)
+    if (say_rules(l) < 0 || say_pool(l) < 0)
         return err_sys(err, errno, "serve.start", "tell the warden its rules");
     /* before it looks for those that nobody keeps: they ended while this daemon ran, and may be made anew */
     if (l->open)

@@ -60,6 +60,7 @@ struct serve_plan {
     uint64_t max_sandboxes;
     uint64_t max_per_agent;     /* of these, made with one agent's token */
     uint64_t idle_s, life_s;    /* of sandboxes that name none; 0: no limit */
+    uint64_t pool, pool_memory, pool_s;     /* sandboxes made ahead: at once, MiB of all, since the last request */
     uint64_t recover_s;         /* likewise: made anew by itself when it is degraded for so long, or died; 0: not */
     uint64_t recover_tries, recover_window_s;       /* so often within that time */
     uint64_t client_s;          /* a connection whose client says nothing whole for so long is closed */

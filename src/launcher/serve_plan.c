@@ -43,6 +43,9 @@ defaults(struct serve_plan *plan, struct err *err)
     char folder[PATH_MAX];
 
     plan->max_sandboxes = 256;
+    plan->pool = 4;
+    plan->pool_memory = 256;
+    plan->pool_s = 300;
     plan->recover_tries = 3;
     plan->recover_window_s = 3600;
     plan->client_s = 60;

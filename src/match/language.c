@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "match/parked.h"
+
 const struct language languages[] = { LANGUAGE_ROWS(LANGUAGE_ROW, LANGUAGE_COMMA) };
 
 static struct {

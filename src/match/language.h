@@ -25,6 +25,7 @@ struct language {
     const char *registry;           /* of packages (hosts/registry.c); NULL: it has none */
     const char *packages;           /* the variable that names folders of packages; NULL: it needs none */
     const char *option;             /* before code as an argument, with another standard input; NULL: there is none */
+    const char *const *parked;      /* runs the same as @argv, but waits first (match/parked.h); NULL: there is none */
     const char *argv[LANGUAGE_ARGV_MAX + 1];        /* runs what standard input holds; NULL-terminated */
     const char *file_argv[LANGUAGE_ARGV_MAX + 1];   /* runs LANGUAGE_FILE; empty: the program, and it */
 };
@@ -32,16 +33,16 @@ struct language {
 /* Code as standard input: its size is no question, and no file has to be picked and removed. The shell reads all of it
  * before it runs any: what it starts shall not swallow the rest. */
 #define LANGUAGE_ROWS(row, between) \
-    row("python", "py", "python3", 3, 11, "script.py", "pypi", "PYTHONPATH", "-c", "python3", "-") between \
-    row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "-e", "node", "-") between \
-    row("shell", "sh", "bash", 5, 2, "script.sh", NULL, NULL, "-c", "bash", "-c", "eval \"$(cat)\"")
+    row("python", "py", "python3", 3, 11, "script.py", "pypi", "PYTHONPATH", "-c", parked_python, "python3", "-") between \
+    row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "-e", NULL, "node", "-") between \
+    row("shell", "sh", "bash", 5, 2, "script.sh", NULL, NULL, "-c", NULL, "bash", "-c", "eval \"$(cat)\"")
 
 /* All names, as a string literal. */
 #define LANGUAGE_NAME(name, ...)   name
 
-#define LANGUAGE_ROW(name_, alias_, program_, major_, minor_, file_, registry_, packages_, option_, ...) \
+#define LANGUAGE_ROW(name_, alias_, program_, major_, minor_, file_, registry_, packages_, option_, parked_, ...) \
     { .name = name_, .alias = alias_, .program = program_, .major = major_, .minor = minor_, .file = file_, \
-      .registry = registry_, .packages = packages_, .option = option_, .argv = { __VA_ARGS__, NULL } }
+      .registry = registry_, .packages = packages_, .option = option_, .parked = parked_, .argv = { __VA_ARGS__, NULL } }
 #define LANGUAGE_COMMA ,
 
 extern const struct language languages[];

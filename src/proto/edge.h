@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/sha256.h"
+#include "match/language.h"
 #include "proto/field.h"
 
 #define EDGE_ID          32                 /* hexadecimal digits: 128 random bits */
@@ -199,6 +200,7 @@ PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);
     F(TEXT_IF, workspace, EDGE_WORKSPACE_MAX, edge_workspace_well) \
     F(TEXT_IF, volume, EDGE_WORKSPACE_MAX, edge_workspace_well)     /* the name of its workspace; "" none */ \
     F(U32, keep_s)                          /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */ \
+    F(TEXT, language, LANGUAGE_TEXT_MAX)    /* of code that it is made for (match/language.h); "" none */ \
     F(MAYBE, key, EDGE_HASH)                /* of the caller's idempotency key, and of what it sent with it; */ \
     F(MAYBE, body, EDGE_HASH)               /* NULL: it has none */
 PROTO_STRUCT(edge_create, EDGE_CREATE_FIELDS);

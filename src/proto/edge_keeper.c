@@ -47,6 +47,7 @@ net_ask_well(const struct keep_net_ask *ask)
 
 PROTO_SHAPE(keep_make, KEEP_MAKE)
 PROTO_SHAPE(keep_op, KEEP_OP)
+PROTO_SHAPE(keep_take, KEEP_TAKE)
 PROTO_SHAPE(keep_run_ask, KEEP_RUN_ASK)
 PROTO_SHAPE(keep_change, KEEP_CHANGE)
 PROTO_SHAPE(keep_tell_print, KEEP_TELL_PRINT)

@@ -14,8 +14,13 @@
     F(FLAGS, bounds, EDGE_BOUNDED | EDGE_JUDGED) \
     F(TEXT, policy, EDGE_POLICY_MAX) \
     F(MAYBE_ID, volume) \
-    F(MAYBE_ID, owner)                      /* edge_box's: the transcript is its */
+    F(MAYBE_ID, owner)                      /* edge_box's: the transcript is its */ \
+    F(TEXT, parks, LANGUAGE_TEXT_MAX)       /* it waits for TAKE, with an interpreter of that language; "" it does not */
 PROTO_STRUCT(keep_make, KEEP_MAKE);
+
+/* Of one that was parked: whose it is from now on. */
+#define KEEP_TAKE(F) F(MAYBE_ID, owner)
+PROTO_STRUCT(keep_take, KEEP_TAKE);
 
 /* A caller is by whose credential it is: a token's id, of a key its sandbox's, "" by none that could end. */
 #define KEEP_OP(F) \
@@ -53,6 +58,7 @@ PROTO_STRUCT(keep_net_answer, KEEP_NET_ANSWER);
     M(EDGE_TELL_PRINT,   196, keep_tell_print)  /* before MAKE: what would it be? It can be asked again */ \
     M(EDGE_SWEEP,        198, edge_only_id)     /* in the place of MAKE: nothing is to be left of that volume */ \
     M(EDGE_NET_ANSWER,   206, keep_net_answer) \
+    M(EDGE_TAKE,         236, keep_take)        /* after PARKED; the answer is MADE or NOT_MADE */ \
     M(EDGE_CALLER_ENDED, 227, edge_only_id)     /* what goes on in its name ends (warden/ends.c) */
 PROTO_EDGE(edge_to_keeper, EDGE_TO_KEEPER);
 
@@ -125,6 +131,7 @@ PROTO_STRUCT(keep_net_ask, KEEP_NET_ASK);
 #define EDGE_OF_KEEPER(M) \
     M(EDGE_MADE,       102, keep_made) \
     M(EDGE_NOT_MADE,   103, edge_why) \
+    M(EDGE_PARKED,     237, edge_count)         /* it could be taken; the bytes that it holds, 0 not known */ \
     M(EDGE_STILL,      104, keep_still)         /* what an adopted one is */ \
     M(EDGE_PAUSED,     105, edge_yes)           /* this or NOT_PAUSED is the answer to PAUSE and to RESUME */ \
     M(EDGE_NOT_PAUSED, 106, edge_why) \

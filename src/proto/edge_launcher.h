@@ -29,6 +29,13 @@ PROTO_STRUCT(launch_restarts, LAUNCH_RESTARTS);
     F(U32, window_s)
 PROTO_STRUCT(launch_limits, LAUNCH_LIMITS);
 
+/* Sandboxes that are made ahead (warden/pool.c). */
+#define LAUNCH_POOL(F) \
+    F(U32, max)                             /* at once; 0: none are */ \
+    F(U32, memory)                          /* MiB that all of them may hold */ \
+    F(U32, idle_s)                          /* as long as that after the last request for one like it */
+PROTO_STRUCT(launch_pool, LAUNCH_POOL);
+
 #define LAUNCH_RULES(F) \
     F(TEXT, name, EDGE_PATH_MAX) \
     F(BYTES, text, GATE_FILE_MAX)           /* the gate's rules, as YAML */ \
@@ -38,6 +45,7 @@ PROTO_STRUCT(launch_rules, LAUNCH_RULES);
 #define EDGE_LAUNCHER_TO_WARDEN(M) \
     M(EDGE_LIMITS,       83,  launch_limits) \
     M(EDGE_SCRIBE,       86,  nothing)          /* with the edge to a new scribe */ \
+    M(EDGE_POOL,         88,  launch_pool) \
     M(EDGE_RESTARTS,     89,  launch_restarts)  /* how often since its start */ \
     M(EDGE_KILL,         90,  nothing)          /* end all sandboxes, and go on */ \
     M(EDGE_RULES,        92,  launch_rules) \

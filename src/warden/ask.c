@@ -160,9 +160,13 @@ new_id(char out[EDGE_ID + 1])
 static int
 create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
 {
+    struct box *ahead = pool_take(w, c, r);
     char name[EDGE_ID + 16];
+    unsigned how;
 
-    if (new_id(r->id) < 0)
+    if (ahead != NULL)
+        memcpy(r->id, ahead->r.id, sizeof(r->id));
+    else if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
     if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, err) < 0)
         return -1;
@@ -172,10 +176,9 @@ create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, st
         name[20] = '\0';
         r->name = name;
     }
-    if (box_create(w, r, w->asker, (r->is_default ? 0 : BOX_KEYED) |
-                   ((c->flags & EDGE_REATTACH) != 0 ? BOX_PROBE : 0) |
-                   ((c->flags & EDGE_FLEETING) != 0 ? BOX_FLEETING : 0) |
-                   ((c->flags & EDGE_ONCE) != 0 ? BOX_ONCE : 0), err) == 0)
+    how = (r->is_default ? 0 : BOX_KEYED) | ((c->flags & EDGE_REATTACH) != 0 ? BOX_PROBE : 0) |
+          ((c->flags & EDGE_FLEETING) != 0 ? BOX_FLEETING : 0) | ((c->flags & EDGE_ONCE) != 0 ? BOX_ONCE : 0);
+    if ((ahead != NULL ? box_take(ahead, r, w->asker, how, err) : box_create(w, r, w->asker, how, err)) == 0)
         return 0;
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);

@@ -35,7 +35,7 @@ box_count(const struct warden *w)
     size_t n = 0;
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        n += b->sweeps ? 0 : 1;
+        n += b->sweeps || b->ahead ? 0 : 1;
     return n;
 }
 
@@ -249,7 +249,7 @@ room_for_agent(const struct warden *w, size_t own, struct err *err)
     size_t agents = 0, most = w->max_boxes - w->max_boxes / RESERVED;
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        agents += !b->sweeps && is_agents(w, b) ? 1 : 0;
+        agents += !b->sweeps && !b->ahead && is_agents(w, b) ? 1 : 0;
     if (own >= w->max_per_agent) {
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes of this agent live; the limit of each is %zu", own,
                 w->max_per_agent);
@@ -263,14 +263,14 @@ room_for_agent(const struct warden *w, size_t own, struct err *err)
 }
 
 static int
-room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
+room_for_one(struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
     size_t own = 0, same = 0, probes = 0, live = box_count(w);
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next) {
-        own += !b->sweeps && strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
+        own += !b->sweeps && !b->ahead && strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
         same += box_same_key(b, r) ? 1 : 0;
-        probes += b->probe && !b->sweeps ? 1 : 0;
+        probes += b->probe && !b->sweeps && !b->ahead ? 1 : 0;
     }
     if (probe && same > 0 && probes == 0)
         return 0;       /* in the end there is one in the place of another */
@@ -278,6 +278,8 @@ room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struc
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", live, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
+    if (live + pool_count(w) >= w->max_boxes)
+        pool_make_room(w);
     return w->who.role == EDGE_AGENT ? room_for_agent(w, own, err) : 0;
 }
 
@@ -319,6 +321,86 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     if (!probe)
         warden_note(w, b, "container_start", "asked for");
     return 0;
+}
+
+/* Its record is @r's from now on. -1: no memory, and it is as it was. */
+static int
+becomes(struct box *b, const struct edge_box *r)
+{
+    const char **own[] = { &b->r.name, &b->r.labels, &b->r.policy, &b->r.facts, &b->r.detail, &b->r.workspace,
+                           &b->r.print, &b->r.how };
+    const char *const new[] = { r->name, r->labels, r->policy, r->facts, r->detail, r->workspace, r->print, r->how };
+    char *texts[ARRAY_LEN(own)];
+    struct edge_box is = *r;
+    bool all = true;
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        all = (texts[i] = strdup(new[i])) != NULL && all;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        free(all ? (void *)(uintptr_t)*own[i] : texts[i]);
+    if (!all)
+        return -1;
+    b->r = is;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        *own[i] = texts[i];
+    b->ahead = b->parked = b->probe = false;
+    b->kind = NULL;
+    return 0;
+}
+
+/* It was complete before; what failed is that it could not be said whose it is. */
+static int
+not_taken(struct box *b)
+{
+    unrecord(b->w, b->r.id);
+    b->ahead = b->probe = true;
+    box_stop(b, "it could not be given away");
+    return -1;
+}
+
+int
+box_take(struct box *b, const struct edge_box *r, struct asker to, unsigned how, struct err *err)
+{
+    struct keep_take m;
+    struct warden *w = b->w;
+
+    if (taken(w, r, false, false))
+        return name_taken(r, err);
+    if (room_for_one(w, r, false, err) < 0)
+        return -1;
+    if (becomes(b, r) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (box_wait(b, WAIT_MADE, to, err) < 0 || state_put(w->state, &b->r, err) < 0)
+        return not_taken(b);
+    b->once = (how & BOX_ONCE) != 0;
+    b->again = b->anew = true;
+    b->taken_ms = clock_ms();
+    b->asked_for_us = clock_us();
+    b->owes = 0;
+    b->waiters->keyed = (how & BOX_KEYED) != 0;
+    if ((how & BOX_FLEETING) != 0)
+        b->maker = to;
+    memcpy(m.owner, b->r.owner, sizeof(m.owner));
+    box_say(b, EDGE_TAKE, EDGE_TAKE_SHAPE(), &m);
+    warden_note(w, b, "container_start", "asked for");
+    return 0;
+}
+
+int
+box_ahead(struct warden *w, struct pool_key *kind, const char *policy, uint8_t bounds)
+{
+    struct edge_box r = { .state = BOX_INITIALIZING, .bounds = bounds, .name = "", .labels = "", .policy = policy,
+                          .facts = "", .detail = "", .workspace = "", .print = "", .how = "" };
+    struct box *b;
+
+    if (new_id(r.id) < 0 || (b = new_box(w, &r)) == NULL)
+        return -1;
+    b->probe = b->ahead = true;
+    b->kind = kind;
+    if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
+        return 0;
+    take_out(b);
+    return -1;
 }
 
 int
@@ -459,6 +541,7 @@ void
 box_kill_all(struct warden *w)
 {
     warden_note(w, NULL, "state_change", "kill switch: %zu sandboxes", box_count(w));
+    pool_drain(w, "kill switch");
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_stop(b, "kill switch");
 }
@@ -480,12 +563,15 @@ box_lost(struct box *b)
     err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended meanwhile");
     life_gone(b, &err);
     net_box_gone(w, b->r.id);
+    b->taken_ms = 0;
+    if (b->ahead)
+        pool_gone(b, b->not_made.n > 0 && packet_get_err(&in, &why) ? &why : NULL);
     if (b->again && !w->closing) {
         box_unheard_answers(b, &err);
         box_make_again(b);
         return;
     }
-    if (b->not_made.n > 0 && b->r.state != BOX_STOPPING && packet_get_err(&in, &why)) {
+    if (b->not_made.n > 0 && !b->ahead && b->r.state != BOX_STOPPING && packet_get_err(&in, &why)) {
         box_not_spawned(b, &why);
         return;
     }
@@ -517,6 +603,12 @@ box_not_spawned(struct box *b, const struct err *why)
 {
     struct warden *w = b->w;
 
+    if (b->ahead) {
+        pool_gone(b, why);
+        take_out(b);
+        box_all_gone(w);
+        return;
+    }
     warden_note(w, b, "error", "not made: %s [%s]", why->msg, why->code);
     count_not_created(&w->counts, why->code);
     for (struct waiter *one; (one = b->waiters) != NULL;) {

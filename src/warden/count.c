@@ -93,6 +93,7 @@ count_put(const struct warden *w, struct buf *b)
     if (c->other_failed > 0)
         stats_put_value(b, STAT_CREATE_FAILED, "other", "", c->other_failed);
     stats_put_histogram(b, STAT_CREATE_SECONDS, "", "", &c->create);
+    pool_put(w, b);
     put_operations(w, b);
     stats_put_value(b, STAT_KEEPER_DEATHS, "", "", c->keeper_deaths);
     stats_put_value(b, STAT_RECOVERIES, "", "", c->recoveries);

@@ -40,6 +40,7 @@ ends_token(struct warden *w, const struct edge_token *gone)
 
     memcpy(who.id, gone->id, sizeof(who.id));
     follow_look(w);
+    pool_owner_gone(w, gone->id);
     approvals_caller_ended(w, &who);
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
         tell(b, gone->id);

@@ -119,6 +119,8 @@ on_made(struct warden *w, const struct keep_made *m)
         return -1;
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
+    b->again = false;       /* of one that was made ahead: it was given */
+    b->taken_ms = 0;
     box_text(&b->r.facts, m->facts);
     if (!record_made(w, b))
         keep_made(b);
@@ -151,9 +153,10 @@ keep_make(struct box *b)
         return reattach_ask(b);
     /* a life of its own in each recovery: what the former one left (a copy-on-write state, a log) has its id */
     memcpy(id, b->r.id, sizeof(id));
-    if (b->r.state == BOX_RECOVERING && new_id(id) < 0)
+    if ((b->r.state == BOX_RECOVERING || b->anew) && new_id(id) < 0)
         return box_stop(b, "no random numbers");
     m.id = id;
+    m.parks = pool_language(b);
     memcpy(m.volume, b->r.volume, sizeof(m.volume));
     memcpy(m.owner, b->r.owner, sizeof(m.owner));
     b->asked.make = true;
@@ -285,6 +288,7 @@ on_gone(struct warden *w, const struct keep_gone *m)
 #define HEARS_KEEPER(R) \
     R(EDGE_MADE, on_made, true, 1) \
     R(EDGE_NOT_MADE, on_not_made, true, 1) \
+    R(EDGE_PARKED, pool_on_parked, true, 1) \
     R(EDGE_PRINT, reattach_on_print, false, 1) \
     R(EDGE_SWEPT, volume_on_swept, true, 1) \
     R(EDGE_STILL, on_still, true, 1) \
@@ -458,6 +462,7 @@ on_close(struct warden *w, const struct nothing *m)
 {
     (void)m;
     w->closing = true;
+    pool_drain(w, "cloche serve ended");
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         box_stop(b, "cloche serve ended");
     box_all_gone(w);
@@ -493,6 +498,7 @@ on_ping(struct warden *w, const struct nothing *m)
     R(EDGE_KILL, on_kill, false, 1) \
     R(EDGE_LIMITS, settings_on_limits, false, 1) \
     R(EDGE_RESTARTS, on_restarts, false, 1) \
+    R(EDGE_POOL, pool_on_settings, false, 1) \
     R(EDGE_PING, on_ping, false, 1)
 PROTO_RULES(launch_table, HEARS_LAUNCHER)
 const struct msg_gate launch_gate = { .rules = launch_table, .n_rules = ARRAY_LEN(launch_table), .state = 1 };

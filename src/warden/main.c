@@ -188,11 +188,12 @@ serve(struct warden *w)
 {
     for (;;) {
         int ms = ends_timeout(w, follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w,
-                                                                                                box_timeout(w))))));
+                              pool_timeout(w, box_timeout(w)))))));
         (void)loop_round(&w->loop, ms, NULL);
         if (w->over)
             return;
         box_time(w);
+        pool_turn(w);
         volumes_turn(w);
         record_time(w);
         watch_time(w);

@@ -13,6 +13,7 @@ settings_on_rules(struct warden *w, const struct launch_rules *m)
 {
     struct err err = ERR_INIT;
 
+    pool_drain(w, "the configuration was read again");
     sha256_text(m->defaults, w->approvals->defaults);
     w->bad_rules = err;
     if (gate_set(w, m->name, m->n_text > 0 ? m->text : NULL, m->n_text, &err) == 0) {

@@ -22,6 +22,7 @@
 #include "warden/epoch.h"
 #include "warden/handles.h"
 #include "warden/latest.h"
+#include "warden/pool.h"
 #include "warden/state.h"
 #include "wire/packet.h"
 #include "wire/table.h"
@@ -121,6 +122,11 @@ struct box {
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool once;                          /* it ends with the call that made it, whatever is known of it */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
+    bool ahead, parked;                 /* it is made ahead, and nobody's; its interpreter waits (pool.c) */
+    struct pool_key *kind;              /* NULL: none is wanted any more */
+    uint64_t holds;                     /* bytes of memory; 0 not known */
+    bool anew;                          /* it was, and what is made now is another one for the same record */
+    uint64_t taken_ms;                  /* when its keeper was told whose it is, and has not answered; 0 */
     bool sweeps;                        /* it is no sandbox: its keeper removes the volume r.volume (volumes.c) */
     uint32_t keep_s;                    /* what its making said of its volume; EDGE_KEEP_SAME nothing */
     bool printed;                       /* its keeper has said what it would be */
@@ -193,6 +199,7 @@ struct warden {
     struct box *heard;                  /* whose message is at hand */
     struct record *record;              /* record.h */
     struct volumes *volumes;            /* volumes.c */
+    struct pool pool;
     struct counts counts;
     struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
@@ -229,7 +236,7 @@ int box_timeout(const struct warden *w);                            /* for loop_
 
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(const struct warden *w, const char *id);
-size_t box_count(const struct warden *w);                           /* without those that remove volumes */
+size_t box_count(const struct warden *w);           /* without those that remove volumes, or are made ahead */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
  * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it,
  * and with BOX_ONCE, too, also when it is known, or its front is gone. */
@@ -239,6 +246,10 @@ size_t box_count(const struct warden *w);                           /* without t
 #define BOX_TRIAL    0x08       /* a probe whose policy is read, and no more (trial.c) */
 #define BOX_ONCE     0x10
 int box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
+/* The same of one that was made ahead, whose id is r->id; where its keeper does not give it, it is made anew. */
+int box_take(struct box *b, const struct edge_box *r, struct asker to, unsigned how, struct err *err);
+/* One that is to wait. 0 or -1. */
+int box_ahead(struct warden *w, struct pool_key *kind, const char *policy, uint8_t bounds);
 int box_record(struct box *b, struct err *err);     /* a probe is to be made: 0 or -1 with @err */
 /* A keeper that is to remove that volume. 0 or -1. */
 int box_sweeper(struct warden *w, const char *volume);

@@ -46,10 +46,12 @@ network_of(struct visit *r, const char *language, json_t *policy)
 bool
 call_make(struct visit *r, const char *name, const char *language, const struct visit_answers *answers)
 {
+    const struct language *l = language_find(language);
     json_t *policy = json_object();
     cleanup_free char *text = NULL;
     struct edge_create create = { .flags = EDGE_FLEETING, .idle_s = MCP_IDLE_S, .name = name,
-                                  .labels = "\nmade-by=mcp\n", .workspace = "", .volume = "" };
+                                  .labels = "\nmade-by=mcp\n", .workspace = "", .volume = "",
+                                  .language = l != NULL && l->parked != NULL ? l->name : "" };
 
     if (!mcp_true(r, "network_enabled") && json_array_size(json_object_get(r->mcp->args, "allowed_domains")) > 0) {
         mcp_fail(r, "InvalidArguments", "allowed_domains needs network_enabled");

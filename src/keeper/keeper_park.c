@@ -1,0 +1,269 @@
+/* keeper/keeper_park.c: a sandbox that is made ahead, and the interpreter that waits in it (match/parked.h)
+ *
+ * It is made as every other one is, and belongs to nobody: it is in no record, and there is no transcript of it. Its
+ * interpreter is a command like others, started with an address layout and random numbers of its own. When somebody
+ * takes it, its settings are read once more: where they are not the same it is not given, and another one is made.
+ * The first command that it could have been started for is its job; any other one ends it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "keeper/keeper.h"
+#include "match/parked.h"
+
+#define WINDOW   (256U * 1024)          /* of output, as every command has it */
+#define JOB_MAX  (MSG_EXEC_MAX)         /* bytes of an environment */
+
+/* --- which ones --------------------------------------------------------------------------------------------------- */
+
+/* What a sandbox shows of the host's files, or reaches outside, is looked at when it is made: that is not done ahead. */
+static bool
+can_wait(const struct policy *p)
+{
+    return p->view.v == VIEW_PRIVATE && (p->mode.v == MODE_STANDARD || p->mode.v == MODE_MAX) &&
+           p->workspace.kind == WORKSPACE_TMPFS && p->network.v == NETWORK_NONE && p->n_binds == 0 &&
+           p->n_secrets == 0 && p->n_secret_files == 0 && p->allow_write.n == 0 && p->allow_read.n == 0 &&
+           p->unix_sockets.n == 0 && !p->all_unix_sockets.v && p->publish.n == 0 && p->extra_ca.n == 0 &&
+           p->registries.n == 0 && p->preset.p == NULL;
+}
+
+/* What its settings come to, as they are now. */
+static int
+print_of(const struct keeper_live *k, uint8_t bounds, const char *text, uint8_t out[SHA256_SIZE], struct err *err)
+{
+    cleanup_policy struct policy p = { .srt = false };
+    cleanup_buf struct buf print = BUF_INIT(EDGE_PRINT_MAX);
+
+    if (keeper_policy_read(k, &p, text, bounds, err) < 0 || keeper_print_policy(&p, &print, err) < 0)
+        return -1;
+    if (!can_wait(&p))
+        return err_set(err, ERR_UNSUPPORTED, "pool.policy", "a sandbox with that policy is not made ahead");
+    sha256_of(print.p, print.n, out);
+    return 0;
+}
+
+int
+park_plan(struct keeper_live *k, const struct keep_make *m, struct err *err)
+{
+    struct keeper_park *p = &k->park;
+
+    if (m->parks[0] == '\0')
+        return 0;
+    p->language = language_in(languages, LANGUAGES, m->parks);
+    if (p->language == NULL || p->language->parked == NULL)
+        return err_set(err, ERR_UNSUPPORTED, "pool.language", "no interpreter of that language is started ahead");
+    p->policy = strdup(m->policy);
+    if (p->policy == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return print_of(k, m->bounds, m->policy, p->print, err);
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
+
+static const char *
+entry_of(const char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; *env != NULL; env++)
+        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+            return *env + n + 1;
+    return NULL;
+}
+
+int
+park_begin(struct keeper_live *k, struct err *err)
+{
+    struct guest_exec x = GUEST_EXEC_INIT;
+
+    x.argv = k->park.language->parked;
+    x.env = sandbox_facts(k->l.sb)->env;
+    x.cwd = "";
+    x.umask = 022;
+    x.window = WINDOW;
+    x.flags = MSG_EXEC_QUIET;
+    if (entry_of(x.env, "PYTHONPATH") != NULL)
+        return err_set(err, ERR_UNSUPPORTED, "pool.policy", "PYTHONPATH is set");
+    prctl(PR_SET_NAME, "cloche-pooled");
+    k->park.waits = true;
+    return guest_client_exec(k->l.client, &x, &k->park.channel, err);
+}
+
+static void
+say_parked(struct keeper_live *k)
+{
+    struct sandbox_now now = { .memory = 0 };
+
+    sandbox_now(k->l.sb, &now);
+    k->park.ready = true;
+    PROTO_SAY(keeper_say, k, EDGE_PARKED, .count = now.memory);
+}
+
+/* It could not be started. */
+static void
+not_parked(struct keeper_live *k)
+{
+    struct err err = ERR_INIT;
+
+    err_set(&err, ERR_UNSUPPORTED, "pool.interpreter", "%s did not start as one that waits", k->park.language->program);
+    PROTO_SAY(keeper_say, k, EDGE_NOT_MADE, .why = err);
+    k->told_gone = true;
+    keeper_gone(k, err.msg);
+}
+
+bool
+park_event(struct keeper_live *k, const struct guest_event *ev)
+{
+    struct keeper_park *p = &k->park;
+    bool marker = ev->type == GUEST_STDOUT && ev->data.n == 1 && ev->data.p[0] == PARKED;
+
+    if (p->channel == 0 || ev->channel != p->channel || (ev->type >= GUEST_FILE_DATA && ev->type <= GUEST_FILE_FAILED))
+        return false;
+    if (ev->type == GUEST_EXIT || ev->type == GUEST_EXEC_FAILED)
+        p->channel = 0;
+    if (!p->waits || ev->type == GUEST_STDIN_READY || ev->type == GUEST_STARTED)
+        return true;
+    if (marker && !p->ready) {
+        (void)guest_client_window(k->l.client, p->channel, MSG_STREAM_OUT, 1, NULL);
+        say_parked(k);
+    } else if (p->ready) {
+        keeper_gone(k, "its interpreter did not wait");
+    } else {
+        not_parked(k);
+    }
+    return true;
+}
+
+/* --- taking ------------------------------------------------------------------------------------------------------- */
+
+int
+park_take(struct keeper_live *k, struct err *err)
+{
+    uint8_t print[SHA256_SIZE];
+
+    if (!k->park.ready)
+        return err_set(err, ERR_DENIED, "pool.not-ready", "the sandbox is not ready to be taken");
+    if (print_of(k, k->bounds, k->park.policy, print, err) < 0)
+        return -1;
+    if (memcmp(print, k->park.print, sizeof(print)) != 0)
+        return err_set(err, ERR_DENIED, "pool.changed", "settings changed since the sandbox was made");
+    k->park.waits = false;
+    prctl(PR_SET_NAME, "cloche-keeper");
+    clock_gettime(CLOCK_REALTIME, &k->r.started);
+    return 0;
+}
+
+/* Variables that an interpreter, or what is linked into it, looks at while it starts. */
+static bool
+is_early(const char *entry)
+{
+    static const char *const early[] = { "PATH=", "HOME=", "PYTHON", "NODE_", "UV_", "LD_", "LC_", "LANG", "LOCPATH=",
+                                         "TZ", "MALLOC_", "GLIBC_", "GCONV_", "OPENSSL_", "SSL_", "ICU_", "TMPDIR=" };
+
+    for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+        if (strncmp(entry, early[i], strlen(early[i])) == 0)
+            return true;
+    return false;
+}
+
+/* A folder of packages in a workspace where nobody has put any. */
+static bool
+is_packages(const struct keeper_live *k, const char *entry)
+{
+    const char *name = k->park.language->packages, *root = sandbox_facts(k->l.sb)->root;
+    size_t n = name != NULL ? strlen(name) : 0, m = strlen(root);
+
+    return n > 0 && !k->park.touched && strncmp(entry, name, n) == 0 && entry[n] == '=' &&
+           strncmp(entry + n + 1, root, m) == 0 && entry[n + 1 + m] == '/' && strpbrk(entry + n + 1, ":") == NULL &&
+           strstr(entry, "/..") == NULL;
+}
+
+static bool
+fits(const struct keeper_live *k, const struct edge_op *want)
+{
+    const struct language *l = k->park.language;
+    unsigned other = want->flags & (OP_PTY | OP_BACKGROUND | OP_LIMITS);
+
+    if (!k->park.ready || k->park.channel == 0 || (want->flags & OP_STDIN) == 0 || other != 0 ||
+        want->path[0] != '\0')
+        return false;
+    for (size_t i = 0; i < want->n_argv || l->argv[i] != NULL; i++)
+        if (i >= want->n_argv || l->argv[i] == NULL || strcmp(l->argv[i], want->argv[i]) != 0)
+            return false;
+    for (size_t i = 0; i < want->n_env; i++)
+        if (is_early(want->env[i]) && !is_packages(k, want->env[i]))
+            return false;
+    return true;
+}
+
+bool
+park_feed(struct op *o)
+{
+    struct keeper_park *p = &o->k->park;
+    size_t taken = 0;
+
+    if (p->op != o)
+        return true;
+    do {
+        if (guest_client_stdin(o->k->l.client, o->channel, p->job.p + p->at, p->job.n - p->at, &taken, NULL) < 0)
+            return false;
+        p->at += taken;
+    } while (taken > 0 && p->at < p->job.n);
+    if (p->at < p->job.n)
+        return false;
+    park_forget(o);
+    return true;
+}
+
+void
+park_forget(struct op *o)
+{
+    struct keeper_park *p = &o->k->park;
+
+    if (p->op != o)
+        return;
+    p->op = NULL;
+    buf_free(&p->job);
+}
+
+bool
+park_exec(struct op *o, const struct edge_op *want, const char *const *env)
+{
+    struct keeper_live *k = o->k;
+    struct keeper_park *p = &k->park;
+    char size[PARKED_SIZE + 1];
+    size_t n = 0;
+
+    if (p->language == NULL || p->channel == 0)
+        return false;
+    p->job = (struct buf)BUF_INIT(JOB_MAX + PARKED_SIZE);
+    for (size_t i = 0; env[i] != NULL; i++)
+        n += strlen(env[i]) + 1;
+    snprintf(size, sizeof(size), "%08zx", n);
+    buf_puts(&p->job, size);
+    for (size_t i = 0; env[i] != NULL; i++)
+        buf_append(&p->job, env[i], strlen(env[i]) + 1);
+    if (!fits(k, want) || !buf_ok(&p->job)) {
+        buf_free(&p->job);
+        (void)guest_client_signal(k->l.client, p->channel, SIGKILL, SIGNAL_GROUP, NULL);
+        return false;       /* its end is heard in park_event() */
+    }
+    o->channel = p->channel;
+    p->channel = 0;
+    p->op = o;
+    p->at = 0;
+    (void)park_feed(o);
+    return true;
+}
+
+void
+park_free(struct keeper_live *k)
+{
+    buf_free(&k->park.job);
+    free(k->park.policy);
+    k->park.policy = NULL;
+}

@@ -1,0 +1,60 @@
+/* match/parked.h: interpreters that are started ahead and wait for their code, inside a sandbox that nobody has used yet
+ *
+ * What is started is what `argv` of the language's row would start, by a way around: a file that the interpreter reads
+ * while it starts. That file removes every trace of itself, writes the byte PARKED to standard output, and reads one
+ * job from standard input: eight hexadecimal digits, and so many bytes, the environment's entries, each ended by a NUL.
+ * Then the interpreter goes on as always: it reads its code from standard input. So nothing has to be imitated: frames,
+ * modules, arguments and the end of the process are its own.
+ *
+ * Nothing is imported ahead: a file of the code's own folder may have the name of a module.
+ */
+#ifndef CLOCHE_MATCH_PARKED_H
+#define CLOCHE_MATCH_PARKED_H
+
+#define PARKED      '\006'
+#define PARKED_SIZE 8           /* digits of a job's size */
+
+/* Where there is a sitecustomize of the system, it is that; where there is none, it ends as the import of none does. */
+static const char *const parked_python[] = { "sh", "-c",
+    "printf %s \"$1\" >/tmp/sitecustomize.py && PYTHONPATH=/tmp exec \"$0\" -", "python3",
+    "import os, sys\n"
+    "def take(n):\n"
+    "    got = b''\n"
+    "    while len(got) < n:\n"
+    "        more = os.read(0, n - len(got))\n"
+    "        if not more:\n"
+    "            os._exit(1)\n"
+    "        got += more\n"
+    "    return got\n"
+    "def park():\n"
+    "    none = None\n"
+    "    for remove, what in (os.unlink, __file__), (os.unlink, __spec__.cached), (os.rmdir, '/tmp/__pycache__'):\n"
+    "        try:\n"
+    "            remove(what)\n"
+    "        except OSError:\n"
+    "            pass\n"
+    "    sys.path.remove('/tmp')\n"
+    "    sys.path_importer_cache.pop('/tmp', None)\n"
+    "    del os.environ['PYTHONPATH'], sys.modules['sitecustomize']\n"
+    "    try:\n"
+    "        import sitecustomize\n"
+    "    except ImportError as e:\n"
+    "        if e.name != 'sitecustomize':\n"
+    "            raise\n"
+    "        none = e.with_traceback(None)\n"
+    "    exec(compile('print(end=\"\")', '', 'exec'), {})\n"
+    "    os.write(1, b'\\6')\n"
+    "    job = take(int(take(8), 16)).split(b'\\0')[:-1]\n"
+    "    for name in list(os.environb):\n"
+    "        del os.environb[name]\n"
+    "    for entry in job:\n"
+    "        name, _, value = entry.partition(b'=')\n"
+    "        os.environb[name] = value\n"
+    "    if 'PYTHONPATH' in os.environ:\n"
+    "        sys.path.insert(0, os.environ['PYTHONPATH'])\n"
+    "    return none\n"
+    "none = park()\n"
+    "if none:\n"
+    "    raise none\n", NULL };
+
+#endif

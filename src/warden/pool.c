@@ -1,0 +1,352 @@
+/* warden/pool.c: sandboxes that are made ahead, each complete, with an interpreter that waits in it
+ *
+ * What waits is nobody's: it is in memory only, in no list and no record, counts against nobody's share, and has no
+ * owner, name, label or transcript before it is taken. It is taken once, by a request for the same policy and language,
+ * becomes that caller's sandbox in every respect (boxes.c), and ends as every other one does. A request that finds none
+ * makes its own, and so does one whose keeper does not give what it has.
+ *
+ * How many wait is a question of demand: none before the first request of a kind, then one, one more with each request
+ * that found none, and fewer as time passes without. A policy that a caller wrote is a kind of its own for each caller,
+ * so that nobody learns from an answer's speed what others run.
+ */
+#include "warden/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "warden/warden.h"
+
+#define KEYS_MAX   64           /* kinds that are known at once */
+#define AT_ONCE    2            /* are made */
+#define FILL_MS    5            /* after a request: it has the processors first */
+#define FEWER_MS   10000        /* without a request that found none: one less */
+#define PARK_MS    20000        /* to be made */
+#define TAKE_MS    2000         /* to be given */
+#define HOLD_MS    1000         /* after one that could not be made, and twice that after each further one in turn */
+#define HOLD_MAX   300000
+#define GUESS      (16UL * 1024 * 1024)     /* bytes of one whose like has never been */
+
+struct pool_key {
+    struct pool_key *next;
+    char language[LANGUAGE_TEXT_MAX + 1], owner[EDGE_ID + 1];
+    char *policy;
+    uint8_t bounds;
+    size_t want;
+    uint64_t asked_ms, missed_ms;       /* the last request; the last that found none, or change of @want */
+    uint64_t fill_ms;                   /* none is made before */
+    unsigned failed;                    /* in turn */
+    uint64_t memory;                    /* of the last one; 0 not known */
+};
+
+/* --- what there is ------------------------------------------------------------------------------------------------ */
+
+static bool
+ends(const struct box *b)
+{
+    return b->r.state == BOX_STOPPING;
+}
+
+size_t
+pool_count(const struct warden *w)
+{
+    size_t n = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        n += b->ahead;
+    return n;
+}
+
+/* Of @k, or of all: those that wait, or are to. */
+static size_t
+count(const struct warden *w, const struct pool_key *k, bool parked)
+{
+    size_t n = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        n += b->ahead && !ends(b) && (k == NULL || b->kind == k) && b->parked == parked;
+    return n;
+}
+
+static uint64_t
+guess(const struct pool_key *k)
+{
+    return k != NULL && k->memory > 0 ? k->memory : GUESS;
+}
+
+static uint64_t
+memory(const struct warden *w)
+{
+    uint64_t all = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        all += !b->ahead ? 0 : b->parked && b->holds > 0 ? b->holds : guess(b->kind);
+    return all;
+}
+
+static void
+end(struct box *b, const char *why)
+{
+    if (!ends(b))
+        box_stop(b, why);
+}
+
+static void
+forget(struct warden *w, struct pool_key *k, const char *why)
+{
+    struct pool_key **at = &w->pool.keys;
+
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (!b->ahead || b->kind != k)
+            continue;
+        end(b, why);
+        b->kind = NULL;
+    }
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    w->pool.n_keys--;
+    free(k->policy);
+    free(k);
+}
+
+void
+pool_drain(struct warden *w, const char *why)
+{
+    while (w->pool.keys != NULL)
+        forget(w, w->pool.keys, why);
+}
+
+void
+pool_owner_gone(struct warden *w, const char *owner)
+{
+    for (struct pool_key *k = w->pool.keys, *next; k != NULL; k = next) {
+        next = k->next;
+        if (strcmp(k->owner, owner) == 0 && owner[0] != '\0')
+            forget(w, k, "its caller's credential is none any more");
+    }
+}
+
+/* The one whose like was asked for the longest ago. */
+void
+pool_make_room(struct warden *w)
+{
+    struct box *oldest = NULL;
+
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (b->ahead && !ends(b) &&
+            (oldest == NULL || (b->kind != NULL && oldest->kind != NULL && b->kind->asked_ms < oldest->kind->asked_ms)))
+            oldest = b;
+    if (oldest != NULL)
+        end(oldest, "its place is needed");
+}
+
+/* --- demand ------------------------------------------------------------------------------------------------------- */
+
+/* What the daemon gives without being asked is the same for all. */
+static const char *
+owner_of(const struct edge_box *r)
+{
+    return r->policy[0] != '\0' ? r->owner : "";
+}
+
+static struct pool_key *
+new_key(struct warden *w, const struct edge_create *c, const struct edge_box *r)
+{
+    struct pool_key *k = calloc(1, sizeof(*k)), *oldest = w->pool.keys;
+
+    if (k == NULL || (k->policy = strdup(r->policy)) == NULL) {
+        free(k);
+        return NULL;
+    }
+    for (struct pool_key *o = w->pool.keys; o != NULL; o = o->next)
+        if (o->asked_ms < oldest->asked_ms)
+            oldest = o;
+    if (w->pool.n_keys >= KEYS_MAX)
+        forget(w, oldest, "others are asked for");
+    memcpy(k->language, c->language, strlen(c->language) + 1);
+    memcpy(k->owner, owner_of(r), strlen(owner_of(r)) + 1);
+    k->bounds = r->bounds;
+    k->missed_ms = clock_ms();
+    k->next = w->pool.keys;
+    w->pool.keys = k;
+    w->pool.n_keys++;
+    return k;
+}
+
+static struct pool_key *
+key_of(const struct warden *w, const struct edge_create *c, const struct edge_box *r)
+{
+    struct pool_key *k = w->pool.keys;
+
+    while (k != NULL && (k->bounds != r->bounds || strcmp(k->language, c->language) != 0 ||
+                         strcmp(k->owner, owner_of(r)) != 0 || strcmp(k->policy, r->policy) != 0))
+        k = k->next;
+    return k;
+}
+
+struct box *
+pool_take(struct warden *w, const struct edge_create *c, const struct edge_box *r)
+{
+    uint64_t now = clock_ms();
+    struct box *b = w->boxes;
+    struct pool_key *k;
+
+    if (c->language[0] == '\0' || w->pool.is.max == 0 || w->closing || r->workspace[0] != '\0' || r->is_default ||
+        c->volume[0] != '\0' || (c->flags & EDGE_REATTACH) != 0)
+        return NULL;
+    k = key_of(w, c, r);
+    if (k == NULL && (k = new_key(w, c, r)) == NULL)
+        return NULL;
+    while (b != NULL && (!b->ahead || b->kind != k || !b->parked || ends(b)))
+        b = b->next;
+    k->asked_ms = now;
+    if (k->fill_ms < now + FILL_MS)
+        k->fill_ms = now + FILL_MS;
+    if (b == NULL) {
+        k->want += k->want < w->pool.is.max;
+        k->missed_ms = now;
+    }
+    ++*(b != NULL ? &w->pool.taken : &w->pool.missed);
+    return b;
+}
+
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+static void
+hold(struct pool_key *k)
+{
+    uint64_t ms = k->failed < 10 ? HOLD_MS << k->failed : HOLD_MAX;
+
+    k->failed++;
+    k->fill_ms = clock_ms() + (ms < HOLD_MAX ? ms : HOLD_MAX);
+}
+
+void
+pool_gone(struct box *b, const struct err *why)
+{
+    struct pool_key *k = b->kind;
+
+    if (k == NULL || ends(b))
+        return;
+    if (why != NULL)
+        log_say(LEVEL_INFO, "no sandbox is made ahead for %s: %s [%s]", k->language, why->msg, why->code);
+    b->w->pool.lost += b->parked;
+    hold(k);
+}
+
+int
+pool_on_parked(struct warden *w, const struct edge_count *held)
+{
+    struct box *b = w->heard;
+
+    if (!b->ahead || !b->asked.make || b->parked)
+        return -1;
+    if (ends(b))
+        return 0;
+    b->parked = true;
+    b->holds = held->count;
+    histogram_add(&w->pool.fill, clock_us() - b->asked_for_us);
+    if (b->kind == NULL)
+        return 0;
+    b->kind->memory = held->count;
+    b->kind->failed = 0;
+    return 0;
+}
+
+static bool
+may_make(const struct warden *w, const struct pool_key *k, uint64_t now)
+{
+    return !w->closing && now >= k->fill_ms && count(w, k, true) + count(w, k, false) < k->want &&
+           count(w, NULL, false) < AT_ONCE && pool_count(w) < w->pool.is.max &&
+           box_count(w) + pool_count(w) < w->max_boxes &&
+           memory(w) + guess(k) <= (uint64_t)w->pool.is.memory * 1024 * 1024;
+}
+
+/* Demand falls. */
+static bool
+is_over(const struct warden *w, struct pool_key *k, uint64_t now)
+{
+    if (clock_since(now, k->asked_ms) >= (uint64_t)w->pool.is.idle_s * 1000)
+        return true;
+    if (k->want <= 1 || clock_since(now, k->missed_ms) < FEWER_MS)
+        return false;
+    k->want--;
+    k->missed_ms = now;
+    for (struct box *b = w->boxes; b != NULL && count(w, k, true) > k->want; b = b->next)
+        if (b->ahead && b->kind == k && b->parked)
+            end(b, "fewer are asked for");
+    return false;
+}
+
+/* Who was told something, and does not answer, is ended: then a request makes its own. */
+static void
+look_at(struct box *b, uint64_t now)
+{
+    uint64_t waits = clock_since(clock_us(), b->asked_for_us) / 1000;
+    bool late = b->taken_ms > 0 ? clock_since(now, b->taken_ms) >= TAKE_MS
+                                : b->ahead && !b->parked && !ends(b) && waits >= PARK_MS;
+
+    if (!late)
+        return;
+    b->taken_ms = 0;
+    b->asked_for_us = clock_us();
+    (void)launcher_say(b->w, EDGE_SHOOT, b->r.id);
+}
+
+void
+pool_turn(struct warden *w)
+{
+    uint64_t now = clock_ms();
+
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        if (b->ahead || b->taken_ms > 0)
+            look_at(b, now);
+    for (struct pool_key *k = w->pool.keys, *next; k != NULL; k = next) {
+        next = k->next;
+        if (is_over(w, k, now))
+            forget(w, k, "it was not asked for");
+        else if (may_make(w, k, now) && box_ahead(w, k, k->policy, k->bounds) < 0)
+            hold(k);
+    }
+}
+
+int
+pool_timeout(const struct warden *w, int ms)
+{
+    uint64_t now = clock_ms();
+
+    for (const struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
+        bool due = now < k->fill_ms && count(w, k, true) + count(w, k, false) < k->want;
+        int wait = due && k->fill_ms - now < 1000 ? (int)(k->fill_ms - now) : 1000;
+        if (ms < 0 || wait < ms)
+            ms = wait;
+    }
+    return ms;
+}
+
+const char *
+pool_language(const struct box *b)
+{
+    return b->kind != NULL ? b->kind->language : "";
+}
+
+int
+pool_on_settings(struct warden *w, const struct launch_pool *m)
+{
+    w->pool.is = *m;
+    pool_drain(w, "the configuration was read again");
+    return 0;
+}
+
+void
+pool_put(const struct warden *w, struct buf *b)
+{
+    stats_put_value(b, STAT_POOL, "parked", "", count(w, NULL, true));
+    stats_put_value(b, STAT_POOL, "starting", "", count(w, NULL, false));
+    stats_put_value(b, STAT_POOL_ASKED, "hit", "", w->pool.taken);
+    stats_put_value(b, STAT_POOL_ASKED, "miss", "", w->pool.missed);
+    stats_put_value(b, STAT_POOL_LOST, "", "", w->pool.lost);
+    stats_put_histogram(b, STAT_POOL_SECONDS, "", "", &w->pool.fill);
+}

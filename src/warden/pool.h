@@ -1,0 +1,40 @@
+/* warden/pool.h: sandboxes that are made ahead of the request that they will be for (pool.c) */
+#ifndef CLOCHE_WARDEN_POOL_H
+#define CLOCHE_WARDEN_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/edge_launcher.h"
+#include "warden/stats.h"
+
+struct warden;
+struct box;
+struct pool_key;
+
+struct pool {
+    struct pool_key *keys;
+    size_t n_keys;
+    struct launch_pool is;              /* as the launcher says; max 0: nothing is made ahead */
+    uint64_t taken, missed, lost;       /* requests that could be served so; parked ones that ended by themselves */
+    struct histogram fill;              /* how long it took to make them */
+};
+
+/* One that waits for what @c asks for as @r, or NULL. Either way it is known that somebody asked. */
+struct box *pool_take(struct warden *w, const struct edge_create *c, const struct edge_box *r);
+/* It could be taken; its keeper has ended (@why NULL: without a word, or because it was told to). */
+int pool_on_parked(struct warden *w, const struct edge_count *memory);
+void pool_gone(struct box *b, const struct err *why);
+void pool_turn(struct warden *w);
+int pool_timeout(const struct warden *w, int ms);   /* for loop_round: @ms, or sooner */
+size_t pool_count(const struct warden *w);          /* with those that are being made, or end */
+/* All of them end, and nobody is known to have asked: what they were made of may have changed. */
+void pool_drain(struct warden *w, const char *why);
+void pool_owner_gone(struct warden *w, const char *owner);
+void pool_make_room(struct warden *w);              /* one of them ends, for a sandbox that somebody wants */
+int pool_on_settings(struct warden *w, const struct launch_pool *m);
+const char *pool_language(const struct box *b);     /* whose interpreter is to wait in it */
+void pool_put(const struct warden *w, struct buf *b);            /* for count.c */
+
+#endif
