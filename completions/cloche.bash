@@ -134,15 +134,17 @@ _cloche() {
             rest="files" ;;
         serve)
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
-                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
-                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
-                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
-                --webhook-ca --webhook-timeout --public-url --log-format --log-level --json --help"
+                --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
+                --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
+                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
+                --log-level --json --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
-                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
-                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
-                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
-                --webhook-ca --webhook-timeout --public-url --log-format --log-level" ;;
+                --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
+                --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
+                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
+                --log-level" ;;
         mcp)
             flags="--socket --token-file --gate --settings --help"
             valued="--socket --token-file --gate --settings" ;;
@@ -183,16 +185,17 @@ _cloche() {
             words="ls rm" ;;
         config)
             flags="--json --config --listen --state-dir --settings --gate --max-sandboxes
-                --max-sandboxes-per-agent --idle-timeout --max-lifetime --recover-after --recover-tries
+                --max-sandboxes-per-agent --pool --pool-memory --pool-idle --idle-timeout --max-lifetime
+                --recover-after --recover-tries --recover-window --client-timeout --rate-limit --allowed-hosts
+                --allowed-origins --audit --audit-retention --transcript --transcript-keep
+                --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca
+                --webhook-timeout --public-url --log-format --log-level --help"
+            valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
+                --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
                 --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
-                --log-level --help"
-            valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
-                --idle-timeout --max-lifetime --recover-after --recover-tries --recover-window --client-timeout
-                --rate-limit --allowed-hosts --allowed-origins --audit --audit-retention --transcript
-                --transcript-keep --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret
-                --webhook-ca --webhook-timeout --public-url --log-format --log-level"
+                --log-level"
             words="check show"
             rest="files" ;;
         prove)
@@ -270,12 +273,13 @@ _cloche() {
             *" --host" | *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | \
             *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | \
             *" --expect" | *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | \
-            *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --idle-timeout" | \
-            *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | *" --recover-window" | \
-            *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | \
-            *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | \
-            *" --webhook-timeout" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
-            *" --name" | *" --ttl" | *" -c" | *" --control-fd")
+            *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
+            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
+            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
+            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
+            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
+            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
+            *" --control-fd")
             return ;;
         *" --allow-registry")
             mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")

@@ -57,7 +57,9 @@ time_passes(struct keeper_live *k)
 static int
 wait_ms(const struct keeper_live *k)
 {
-    return k->hosts.asker.pid > 0 ? 1000 : k->park.waits && k->warden.fd >= 0 ? -1 : !k->made && k->warden.fd >= 0 ? -1 : !k->made || k->paused ? 1000
+    if (k->park.waits && k->warden.fd >= 0)
+        return -1;
+    return k->hosts.asker.pid > 0 ? 1000 : !k->made && k->warden.fd >= 0 ? -1 : !k->made || k->paused ? 1000
            : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }
 

@@ -202,7 +202,8 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
 {
     struct live *l = &k->l;
 
-    if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
+    if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 ||
+        keeper_volume_open(k, m->volume, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;

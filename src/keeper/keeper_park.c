@@ -20,7 +20,7 @@
 
 /* --- which ones --------------------------------------------------------------------------------------------------- */
 
-/* What a sandbox shows of the host's files, or reaches outside, is looked at when it is made: that is not done ahead. */
+/* What a sandbox shows of the host's files, or reaches outside, is looked at when it is made: not ahead. */
 static bool
 can_wait(const struct policy *p)
 {

@@ -33,7 +33,8 @@ struct language {
 /* Code as standard input: its size is no question, and no file has to be picked and removed. The shell reads all of it
  * before it runs any: what it starts shall not swallow the rest. */
 #define LANGUAGE_ROWS(row, between) \
-    row("python", "py", "python3", 3, 11, "script.py", "pypi", "PYTHONPATH", "-c", parked_python, "python3", "-") between \
+    row("python", "py", "python3", 3, 11, "script.py", "pypi", "PYTHONPATH", "-c", parked_python, "python3", "-") \
+        between \
     row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "-e", NULL, "node", "-") between \
     row("shell", "sh", "bash", 5, 2, "script.sh", NULL, NULL, "-c", NULL, "bash", "-c", "eval \"$(cat)\"")
 
@@ -42,7 +43,8 @@ struct language {
 
 #define LANGUAGE_ROW(name_, alias_, program_, major_, minor_, file_, registry_, packages_, option_, parked_, ...) \
     { .name = name_, .alias = alias_, .program = program_, .major = major_, .minor = minor_, .file = file_, \
-      .registry = registry_, .packages = packages_, .option = option_, .parked = parked_, .argv = { __VA_ARGS__, NULL } }
+      .registry = registry_, .packages = packages_, .option = option_, .parked = parked_, \
+      .argv = { __VA_ARGS__, NULL } }
 #define LANGUAGE_COMMA ,
 
 extern const struct language languages[];

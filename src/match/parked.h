@@ -1,4 +1,4 @@
-/* match/parked.h: interpreters that are started ahead and wait for their code, inside a sandbox that nobody has used yet
+/* match/parked.h: interpreters that are started ahead and wait for code, in a sandbox that nobody has used yet
  *
  * What is started is what `argv` of the language's row would start, by a way around: a file that the interpreter reads
  * while it starts. That file removes every trace of itself, writes the byte PARKED to standard output, and reads one

@@ -15,7 +15,7 @@
     F(TEXT, policy, EDGE_POLICY_MAX) \
     F(MAYBE_ID, volume) \
     F(MAYBE_ID, owner)                      /* edge_box's: the transcript is its */ \
-    F(TEXT, parks, LANGUAGE_TEXT_MAX)       /* it waits for TAKE, with an interpreter of that language; "" it does not */
+    F(TEXT, parks, LANGUAGE_TEXT_MAX)       /* it waits for TAKE, with that language's interpreter; "" it does not */
 PROTO_STRUCT(keep_make, KEEP_MAKE);
 
 /* Of one that was parked: whose it is from now on. */

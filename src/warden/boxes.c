@@ -141,8 +141,8 @@ free_box(struct box *b)
     free(b);
 }
 
-static void
-take_out(struct box *b)
+void
+box_take_out(struct box *b)
 {
     struct warden *w = b->w;
     bool had_volume = b->r.volume[0] != '\0', was_default = b->r.is_default;
@@ -165,8 +165,8 @@ take_out(struct box *b)
 }
 
 /* In memory only. NULL: no memory. */
-static struct box *
-new_box(struct warden *w, const struct edge_box *r)
+struct box *
+box_new(struct warden *w, const struct edge_box *r)
 {
     struct box *b = calloc(1, sizeof(*b));
 
@@ -199,8 +199,8 @@ new_box(struct warden *w, const struct edge_box *r)
     return b;
 }
 
-static void
-unrecord(struct warden *w, const char *id)
+void
+box_unrecord(struct warden *w, const char *id)
 {
     epoch_next(&w->epochs->credentials);
     (void)state_forget(w->state, id, NULL);
@@ -284,6 +284,14 @@ room_for_one(struct warden *w, const struct edge_box *r, bool probe, struct err 
 }
 
 int
+box_may(struct warden *w, const struct edge_box *r, struct err *err)
+{
+    if (w->closing)
+        return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
+    return taken(w, r, false, false) ? name_taken(r, err) : room_for_one(w, r, false, err);
+}
+
+int
 box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned how, struct err *err)
 {
     bool probe = (how & BOX_PROBE) != 0;
@@ -299,7 +307,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     }
     if (room_for_one(w, r, probe, err) < 0 || (!probe && volume_is_free(w, r->volume, NULL, err) < 0))
         return -1;
-    b = new_box(w, r);
+    b = box_new(w, r);
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     b->probe = probe;
@@ -311,8 +319,8 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         if (err->kind == ERR_NONE)
             err_set(err, ERR_SYSTEM, "serve.launcher", "the launcher does not answer");
         if (r->state == BOX_INITIALIZING)
-            unrecord(w, r->id);
-        take_out(b);
+            box_unrecord(w, r->id);
+        box_take_out(b);
         return -1;
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
@@ -321,86 +329,6 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     if (!probe)
         warden_note(w, b, "container_start", "asked for");
     return 0;
-}
-
-/* Its record is @r's from now on. -1: no memory, and it is as it was. */
-static int
-becomes(struct box *b, const struct edge_box *r)
-{
-    const char **own[] = { &b->r.name, &b->r.labels, &b->r.policy, &b->r.facts, &b->r.detail, &b->r.workspace,
-                           &b->r.print, &b->r.how };
-    const char *const new[] = { r->name, r->labels, r->policy, r->facts, r->detail, r->workspace, r->print, r->how };
-    char *texts[ARRAY_LEN(own)];
-    struct edge_box is = *r;
-    bool all = true;
-
-    for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        all = (texts[i] = strdup(new[i])) != NULL && all;
-    for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        free(all ? (void *)(uintptr_t)*own[i] : texts[i]);
-    if (!all)
-        return -1;
-    b->r = is;
-    for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        *own[i] = texts[i];
-    b->ahead = b->parked = b->probe = false;
-    b->kind = NULL;
-    return 0;
-}
-
-/* It was complete before; what failed is that it could not be said whose it is. */
-static int
-not_taken(struct box *b)
-{
-    unrecord(b->w, b->r.id);
-    b->ahead = b->probe = true;
-    box_stop(b, "it could not be given away");
-    return -1;
-}
-
-int
-box_take(struct box *b, const struct edge_box *r, struct asker to, unsigned how, struct err *err)
-{
-    struct keep_take m;
-    struct warden *w = b->w;
-
-    if (taken(w, r, false, false))
-        return name_taken(r, err);
-    if (room_for_one(w, r, false, err) < 0)
-        return -1;
-    if (becomes(b, r) < 0)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (box_wait(b, WAIT_MADE, to, err) < 0 || state_put(w->state, &b->r, err) < 0)
-        return not_taken(b);
-    b->once = (how & BOX_ONCE) != 0;
-    b->again = b->anew = true;
-    b->taken_ms = clock_ms();
-    b->asked_for_us = clock_us();
-    b->owes = 0;
-    b->waiters->keyed = (how & BOX_KEYED) != 0;
-    if ((how & BOX_FLEETING) != 0)
-        b->maker = to;
-    memcpy(m.owner, b->r.owner, sizeof(m.owner));
-    box_say(b, EDGE_TAKE, EDGE_TAKE_SHAPE(), &m);
-    warden_note(w, b, "container_start", "asked for");
-    return 0;
-}
-
-int
-box_ahead(struct warden *w, struct pool_key *kind, const char *policy, uint8_t bounds)
-{
-    struct edge_box r = { .state = BOX_INITIALIZING, .bounds = bounds, .name = "", .labels = "", .policy = policy,
-                          .facts = "", .detail = "", .workspace = "", .print = "", .how = "" };
-    struct box *b;
-
-    if (new_id(r.id) < 0 || (b = new_box(w, &r)) == NULL)
-        return -1;
-    b->probe = b->ahead = true;
-    b->kind = kind;
-    if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
-        return 0;
-    take_out(b);
-    return -1;
 }
 
 int
@@ -418,23 +346,6 @@ box_record(struct box *b, struct err *err)
     volume_taken(b);
     warden_note(b->w, b, "container_start", "asked for");
     return 0;
-}
-
-int
-box_sweeper(struct warden *w, const char *volume)
-{
-    struct edge_box r = { .state = BOX_INITIALIZING, .name = "", .labels = "", .policy = "", .facts = "", .detail = "",
-                          .workspace = "", .print = "", .how = "" };
-    struct box *b;
-
-    memcpy(r.volume, volume, sizeof(r.volume));
-    if (new_id(r.id) < 0 || (b = new_box(w, &r)) == NULL)
-        return -1;
-    b->probe = b->sweeps = true;
-    if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
-        return 0;
-    take_out(b);
-    return -1;
 }
 
 int
@@ -489,7 +400,7 @@ clocks(struct box *b)
 void
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
-    struct box *b = new_box(w, r);
+    struct box *b = box_new(w, r);
 
     if (b == NULL) {
         close(fd);
@@ -579,7 +490,7 @@ box_lost(struct box *b)
         box_text(&b->r.detail, b->why != NULL ? b->why : "its keeper ended");
         (void)state_once_forget(w->state, b->r.id, NULL);
         box_gone_answers(b);
-        take_out(b);
+        box_take_out(b);
         box_all_gone(w);
         reattach_turn(w);
         return;
@@ -593,7 +504,7 @@ box_lost(struct box *b)
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     box_gone_answers(b);
-    take_out(b);
+    box_take_out(b);
     box_all_gone(w);
     reattach_turn(w);
 }
@@ -605,7 +516,7 @@ box_not_spawned(struct box *b, const struct err *why)
 
     if (b->ahead) {
         pool_gone(b, why);
-        take_out(b);
+        box_take_out(b);
         box_all_gone(w);
         return;
     }
@@ -622,8 +533,8 @@ box_not_spawned(struct box *b, const struct err *why)
     if (b->r.state == BOX_RECOVERING)
         box_state(b, BOX_STOPPED, b->why != NULL ? b->why : why->msg);
     else
-        unrecord(w, b->r.id);   /* it never was */
-    take_out(b);
+        box_unrecord(w, b->r.id);   /* it never was */
+    box_take_out(b);
     box_all_gone(w);
 }
 
@@ -654,7 +565,7 @@ find_lost(struct box *b)
         return;
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : EDGE_WHY_KILLED);
     warden_note(w, b, "container_stop", "%s", b->r.detail);
-    take_out(b);        /* the row after which the search goes on is no longer listed, but it is there */
+    box_take_out(b);        /* the row after which the search goes on is no longer listed, but it is there */
 }
 
 void
@@ -672,7 +583,7 @@ box_find_lost(struct warden *w)
             return;
         memcpy(after, r.id, sizeof(after));
         if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
-            r.workspace != NULL && r.print != NULL && (b = new_box(w, &r)) != NULL) {
+            r.workspace != NULL && r.print != NULL && (b = box_new(w, &r)) != NULL) {
             find_lost(b);
         }
         free((void *)(uintptr_t)r.name);

@@ -26,7 +26,8 @@ hears(struct box *b)
 {
     bool makes = b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING;
 
-    if (b->edge.fd < 0 || b->r.state == BOX_STOPPING || b->parked || (!makes && b->asked_ms == 0 && b->asked.pauses == 0)) {
+    if (b->edge.fd < 0 || b->r.state == BOX_STOPPING || b->parked ||
+        (!makes && b->asked_ms == 0 && b->asked.pauses == 0)) {
         b->owes = 0;
         return;
     }

@@ -275,6 +275,10 @@ on_gone(struct warden *w, const struct keep_gone *m)
 {
     struct box *b = w->heard;
 
+    if (b->ahead || b->taken_ms > 0) {      /* nobody's yet; what comes of it is box_lost()'s */
+        b->stop_ms = clock_ms();
+        return 0;
+    }
     if (b->why == NULL)
         box_text(&b->why, m->why);
     if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {

@@ -128,18 +128,29 @@ pool_owner_gone(struct warden *w, const char *owner)
     }
 }
 
-/* The one whose like was asked for the longest ago. */
-void
-pool_make_room(struct warden *w)
+static uint64_t
+asked(const struct box *b)
+{
+    return b->kind != NULL ? b->kind->asked_ms : 0;
+}
+
+/* The one whose like was asked for the longest ago, and before @since, ends. */
+static void
+make_room(struct warden *w, uint64_t since)
 {
     struct box *oldest = NULL;
 
     for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (b->ahead && !ends(b) &&
-            (oldest == NULL || (b->kind != NULL && oldest->kind != NULL && b->kind->asked_ms < oldest->kind->asked_ms)))
+        if (b->ahead && !ends(b) && asked(b) < since && (oldest == NULL || asked(b) < asked(oldest)))
             oldest = b;
     if (oldest != NULL)
         end(oldest, "its place is needed");
+}
+
+void
+pool_make_room(struct warden *w)
+{
+    make_room(w, UINT64_MAX);
 }
 
 /* --- demand ------------------------------------------------------------------------------------------------------- */
@@ -255,13 +266,19 @@ pool_on_parked(struct warden *w, const struct edge_count *held)
     return 0;
 }
 
+/* Of a kind of which there is none, one takes the place of a kind that was not asked for so lately. */
 static bool
-may_make(const struct warden *w, const struct pool_key *k, uint64_t now)
+may_make(struct warden *w, const struct pool_key *k, uint64_t now)
 {
-    return !w->closing && now >= k->fill_ms && count(w, k, true) + count(w, k, false) < k->want &&
-           count(w, NULL, false) < AT_ONCE && pool_count(w) < w->pool.is.max &&
-           box_count(w) + pool_count(w) < w->max_boxes &&
-           memory(w) + guess(k) <= (uint64_t)w->pool.is.memory * 1024 * 1024;
+    size_t have = count(w, k, true) + count(w, k, false);
+    bool room = pool_count(w) < w->pool.is.max && memory(w) + guess(k) <= (uint64_t)w->pool.is.memory * 1024 * 1024;
+
+    if (w->closing || now < k->fill_ms || have >= k->want || count(w, NULL, false) >= AT_ONCE ||
+        box_count(w) + pool_count(w) >= w->max_boxes)
+        return false;
+    if (!room && have == 0 && pool_count(w) == count(w, NULL, true))
+        make_room(w, k->asked_ms);
+    return room;
 }
 
 /* Demand falls. */

@@ -258,6 +258,12 @@ bool box_same_key(const struct box *b, const struct edge_box *r);   /* the same 
 int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
 /* From a record on disk, for a keeper that lived on; @fd is taken. */
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
+/* For boxes_ahead.c: in memory only, NULL without memory; out of it; out of the records; whether its caller may have
+ * one as @r. 0 or -1 with @err. */
+struct box *box_new(struct warden *w, const struct edge_box *r);
+void box_take_out(struct box *b);
+void box_unrecord(struct warden *w, const char *id);
+int box_may(struct warden *w, const struct edge_box *r, struct err *err);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
 void box_stop(struct box *b, const char *why);

@@ -1,0 +1,269 @@
+"""Sandboxes that are made ahead, with an interpreter that waits in them (docs/daemon.md)."""
+import base64
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.mcp import Client
+from helpers.runner import wait_for
+
+pytestmark = requirement("R64", "R69", "R81")
+
+# each says something that an interpreter which only pretends would say otherwise
+CORPUS = {
+    "print": "print(1)",
+    "empty": "",
+    "no newline": "print('x', end='')",
+    "argv": "import sys; print(sys.argv, sys.orig_argv, sys.path, sys.flags, sys.executable, sys.prefix)",
+    "main": "print(__name__, sorted(globals()), __builtins__, __spec__, __loader__.__name__)",
+    "modules": "import sys; print(sorted(sys.modules), sorted(sys.path_importer_cache), sys.meta_path)",
+    "environment": "import os; e = dict(os.environ); e.pop('CLOCHE_SANDBOX'); print(e, list(os.environ)); os.system('env | grep -v CLOCHE_SANDBOX | grep -v ^_=')",
+    "file system": "import os; print(os.getcwd(), os.listdir('/tmp'), os.listdir('.'), os.listdir(os.environ['HOME']), os.umask(0))",
+    "descriptors": "import os; print(sorted(os.listdir('/proc/self/fd')), [os.readlink(f'/proc/self/fd/{n}').split(':')[0] for n in (0, 1, 2)])",
+    "processes": "import os; print(os.getpid(), os.getppid(), os.getpgrp(), os.getsid(0), sorted(p for p in os.listdir('/proc') if p.isdigit()))",
+    "identity": "import os, resource; print(os.getuid(), os.getgid(), os.getgroups(), [resource.getrlimit(n) for n in range(16)])",
+    "traceback": "def f():\n    return 1 / 0\ndef g():\n    f()\ng()",
+    "chained": "try:\n    {}['a']\nexcept KeyError as e:\n    raise ValueError('b') from e",
+    "stack": "import inspect, traceback\ndef f():\n    traceback.print_stack(); print([x.function for x in inspect.stack()])\nf()",
+    "recursion": "import sys\nd = 0\ndef f():\n    global d\n    d += 1\n    f()\ntry:\n    f()\nexcept RecursionError:\n    print(d, sys.getrecursionlimit())",
+    "syntax": "print(1)\nif x\n",
+    "indentation": "  print(1)",
+    "encoding": "# -*- coding: latin-1 -*-\nprint('h\u00e9')",
+    "unicode": "print('h\u00e9llo \u4e16 \U0001f600')",
+    "surrogate": "print('\\ud800')",
+    "input": "try:\n    input('? ')\nexcept EOFError as e:\n    print('eof', e)",
+    "stdin": "import sys; print(repr(sys.stdin.read()), sys.stdin.encoding, sys.stdin.errors, sys.stdout.encoding, sys.stdout.line_buffering, sys.stderr.errors)",
+    "exit": "import sys; sys.exit(7)",
+    "exit text": "raise SystemExit('why')",
+    "exit none": "raise SystemExit",
+    "exit big": "import sys; sys.exit(256 + 3)",
+    "_exit": "import os; print('lost'); os._exit(4)",
+    "atexit": "import atexit\natexit.register(print, 'first')\natexit.register(print, 'last')\nraise RuntimeError('x')",
+    "interrupt": "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
+    "interrupt caught": "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT); signal.pause()\nexcept KeyboardInterrupt:\n    print('caught')",
+    "term": "import os, signal; print('a', flush=True); os.kill(os.getpid(), signal.SIGTERM)",
+    "abort": "import os; os.abort()",
+    "signals": "import signal; print([(s, signal.getsignal(s)) for s in signal.valid_signals()], signal.pthread_sigmask(signal.SIG_BLOCK, []))",
+    "thread": "import threading, time\ndef f():\n    time.sleep(.05); print('thread', threading.current_thread().name)\nthreading.Thread(target=f).start(); print(threading.main_thread().name)",
+    "thread fails": "import threading\nt = threading.Thread(target=lambda: 1 / 0, name='t'); t.start(); t.join()",
+    "fork": "import os\nif os.fork() == 0:\n    print('child', flush=True); os._exit(0)\nprint(os.wait()[1])",
+    "pool": "import multiprocessing as m\ndef f(x):\n    return x * x\nwith m.get_context('fork').Pool(2) as p:\n    print(p.map(f, range(5)))",
+    "subprocess": "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'import sys; print(sys.argv, sys.path[0])'], capture_output=True, text=True))",
+    "async": "import asyncio\nasync def f():\n    await asyncio.sleep(0.01); return 3\nprint(asyncio.run(f()))",
+    "warning": "import warnings; warnings.warn('old', DeprecationWarning); warnings.warn('user')",
+    "hook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0",
+    "displayhook": "1 + 1\n'not shown'",
+    "stderr": "import sys; sys.stderr.write('err'); sys.stdout.write('out')",
+    "no stdout": "import os, sys; os.close(1); print('x')",
+    "binary": "import sys; sys.stdout.buffer.write(bytes(range(256)))",
+    "large": "print('x' * 3000000)",
+    "import own": "open('mod.py', 'w').write('A = 5'); import mod; print(mod.A, mod.__file__)",
+    "shadow": "open('json.py', 'w').write('print(\"mine\")'); import json; print(json.__file__)",
+    "future": "from __future__ import annotations\ndef f(a: undefined): pass\nprint(f.__annotations__)",
+    "site": "import site, sys; print(site.ENABLE_USER_SITE, site.getsitepackages(), 'sitecustomize' in sys.modules)",
+    "locale": "import locale, time; print(locale.setlocale(locale.LC_ALL), time.tzname, locale.getpreferredencoding())",
+    "gc": "import gc; print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())",
+    "finalizer": "class A:\n    def __del__(self):\n        print('gone')\na = A()",
+    "unraisable": "class A:\n    def __del__(self):\n        1 / 0\nA(); print('on')",
+    "ctypes": "import ctypes; print(ctypes.c_char_p.in_dll(ctypes.CDLL(None), 'program_invocation_name').value)",
+    "exec": "import os; print('a', flush=True); os.execvp('echo', ['echo', 'b'])",
+    "oom": "b = bytearray(1 << 40)",
+    "comment": "#" + "x" * 300000 + "\nprint('after')",
+}
+ENVIRONMENTS = {"none": {}, "own": {"A": "b", "B": "\u00e9", "C": ""}, "unbuffered": {"PYTHONUNBUFFERED": "1"}, "path": {"PYTHONPATH": "/workspace/.packages"},
+                "optimised": {"PYTHONOPTIMIZE": "1"}, "seed": {"PYTHONHASHSEED": "0"}, "zone": {"TZ": "Asia/Tokyo"}, "other": {"HOME": "/tmp", "USER": "me"}}
+SHOWS = "import os, sys, time; e = dict(os.environ); e.pop('CLOCHE_SANDBOX'); print(list(e.items()), sys.path, sys.flags, time.tzname, hash('a') if sys.flags.hash_randomization == 0 else '')"
+
+
+def numbers(daemon):
+    found = {}
+    for line in daemon.get("/metrics").body.decode().splitlines():
+        if line.startswith("cloche_pool"):
+            name, value = line.rsplit(" ", 1)
+            found[name.removeprefix("cloche_pool_")] = float(value)
+    return found
+
+
+def hits(daemon):
+    return numbers(daemon)['requests_total{result="hit"}']
+
+
+def parked(daemon):
+    return numbers(daemon)['sandboxes{state="parked"}']
+
+
+def run(daemon, code, headers=None, **more):
+    answer = daemon("POST", "/v1/execute", {"language": "python", "encoding": "base64", "code": code, **more}, headers or {})
+    assert answer.status == 200, answer
+    found = {k: v for k, v in answer.json.items() if k != "duration_ms"}
+    for name in ("stdout", "stderr"):       # an address is no two processes' alike
+        found[name] = re.sub(rb"0x[0-9a-f]{6,}", b"0x", base64.b64decode(found[name]))
+    return found
+
+
+def warm(daemon, **more):
+    """One is parked for such a request, whoever has taken the former ones."""
+    if parked(daemon) == 0:
+        run(daemon, "", **more)
+    assert wait_for(lambda: parked(daemon) > 0, 60), (numbers(daemon), daemon.log)
+
+
+@pytest.fixture
+def pair(cloche):
+    """The same daemon with a pool and without."""
+    pooled, cold = (Daemon(cloche, "--pool", n, "--state-dir", str(cloche.home / n), "--listen", f"unix:{cloche.home}/{n}.sock",
+                           path=cloche.home / f"{n}.sock") for n in ("2", "0"))
+    yield pooled, cold
+    assert pooled.stop() == 0 and cold.stop() == 0, pooled.log
+
+
+@pytest.fixture
+def pooled(cloche):
+    made = Daemon(cloche, "--pool", "2")
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def test_what_waited_behaves_as_what_was_started(pair):
+    pooled, cold = pair
+    wrong = {}
+    for name, code in CORPUS.items():
+        warm(pooled)
+        before = hits(pooled)
+        got, want = run(pooled, code), run(cold, code)
+        assert hits(pooled) == before + 1
+        if got != want:
+            wrong[name] = {k: [got[k], want[k]] for k in want if got[k] != want[k]}
+    assert not wrong
+
+
+def test_variables_of_the_call(pair):
+    pooled, cold = pair
+    for env in ENVIRONMENTS.values():
+        warm(pooled)
+        assert run(pooled, SHOWS, env=env) == run(cold, SHOWS, env=env)
+
+
+def test_standard_input_and_files_of_the_call(pair):
+    pooled, cold = pair
+    for more in ({"stdin": "a\nb"}, {"files": [{"path": "json.py", "content": "X = 'mine'"}]}, {"stdin": "", "files": [{"path": "a/b", "content": "c"}]}):
+        warm(pooled)
+        code = "import sys, os; print(sys.argv, repr(sys.stdin.read())); import json; print(json.__file__, os.listdir('.'))"
+        assert run(pooled, code, **more) == run(cold, code, **more)
+
+
+def test_a_miss_is_a_start(pooled):
+    """The first of a kind, another policy, limits, a language that does not wait: each has what it asked for."""
+    warm(pooled)
+    assert numbers(pooled)['requests_total{result="miss"}'] == 1
+    before = hits(pooled)
+    assert run(pooled, "import os; print(os.uname().nodename)", policy={"hostname": "mine"})["stdout"] == b"mine\n"
+    assert run(pooled, "b = bytearray(b'x' * (200 << 20))", limits={"memory": "64m"})["oom_killed"]
+    assert run(pooled, "echo a", language="shell")["stdout"] == b"a\n"
+    assert hits(pooled) == before
+    # the same once more has one of its own, under the same limit, and in the place of a kind that nobody asked for since
+    big = "b = bytearray(b'x' * (200 << 20))"
+    assert wait_for(lambda: run(pooled, big, limits={"memory": "64m"})["oom_killed"] and hits(pooled) > before, 60)
+
+
+def test_what_has_the_hosts_files_or_a_network_is_not_made_ahead(pooled, cloche):
+    (cloche.home / "given").mkdir()
+    for policy in ({"workspace": str(cloche.home / "given")}, {"network": {"mode": "allowlist", "allow": ["example.org"]}}, {"mode": "light"}):
+        for _ in range(2):
+            assert run(pooled, "print(1)", policy=policy)["exit_code"] == 0
+    time.sleep(1)
+    found = numbers(pooled)
+    assert (found['requests_total{result="hit"}'], found['requests_total{result="miss"}']) == (0, 6), found
+    assert found['sandboxes{state="parked"}'] == found['sandboxes{state="starting"}'] == 0, found
+
+
+def test_time_begins_with_the_call(pooled):
+    warm(pooled)
+    time.sleep(1.5)
+    answer = pooled.post("/v1/execute", {"language": "python", "code": "import time; time.sleep(.5); print(1)", "timeout_ms": 1000})
+    assert answer.json["stdout"] == "1\n" and answer.json["duration_ms"] < 1400 and hits(pooled) == 1, answer
+    warm(pooled)
+    assert run(pooled, "while True: pass", timeout_ms=200)["timed_out"] and hits(pooled) == 2
+
+
+def test_what_waits_is_nobodys(pooled):
+    """In no list and no event; the record knows it from the moment when somebody took it, as theirs."""
+    warm(pooled)
+    assert pooled.get("/v1/sandboxes?state=all").json["sandboxes"] == [] or all(x["state"] == "stopped" for x in pooled.get("/v1/sandboxes?state=all").json["sandboxes"])
+    known = {e["sandbox"] for e in pooled.get("/v1/events").json["events"]}
+    mine = run(pooled, "import os; print(os.environ['CLOCHE_SANDBOX'])")["stdout"].decode().strip()
+    assert mine not in known and hits(pooled) == 1
+    events = [e["detail"] for e in pooled.get("/v1/events").json["events"] if e["sandbox"] == mine]
+    assert events[:3] == ["asked for", "initializing to ready", "python3 ..."], events
+    record = pooled.get(f"/v1/sandboxes/{mine}").json
+    assert record["labels"] == {"made-by": "execute"} and record["state"] in ("stopping", "stopped"), record
+    kept = pooled.get(f"/v1/sandboxes/{mine}/transcript?offset=0").json["entries"]
+    assert [e["argv"] for e in kept if e["event"] == "exec"] == [["python3", "-"]], kept
+
+
+def test_demand_says_how_many(cloche):
+    daemon = Daemon(cloche, "--pool", "2", "--pool-idle", "2s")
+    assert sum(numbers(daemon)[f'sandboxes{{state="{s}"}}'] for s in ("parked", "starting")) == 0
+    run(daemon, "")
+    warm(daemon)
+    assert wait_for(lambda: parked(daemon) == 0, 60), "nobody asks any more"
+    assert wait_for(lambda: not daemon.processes("cloche-keeper"), 60)
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_memory_bounds_them(cloche):
+    daemon = Daemon(cloche, "--pool", "8", "--pool-memory", "1")
+    for _ in range(3):
+        run(daemon, "")
+    time.sleep(1)
+    assert parked(daemon) == 0 and hits(daemon) == 0
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_the_place_of_one_is_anybodys(cloche):
+    """The ceiling of all sandboxes is reached by clients' alone."""
+    daemon = Daemon(cloche, "--pool", "2", "--max-sandboxes", "2")
+    warm(daemon)
+    made = [daemon.create() for _ in range(2)]
+    assert daemon.post("/v1/sandboxes", {}).json["code"] == "sandbox.too-many"
+    assert wait_for(lambda: parked(daemon) == 0, 60)
+    for one in made:
+        daemon("DELETE", f"/v1/sandboxes/{one.id}")
+    warm(daemon)
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_other_settings_other_sandboxes(cloche):
+    """They are read when one is made, so they are when it is taken; and a reload ends all."""
+    settings = cloche.home / "settings.yaml"
+    settings.write_text("hostname: first\n")
+    daemon = Daemon(cloche, "--pool", "1", "--settings", str(settings))
+    asks = "import os; print(os.uname().nodename)"
+    warm(daemon)
+    settings.write_text("hostname: second\n")
+    assert run(daemon, asks)["stdout"] == b"second\n" and hits(daemon) == 1
+    warm(daemon)
+    assert run(daemon, asks)["stdout"] == b"second\n"
+    warm(daemon)
+    pids = set(daemon.processes("cloche-keeper"))
+    os.kill(daemon.process.pid, signal.SIGHUP)
+    assert wait_for(lambda: not pids & set(daemon.processes("cloche-keeper")), 60)
+    assert run(daemon, asks)["stdout"] == b"second\n"
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_mcp_takes_them_too(pooled):
+    session = Client(pooled)
+    first = session.call("code_execute", code="print(1)", language="python")
+    assert first["stdout"] == "1\n"
+    assert wait_for(lambda: parked(pooled) > 0, 60)
+    said = session.call("code_execute", code="import sys; print(sys.argv, sys.path[:2]); x = 1 / 0", language="python")
+    assert said["stdout"] == "['-'] ['', '/workspace/.packages']\n" and said["exit_code"] == 1, said
+    assert said["stderr"].splitlines()[1] == '  File "<stdin>", line 1, in <module>' and hits(pooled) == 1
+    # it is the session's own from here on, and its next code starts as always
+    assert session.call("code_execute", code="print(2)", language="python", sandbox_id=said["sandbox_id"])["stdout"] == "2\n"

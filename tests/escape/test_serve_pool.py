@@ -1,0 +1,198 @@
+"""What is made ahead for one caller's code is nobody else's, and is as walled and as fresh as what is made for it."""
+import json
+import os
+import signal
+import socket
+import threading
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon, answers, kill_one
+from helpers.runner import wait_for
+
+pytestmark = requirement("R64", "R69", "R81", "R13")
+
+
+def pool(daemon, which):
+    return float(next(x for x in daemon.get("/metrics").body.decode().splitlines() if x.startswith(f"cloche_pool_{which} ")).rsplit(" ", 1)[1])
+
+
+def parked(daemon):
+    return pool(daemon, 'sandboxes{state="parked"}')
+
+
+def hits(daemon):
+    return pool(daemon, 'requests_total{result="hit"}')
+
+
+def run(daemon, code, token=None, **more):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = daemon("POST", "/v1/execute", {"language": "python", "code": code, **more}, headers)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def warm(daemon, n=1, **more):
+    assert wait_for(lambda: parked(daemon) >= n or not run(daemon, "", **more), 60), daemon.log
+
+
+def interpreters(daemon):
+    """Processes of sandboxes that wait: children of the children of keepers that do."""
+    def children(pid):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            return [int(x) for x in f.read().split()]
+
+    def name(pid):
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            return f.read().strip()
+    return [(k, p) for k in daemon.processes("cloche-keeper") if name(k) == "cloche-pooled" for g in children(k) for p in children(g)]
+
+
+@pytest.fixture
+def daemon(cloche):
+    made = Daemon(cloche, "--pool", "2")
+    yield made
+    assert made.stop() == 0, made.log
+
+
+LEARNS = """
+import os, random, sys, uuid, json, hashlib
+maps = [x.split()[0] for x in open('/proc/self/maps') if '[stack]' in x or '[heap]' in x or 'libc' in x]
+print(json.dumps({'hash': hash('a'), 'random': random.random(), 'bytes': os.urandom(8).hex(), 'maps': maps, 'id': os.environ['CLOCHE_SANDBOX'],
+    'canary': hashlib.sha256(open('/proc/self/auxv', 'rb').read()).hexdigest(), 'net': os.readlink('/proc/self/ns/net'), 'mnt': os.readlink('/proc/self/ns/mnt'),
+    'fds': {n: os.readlink('/proc/self/fd/' + n) for n in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + n)},
+    'files': [os.path.join(d, f) for top in ('/tmp', '/workspace', os.environ['HOME'], '/dev/shm') for d, _, fs in os.walk(top) for f in fs],
+    'pids': [p for p in os.listdir('/proc') if p.isdigit()]}))
+for place in ('/tmp', '/workspace', '/dev/shm'):
+    try:
+        open(place + '/left', 'w').write('secret')
+    except OSError:
+        pass
+"""
+
+
+def test_siblings_share_nothing(daemon):
+    found = []
+    for _ in range(6):
+        warm(daemon)
+        before = hits(daemon)
+        found.append(json.loads(run(daemon, LEARNS)["stdout"]))
+        assert hits(daemon) == before + 1
+    for name in ("hash", "random", "bytes", "id", "canary", "net", "mnt"):
+        assert len({x[name] for x in found}) == 6, (name, [x[name] for x in found])
+    for i, one in enumerate(found):
+        assert one["files"] == [], one
+        assert sorted(one["fds"]) == ["0", "1", "2"] and all(v.startswith("pipe:") for v in one["fds"].values()), one["fds"]
+        assert len(one["pids"]) <= 2, one
+        for other in found[:i]:
+            assert not set(one["maps"]) & set(other["maps"])
+            assert not set(one["fds"].values()) & set(other["fds"].values())
+
+
+def test_it_stands_behind_the_same_walls(daemon, cloche):
+    """Namespaces, capabilities, filter, limits, mounts: as in one that was started for it."""
+    asks = """
+import os, resource, json
+s = dict(x.rstrip('\\n').split(':\\t', 1) for x in open('/proc/self/status') if ':\\t' in x)
+m = sorted(' '.join(sorted(x.split(' - ')[1].split()[:1] + x.split()[4:6])) for x in open('/proc/self/mountinfo'))
+def tries(f):
+    try:
+        f(); return 'done'
+    except OSError as e:
+        return e.errno
+import socket, ctypes
+c = ctypes.CDLL(None, use_errno=True)
+def call(n, *a):
+    ctypes.set_errno(0); c.syscall(n, *a); return ctypes.get_errno()
+print(json.dumps([{k: s[k] for k in ('CapEff', 'CapBnd', 'CapPrm', 'CapInh', 'CapAmb', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters', 'Uid', 'Gid', 'Groups', 'NSpid', 'Threads', 'SigBlk', 'SigIgn')},
+    m, [resource.getrlimit(i) for i in range(16)], [call(n, -1, 0, 0, 0, 0) for n in (155, 165, 166, 175, 246, 248, 250, 272, 298, 304, 308, 321, 323, 425, 428, 429, 430, 431, 432, 438, 440, 442)],
+    tries(lambda: open('/etc/shadow').read()), tries(lambda: open('/usr/x', 'w')), tries(lambda: socket.create_connection(('1.1.1.1', 53), 1)),
+    sorted(os.listdir('/')), sorted(os.listdir('/etc')), sorted(os.listdir('/dev')), os.getloadavg() is not None]))
+"""
+    cold = Daemon(cloche, "--pool", "0", "--state-dir", str(cloche.home / "c"), "--listen", f"unix:{cloche.home}/c.sock", path=cloche.home / "c.sock")
+    warm(daemon)
+    before, waited, started = hits(daemon), run(daemon, asks), run(cold, asks)
+    assert waited["stdout"] and not waited["stderr"], waited
+    assert waited["stdout"] == started["stdout"] and hits(daemon) == before + 1
+    assert cold.stop() == 0, cold.log
+
+
+def test_one_that_ended_while_it_waited_is_made_again(daemon):
+    for signo in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+        warm(daemon)
+        lost = pool(daemon, "lost_total")
+        for _, pid in interpreters(daemon):
+            os.kill(pid, signo)
+        assert run(daemon, "print(1)")["stdout"] == "1\n"
+        assert wait_for(lambda: pool(daemon, "lost_total") > lost or parked(daemon) > 0, 60)
+        warm(daemon)
+
+
+def test_a_keeper_that_is_killed_or_stands_still_fails_nobody(daemon):
+    for signo in (signal.SIGKILL, signal.SIGSTOP):
+        warm(daemon)
+        before, keepers = hits(daemon), {k for k, _ in interpreters(daemon)}
+        assert keepers
+        for k in keepers:
+            os.kill(k, signo)
+        assert run(daemon, "print(1)")["stdout"] == "1\n"
+        assert signo == signal.SIGKILL or hits(daemon) == before + 1      # taken, not given, and made anew
+        if signo == signal.SIGSTOP:
+            assert keepers - set(daemon.processes("cloche-keeper")), "the one that did not answer is gone"
+            for k in keepers & set(daemon.processes("cloche-keeper")):
+                os.kill(k, signal.SIGKILL)
+        assert wait_for(lambda: not keepers & set(daemon.processes("cloche-keeper")), 60)
+    listed = daemon.get("/v1/sandboxes").json["sandboxes"]
+    assert wait_for(lambda: daemon.get("/v1/sandboxes").json["sandboxes"] == [], 60), listed
+
+
+def test_they_end_with_their_warden_and_with_the_daemon(daemon):
+    warm(daemon)
+    keepers = set(daemon.processes("cloche-keeper"))
+    kill_one(daemon, "cloche-warden")
+    assert answers(daemon) and wait_for(lambda: not keepers & set(daemon.processes("cloche-keeper")), 60)
+    assert run(daemon, "print(1)")["stdout"] == "1\n"
+    warm(daemon)        # what is left of it at the end is the fixture's
+
+
+def test_a_job_larger_than_any_pipe(daemon):
+    code = "x = '" + "y" * 7_000_000 + "'\nprint(len(x))"
+    warm(daemon)
+    assert run(daemon, code, env={f"N{i}": "v" * 1000 for i in range(100)})["stdout"] == "7000000\n" and hits(daemon) == 1
+
+
+def test_a_client_that_leaves_leaves_nothing(daemon):
+    """At any moment: before it is given, while it takes its job, while it runs."""
+    body = json.dumps({"language": "python", "code": "#" + "x" * 3_000_000 + "\nimport time; time.sleep(60)"}).encode()
+    for sent, wait in ((len(body), 0), (len(body), .01), (len(body), .3), (len(body) - 1, 0)):
+        warm(daemon)
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(daemon.path))
+        head = f"POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        s.sendall(head + body[:sent])
+        threading.Event().wait(wait)
+        s.close()
+        assert wait_for(lambda: daemon.get("/v1/sandboxes").json["sandboxes"] == [], 60)
+        assert run(daemon, "print(1)")["stdout"] == "1\n"
+
+
+def test_each_caller_has_its_own(daemon):
+    """What a caller wrote is a kind of its own; what the daemon gives is the same for all, and the taker's."""
+    one, two = (daemon.post("/v1/tokens", {"role": "operator", "name": n}).json for n in ("one", "two"))
+    policy = {"env": {"SECRET": "of one"}}
+    warm(daemon, token=one["token"], policy=policy)
+    before = hits(daemon)
+    assert run(daemon, "import os; print(os.environ['SECRET'])", two["token"], policy=policy)["stdout"] == "of one\n"
+    assert hits(daemon) == before, "whoever writes the same policy does not learn that somebody else did"
+    mine = run(daemon, "import os; print(os.environ['CLOCHE_SANDBOX'])", one["token"], policy=policy)["stdout"].strip()
+    assert hits(daemon) == before + 1
+    assert daemon("GET", f"/v1/sandboxes/{mine}", None, {"Authorization": f"Bearer {one['token']}"}).json["id"] == mine
+    record = daemon.get("/v1/audit?limit=200").json
+    taken = [e for e in record["entries"] if mine in json.dumps(e)]
+    assert taken and any(one["id"] in json.dumps(e) for e in taken) and not any(two["id"] in json.dumps(e) for e in taken), taken
+    # the end of a credential ends what waits for it
+    warm(daemon, token=one["token"], policy=policy)
+    kept = {k for k, _ in interpreters(daemon)}
+    daemon("DELETE", f"/v1/tokens/{one['id']}")
+    assert wait_for(lambda: kept - {k for k, _ in interpreters(daemon)}, 60)
