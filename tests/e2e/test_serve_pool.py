@@ -194,7 +194,7 @@ def test_time_begins_with_the_call(pooled):
 def test_what_waits_is_nobodys(pooled):
     """In no list and no event; the record knows it from the moment when somebody took it, as theirs."""
     warm(pooled)
-    assert pooled.get("/v1/sandboxes?state=all").json["sandboxes"] == [] or all(x["state"] == "stopped" for x in pooled.get("/v1/sandboxes?state=all").json["sandboxes"])
+    assert wait_for(lambda: not pooled.get("/v1/sandboxes").json["sandboxes"], 60)
     known = {e["sandbox"] for e in pooled.get("/v1/events").json["events"]}
     mine = run(pooled, "import os; print(os.environ['CLOCHE_SANDBOX'])")["stdout"].decode().strip()
     assert mine not in known and hits(pooled) == 1
