@@ -355,7 +355,9 @@ int park_take(struct keeper_live *k, struct err *err);
 bool park_event(struct keeper_live *k, const struct guest_event *ev);   /* whether it was about the interpreter */
 /* Give @o, a command that is to begin, the interpreter that waits; false: it is no job for it, which ends. */
 bool park_exec(struct op *o, const struct edge_op *want, const char *const *env);
-bool park_feed(struct op *o);           /* say the job; true: all of it is said, and @o's own input may follow */
+bool park_feed(struct op *o);           /* say the job; true: it was taken, and @o's own input may follow */
+bool park_answer(struct op *o, const struct guest_event *ev);   /* whether @ev was about the job, and is done with */
+void park_time(struct op *o, uint64_t now);
 void park_forget(struct op *o);
 void park_free(struct keeper_live *k);
 

@@ -327,6 +327,8 @@ exec_event(struct op *o, const struct guest_event *ev)
 {
     struct err err = ERR_INIT;
 
+    if (park_answer(o, ev))
+        return;
     switch (ev->type) {
     case GUEST_STDOUT:
         on_output(o, 0, ev->data.p, ev->data.n);
@@ -551,6 +553,7 @@ op_time(struct op *o, uint64_t now)
         feed(o);
     if (o->channel == 0 || !is_stream(o))
         return;
+    park_time(o, now);
     if (o->run != NULL)
         give_back(o);
     if (o->kind == OP_CONNECT && o->deadline_us > 0 && now >= o->deadline_us)

@@ -16,6 +16,7 @@
 #include "match/parked.h"
 
 #define WINDOW   (256U * 1024)          /* of output, as every command has it */
+#define SLOW_US  1000000                /* to take its job */
 #define JOB_MAX  (MSG_EXEC_MAX)         /* bytes of an environment */
 
 /* --- which ones --------------------------------------------------------------------------------------------------- */
@@ -204,17 +205,74 @@ bool
 park_feed(struct op *o)
 {
     struct keeper_park *p = &o->k->park;
-    size_t taken = 0;
+    size_t taken = 1;
 
     if (p->op != o)
         return true;
-    do {
-        if (guest_client_stdin(o->k->l.client, o->channel, p->job.p + p->at, p->job.n - p->at, &taken, NULL) < 0)
-            return false;
+    while (taken > 0 && p->at < p->job.n &&
+           guest_client_stdin(o->k->l.client, o->channel, p->job.p + p->at, p->job.n - p->at, &taken, NULL) == 0)
         p->at += taken;
-    } while (taken > 0 && p->at < p->job.n);
-    if (p->at < p->job.n)
+    return false;
+}
+
+void
+park_time(struct op *o, uint64_t now)
+{
+    if (o->k->park.op == o && clock_since(now, o->begin_us) >= SLOW_US)
+        (void)guest_client_signal(o->k->l.client, o->channel, SIGKILL, SIGNAL_GROUP, NULL);
+}
+
+/* In its place one is started as always: nothing but its job was said to it. */
+static int
+start(struct op *o, struct err *err)
+{
+    struct keeper_live *k = o->k;
+    const char *text = (const char *)k->park.job.p + PARKED_SIZE, *end = (const char *)k->park.job.p + k->park.job.n;
+    cleanup_free const char **env = NULL;
+    struct guest_exec x = GUEST_EXEC_INIT;
+    size_t n = 0;
+
+    for (const char *at = text; at < end; at += strlen(at) + 1)
+        n++;
+    env = calloc(n + 1, sizeof(*env));
+    if (env == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    n = 0;
+    for (const char *at = text; at < end; at += strlen(at) + 1)
+        env[n++] = at;
+    x.argv = k->park.language->argv;
+    x.env = env;
+    x.cwd = "";
+    x.umask = 022;
+    x.window = WINDOW;
+    x.flags = MSG_EXEC_QUIET;
+    return guest_client_exec(k->l.client, &x, &o->channel, err);
+}
+
+bool
+park_answer(struct op *o, const struct guest_event *ev)
+{
+    struct keeper_live *k = o->k;
+    struct err err = ERR_INIT;
+
+    if (k->park.op != o)
         return false;
+    if (ev->type == GUEST_STDOUT && ev->data.n == 1 && ev->data.p[0] == PARKED) {
+        (void)guest_client_window(k->l.client, o->channel, MSG_STREAM_OUT, 1, NULL);
+        park_forget(o);
+        return true;
+    }
+    if ((ev->type != GUEST_EXIT && ev->type != GUEST_EXEC_FAILED) || o->timed_out || o->edge.fd < 0) {
+        if (ev->type == GUEST_EXIT || ev->type == GUEST_EXEC_FAILED)
+            park_forget(o);
+        return false;
+    }
+    if (start(o, &err) < 0) {
+        park_forget(o);
+        op_say_failed(o, &err);
+        op_ended(o);
+        return true;
+    }
     park_forget(o);
     return true;
 }

@@ -3,8 +3,9 @@
  * What is started is what `argv` of the language's row would start, by a way around: a file that the interpreter reads
  * while it starts. That file removes every trace of itself, writes the byte PARKED to standard output, and reads one
  * job from standard input: eight hexadecimal digits, and so many bytes, the environment's entries, each ended by a NUL.
- * Then the interpreter goes on as always: it reads its code from standard input. So nothing has to be imitated: frames,
- * modules, arguments and the end of the process are its own.
+ * When it has it, it writes that byte once more; nothing else is said to it before. Then the interpreter goes on as
+ * always: it reads its code from standard input. So nothing has to be imitated: frames, modules, arguments and the end
+ * of the process are its own.
  *
  * Nothing is imported ahead: a file of the code's own folder may have the name of a module.
  */
@@ -52,6 +53,7 @@ static const char *const parked_python[] = { "sh", "-c",
     "        os.environb[name] = value\n"
     "    if 'PYTHONPATH' in os.environ:\n"
     "        sys.path.insert(0, os.environ['PYTHONPATH'])\n"
+    "    os.write(1, b'\\6')\n"
     "    return none\n"
     "none = park()\n"
     "if none:\n"

@@ -39,14 +39,27 @@ def warm(daemon, n=1, **more):
 
 def interpreters(daemon):
     """Processes of sandboxes that wait: children of the children of keepers that do."""
+    def read(path):
+        try:
+            with open(path, encoding="utf-8") as f:
+                return f.read()
+        except OSError:         # it has ended since
+            return ""
+
     def children(pid):
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
-            return [int(x) for x in f.read().split()]
+        return [int(x) for x in read(f"/proc/{pid}/task/{pid}/children").split()]
 
     def name(pid):
-        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-            return f.read().strip()
+        return read(f"/proc/{pid}/comm").strip()
     return [(k, p) for k in daemon.processes("cloche-keeper") if name(k) == "cloche-pooled" for g in children(k) for p in children(g)]
+
+
+def asks(daemon, n):
+    """So many calls at once: some find none that waits."""
+    made = [threading.Thread(target=run, args=(daemon, "")) for _ in range(n)]
+    for t in made:
+        t.start()
+    return made
 
 
 @pytest.fixture
@@ -60,7 +73,7 @@ LEARNS = """
 import os, random, sys, uuid, json, hashlib
 maps = [x.split()[0] for x in open('/proc/self/maps') if '[stack]' in x or '[heap]' in x or 'libc' in x]
 print(json.dumps({'hash': hash('a'), 'random': random.random(), 'bytes': os.urandom(8).hex(), 'maps': maps, 'id': os.environ['CLOCHE_SANDBOX'],
-    'canary': hashlib.sha256(open('/proc/self/auxv', 'rb').read()).hexdigest(), 'net': os.readlink('/proc/self/ns/net'), 'mnt': os.readlink('/proc/self/ns/mnt'),
+    'canary': hashlib.sha256(open('/proc/self/auxv', 'rb').read()).hexdigest(),
     'fds': {n: os.readlink('/proc/self/fd/' + n) for n in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + n)},
     'files': [os.path.join(d, f) for top in ('/tmp', '/workspace', os.environ['HOME'], '/dev/shm') for d, _, fs in os.walk(top) for f in fs],
     'pids': [p for p in os.listdir('/proc') if p.isdigit()]}))
@@ -79,7 +92,7 @@ def test_siblings_share_nothing(daemon):
         before = hits(daemon)
         found.append(json.loads(run(daemon, LEARNS)["stdout"]))
         assert hits(daemon) == before + 1
-    for name in ("hash", "random", "bytes", "id", "canary", "net", "mnt"):
+    for name in ("hash", "random", "bytes", "id", "canary"):
         assert len({x[name] for x in found}) == 6, (name, [x[name] for x in found])
     for i, one in enumerate(found):
         assert one["files"] == [], one
@@ -88,6 +101,10 @@ def test_siblings_share_nothing(daemon):
         for other in found[:i]:
             assert not set(one["maps"]) & set(other["maps"])
             assert not set(one["fds"].values()) & set(other["fds"].values())
+    assert wait_for(lambda: len(interpreters(daemon)) == 2 or not [t.join() for t in asks(daemon, 2)], 60)
+    one, two = (pid for _, pid in interpreters(daemon))
+    for kind in ("mnt", "net", "pid", "ipc", "uts", "user", "cgroup"):
+        assert os.readlink(f"/proc/{one}/ns/{kind}") != os.readlink(f"/proc/{two}/ns/{kind}"), kind
 
 
 def test_it_stands_behind_the_same_walls(daemon, cloche):
@@ -127,6 +144,12 @@ def test_one_that_ended_while_it_waited_is_made_again(daemon):
         assert run(daemon, "print(1)")["stdout"] == "1\n"
         assert wait_for(lambda: pool(daemon, "lost_total") > lost or parked(daemon) > 0, 60)
         warm(daemon)
+    # one that stands still does not take its job: another one is started in its place
+    for _, pid in interpreters(daemon):
+        os.kill(pid, signal.SIGSTOP)
+    before = hits(daemon)
+    assert run(daemon, "print(1)")["stdout"] == "1\n" and hits(daemon) == before + 1
+    assert run(daemon, "import sys; print(sys.argv, input())", stdin="a")["stdout"] == "['-c'] a\n"
 
 
 def test_a_keeper_that_is_killed_or_stands_still_fails_nobody(daemon):
@@ -192,7 +215,17 @@ def test_each_caller_has_its_own(daemon):
     taken = [e for e in record["entries"] if mine in json.dumps(e)]
     assert taken and any(one["id"] in json.dumps(e) for e in taken) and not any(two["id"] in json.dumps(e) for e in taken), taken
     # the end of a credential ends what waits for it
-    warm(daemon, token=one["token"], policy=policy)
-    kept = {k for k, _ in interpreters(daemon)}
+    own = {"env": {"SECRET": "only of one"}}
+
+    def waits():
+        found = []
+        for _, pid in interpreters(daemon):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    found += [pid] if b"SECRET=only of one" in f.read() else []
+            except OSError:     # it has ended since
+                pass
+        return found
+    assert wait_for(lambda: waits() or not run(daemon, "", one["token"], policy=own), 60)
     daemon("DELETE", f"/v1/tokens/{one['id']}")
-    assert wait_for(lambda: kept - {k for k, _ in interpreters(daemon)}, 60)
+    assert wait_for(lambda: not waits(), 60)
