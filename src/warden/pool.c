@@ -24,8 +24,8 @@
 #define FEWER_MS   10000        /* without a request that found none: one less */
 #define PARK_MS    20000        /* to be made */
 #define TAKE_MS    2000         /* to be given */
-#define HOLD_MS    1000         /* after one that could not be made, and twice that after each further one in turn */
-#define HOLD_MAX   300000
+#define HOLD_MS    1000UL       /* after one that could not be made, and twice that after each further one in turn */
+#define HOLD_MAX   300000UL
 #define GUESS      (16UL * 1024 * 1024)     /* bytes of one whose like has never been */
 
 struct pool_key {
