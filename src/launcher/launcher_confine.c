@@ -21,8 +21,9 @@ static const unsigned allowed[] = {
     SYS_openat, SYS_close, SYS_read, SYS_write, SYS_writev, SYS_lseek, SYS_fcntl, SYS_ioctl, SYS_fstat,
     SYS_newfstatat, SYS_readlinkat, SYS_getcwd, SYS_memfd_create, SYS_unlinkat, SYS_umask,
     SYS_getdents64,     /* runtimes.d */
+    SYS_mkdirat, SYS_getrandom, SYS_fsync, SYS_linkat,  /* the key of digests (state_key), where none is there yet */
 #if defined(SYS_open)
-    SYS_open, SYS_stat, SYS_readlink,
+    SYS_open, SYS_stat, SYS_lstat, SYS_readlink,
 #endif
     /* sockets */
     SYS_socketpair, SYS_bind, SYS_listen, SYS_connect, SYS_accept4, SYS_getsockname, SYS_getsockopt,

@@ -147,6 +147,17 @@ def test_check_and_show(cloche):
 
 # --- reading it again -------------------------------------------------------------------------------------------------
 
+def test_settings_that_name_variables_are_read_again(cloche):
+    """Their digest takes a key that is made in the state folder where it is missing: the launcher had no call for that."""
+    settings = cloche.home / "settings.yaml"
+    settings.write_text("limits: {memory: 512m}\n")
+    daemon = Daemon(cloche, "--settings", str(settings))
+    settings.write_text("env: {WHICH: later}\n")
+    for _ in range(2):
+        assert "was read again" in daemon.reload()
+    assert daemon.create().exec("echo $WHICH")["stdout"] == "later\n" and daemon.stop() == 0
+
+
 def test_what_changes_alive(serve, cloche):
     def write(text):
         (cloche.home / "serve.yaml").write_text(text)
