@@ -163,7 +163,7 @@ dispatch(int argc, char **argv)
         return cmd_srt(argc, argv);
     if (strcmp(name, "cloche-maker") == 0)      /* who starts them */
         return maker_main(argc, argv);
-    if (strcmp(name, "cloche-keeper") == 0)     /* one sandbox of the daemon's */
+    if (strcmp(name, KEEPER_VACANT) == 0)       /* to be the keeper of one sandbox of the daemon's */
         return keeper_main(argc, argv);
     if (strcmp(name, "cloche-starter") == 0)    /* who starts its cloche-egress anew */
         return starter_main(argc, argv);

@@ -293,6 +293,9 @@ void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
 void asker_ended(struct keeper_live *k, struct run *run);
 void asker_gone(struct keeper_live *k, struct run *run);
 
+/* keeper_vacant.c: wait for its id: 1; 0: nobody needed it, -1: it was told something else. */
+int keeper_vacant(struct keeper_live *k, char **argv);
+
 /* keeper_confine.c: what it gives up once its sandbox is made. 0 or -1 with @err. */
 int keeper_confine(struct err *err);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -135,16 +136,20 @@ keeper_main(int argc, char **argv)
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .volume_fd = -1,
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
 
-    if (argc != 2 || fcntl(FD_CONTROL, F_GETFD) < 0 || io_set_cloexec(FD_WARDEN, true) < 0 ||
-        io_set_cloexec(FD_CONTROL, true) < 0 || io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0 ||
-        loop_init(&k.loop, NULL) < 0) {
+    int named;
+
+    if (argc != 2 || strlen(argv[1]) != EDGE_ID || fcntl(FD_CONTROL, F_GETFD) < 0 ||
+        io_set_cloexec(FD_WARDEN, true) < 0 || io_set_cloexec(FD_CONTROL, true) < 0 ||
+        io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0 || loop_init(&k.loop, NULL) < 0) {
         fprintf(stderr, "cloche-keeper is started by cloche serve\n");
         return EXIT_REFUSED;
     }
-    prctl(PR_SET_NAME, "cloche-keeper");
-    log_open("cloche-keeper");
+    prctl(PR_SET_NAME, KEEPER_VACANT);
+    log_open(KEEPER_NAME);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-    k.id = argv[1];
+    named = keeper_vacant(&k, argv);
+    if (named <= 0)         /* nobody needed it */
+        return named < 0 ? EXIT_REFUSED : 0;
     k.transcript.fd = -1;
     k.r.exit_code = -1;
     while (!k.ending)

@@ -111,6 +111,7 @@ on_ready(struct launcher *l, const struct nothing *m)
     if ((!l->open && doors_open(l, l->err) < 0) || start_fronts(l, l->err) < 0)
         l->failed = true;
     say_restarts(l);
+    l->vacant_ms = clock_ms();
     return 0;
 }
 
@@ -312,7 +313,7 @@ kill_switch(struct launcher *l)
     if (l->warden.fd >= 0)
         (void)launcher_say(l, EDGE_KILL, NULL, -1);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
-        k->doomed = true;
+        k->doomed = k->edge < 0;
     l->shoot_ms = clock_ms() + KILL_MS;
 }
 
@@ -430,7 +431,7 @@ loop(struct launcher *l)
     while (!l->failed && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
         int ms = something_waits(l) || l->children_wait ? CHILDREN_MS
                  : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
-        (void)loop_round(&l->loop, pulse_timeout(l, ms), NULL);
+        (void)loop_round(&l->loop, pulse_timeout(l, vacant_timeout(l, ms)), NULL);
         children_time(l);
         if (adapters_time(l, l->err) < 0)
             l->failed = true;
@@ -438,6 +439,7 @@ loop(struct launcher *l)
         pulse_time(l);
         say_more(l);
         doors_wake(l);
+        vacant_time(l);
     }
     return l->failed ? -1 : 0;
 }
@@ -449,6 +451,7 @@ end_all(struct launcher *l)
     uint64_t end = clock_ms() + PATIENCE_MS;
 
     doors_close(l);
+    vacant_drop(l);
     pulse_wake_all(l);
     lose_fronts(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)

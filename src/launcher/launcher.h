@@ -23,6 +23,7 @@ struct keeper {
     pid_t pid;
     bool doomed;                /* the kill switch was thrown while it lived */
     int control;                /* its end: the launcher is gone. New edges to the warden go over it */
+    int edge;                   /* while it is vacant: it has no id: the warden's end of its edge; -1 */
 };
 
 #define SCRIBES_MAX 4
@@ -78,7 +79,9 @@ struct launcher {
     bool json;
     char notify[108];           /* NOTIFY_SOCKET, "" none */
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
-    struct keeper *keepers;
+    struct keeper *keepers;     /* the newest first */
+    size_t n_vacant;            /* of them */
+    uint64_t vacant_ms;         /* one more is made then; 0 there are enough */
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
     struct front_end fronts[FRONTS];
@@ -136,12 +139,18 @@ pid_t launcher_make(struct launcher *l, const struct maker_order *order, struct 
 int start_warden(struct launcher *l, struct err *err);  /* and tell it of the keepers that live */
 int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
-int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
+int launcher_pair(int pair[2], struct err *err);        /* of sockets for messages */
 int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
 int say_pool(struct launcher *l);       /* how many are made ahead; likewise */
 /* To the warden, with @fd, which is taken (-1 none): that, or what has an id or (NULL) nothing. -1: it is gone. */
 int launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd);
 int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
+
+/* launcher_keeper.c: one that is vacant, or a new one, for that sandbox. 0, or -1 with @err. */
+int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
+void vacant_drop(struct launcher *l);   /* all of them: their settings are not the daemon's any more, or it ends */
+void vacant_time(struct launcher *l);   /* one more where there are too few */
+int vacant_timeout(const struct launcher *l, int ms);   /* no later than that */
 
 /* Look at a maker that owes an answer. */
 void maker_time(struct launcher *l);

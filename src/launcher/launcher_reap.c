@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "launcher/launcher.h"
 
+#define VACANT_AGAIN_MS 1000      /* after one that ended by itself, as the next one may */
+
 /* Whether somebody else here waits for it by its number, and wants to know how it ended. */
 static bool
 is_awaited(const struct launcher *l, pid_t pid)
@@ -56,11 +58,16 @@ reap_orphans(struct launcher *l)
 }
 
 static void
-keeper_reaped(struct keeper **at)
+keeper_reaped(struct launcher *l, struct keeper **at)
 {
     struct keeper *k = *at;
 
     *at = k->next;
+    if (k->edge >= 0) {
+        l->n_vacant--;
+        l->vacant_ms = clock_ms() + VACANT_AGAIN_MS;
+    }
+    close_fd(&k->edge);
     close_fd(&k->control);
     free(k);
 }
@@ -87,14 +94,14 @@ reap_keepers(struct launcher *l)
         if (at == NULL ? !orphan_reaped(l, pid) : waitpid(pid, NULL, WNOHANG) != pid)
             break;
         if (at != NULL)
-            keeper_reaped(at);
+            keeper_reaped(l, at);
     }
     if (pid == 0)
         return;
     /* somebody else stands in front, who is waited for elsewhere */
     for (struct keeper **at = &l->keepers; *at != NULL;) {
         if (waitpid((*at)->pid, NULL, WNOHANG) == (*at)->pid)
-            keeper_reaped(at);
+            keeper_reaped(l, at);
         else
             at = &(*at)->next;
     }

@@ -211,6 +211,7 @@ settings_back(struct launcher *l)
     log_say(LEVEL_WARN, "the former configuration stays");
     serve_plan_free(l->plan);
     l->plan = take_ptr(&l->former);
+    vacant_drop(l);
     launcher_notify(l, "READY=1");
 }
 
@@ -334,5 +335,6 @@ settings_reload(struct launcher *l)
     }
     l->former = l->plan;
     l->plan = new;
+    vacant_drop(l);
     say_all(l);
 }

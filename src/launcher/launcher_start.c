@@ -11,15 +11,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/memfile.h"
-#include "launcher/keeper_settings.h"
 #include "launcher/launcher.h"
 #include "program/helper.h"
 
 #define MAKER_LATE_MS 60000
 
-static int
-edge(int pair[2], struct err *err)
+int
+launcher_pair(int pair[2], struct err *err)
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
                ? err_sys(err, errno, "serve.start", "socketpair") : 0;
@@ -92,57 +90,6 @@ maker_time(struct launcher *l)
         kill(m->pid, SIGKILL);      /* its end is ours: nothing could be started any more */
 }
 
-/* A file without a name: arguments are everybody's to read. -1 with @err. */
-static int
-keeper_settings_file(const struct launcher *l, struct err *err)
-{
-    const struct keeper_settings settings = {
-        .settings = l->plan->settings, .config = l->plan->config, .security = l->plan->security,
-        .audit = serve_audit_words[l->plan->audit], .transcript = serve_transcript_words[l->plan->transcript],
-        .transcripts = l->transcripts, .volumes = l->volumes, .leavings = l->leavings.folder,
-    };
-    cleanup_buf struct buf b = BUF_INIT(KEEPER_SETTINGS_MAX);
-    int fd = keeper_settings_put(&b, &settings) == 0 ? memfile_sealed("cloche-keeper", false, b.p, b.n) : -1;
-
-    if (fd < 0)
-        err_sys(err, errno, "serve.start", "the keeper's settings");
-    if (b.p != NULL)
-        explicit_bzero(b.p, b.n);
-    return fd;
-}
-
-int
-start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
-{
-    struct keeper *k = calloc(1, sizeof(*k));
-    cleanup_close int settings = -1;
-    char name[] = "cloche-keeper", *argv[] = { name, (char *)(uintptr_t)id, NULL };
-    int warden[2] = { -1, -1 }, control[2] = { -1, -1 };
-
-    if (k == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    settings = keeper_settings_file(l, err);
-    if (settings >= 0 && edge(warden, err) == 0 && edge(control, err) == 0) {
-        k->pid = launcher_make(l, &(struct maker_order){
-            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1], settings },
-            .n_fds = 3, .files = &l->files }, err);
-    }
-    close_fd(&warden[1]);
-    close_fd(&control[1]);
-    if (k->pid <= 0) {
-        close_fd(&warden[0]);
-        close_fd(&control[0]);
-        free(k);
-        return -1;
-    }
-    memcpy(k->id, id, EDGE_ID + 1);
-    k->control = control[0];
-    k->next = l->keepers;
-    l->keepers = k;
-    *out = warden[0];
-    return 0;
-}
-
 /* A new edge between a keeper that lives on and the new warden. */
 static void
 hand_over(struct launcher *l, struct keeper *k)
@@ -150,7 +97,7 @@ hand_over(struct launcher *l, struct keeper *k)
     cleanup_close int theirs = -1;
     int pair[2];
 
-    if (edge(pair, NULL) < 0)
+    if (launcher_pair(pair, NULL) < 0)
         return;
     theirs = pair[1];
     if (proto_send(k->control, EDGE_ADOPT, &nothing_shape, NULL, theirs) < 0) {
@@ -188,7 +135,7 @@ start_warden(struct launcher *l, struct err *err)
     cleanup_close int theirs = -1;
     int pair[2];
 
-    if (edge(pair, err) < 0)
+    if (launcher_pair(pair, err) < 0)
         return -1;
     theirs = pair[1];
     snprintf(max, sizeof(max), "%llu", (unsigned long long)l->plan->max_sandboxes);
@@ -222,7 +169,8 @@ start_warden(struct launcher *l, struct err *err)
     if (l->open)
         say_restarts(l);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
-        hand_over(l, k);
+        if (k->edge < 0)
+            hand_over(l, k);
     return launcher_say(l, EDGE_ADOPTED_ALL, NULL, -1) < 0 ||
                    (l->kill_untold && launcher_say(l, EDGE_KILL, NULL, -1) < 0)
                ? err_sys(err, errno, "serve.start", "tell the warden") : 0;
@@ -239,10 +187,10 @@ start_front(struct launcher *l, enum which_front which, struct err *err)
     cleanup_close int theirs = -1, connections = -1;
     int pair[2], door[2];
 
-    if (edge(pair, err) < 0)
+    if (launcher_pair(pair, err) < 0)
         return -1;
     theirs = pair[1];
-    if (edge(door, err) < 0) {
+    if (launcher_pair(door, err) < 0) {
         close(pair[0]);
         return -1;
     }

@@ -143,7 +143,9 @@ int serve_policy(struct policy *p, const char *config, const char *security, con
  * output what is listened on. 0 after an orderly end, or -1 with @err. The plan is taken. */
 int launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err);
 
-/* keeper.c: what `cloche-keeper` is. The exit code. */
+/* keeper_loop.c: what `cloche-keeper` is, which is named so when it knows of which sandbox. The exit code. */
+#define KEEPER_NAME   "cloche-keeper"
+#define KEEPER_VACANT "cloche-vacant"   /* as long */
 int keeper_main(int argc, char **argv);
 
 #endif

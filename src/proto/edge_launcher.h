@@ -79,6 +79,13 @@ PROTO_EDGE(edge_launcher_to_warden, EDGE_LAUNCHER_TO_WARDEN);
     M(EDGE_KEEPER_LATE,  232, edge_only_id)     /* its keeper does not answer; one that was stopped is to go on */
 PROTO_EDGE(edge_warden_to_launcher, EDGE_WARDEN_TO_LAUNCHER);
 
+/* --- launcher and keeper ------------------------------------------------------------------------------------------ */
+
+/* And ADOPT. */
+#define EDGE_LAUNCHER_TO_KEEPER(M) \
+    M(EDGE_NAMED,        236, edge_only_id)     /* first and once: whose keeper it is */
+PROTO_EDGE(edge_launcher_to_keeper, EDGE_LAUNCHER_TO_KEEPER);
+
 /* --- launcher and front ------------------------------------------------------------------------------------------- */
 
 #define LAUNCH_CONNECTION(F) \

@@ -287,10 +287,15 @@ class Watch:
         self.files = temporary_files()
         self.processes = set(descendants())
 
+    def is_vacant(self, parent, state, name):
+        """A daemon that lives on has another one in the place of one that became a sandbox's keeper."""
+        return name == "cloche-vacant" and state not in "ZX" and parent in self.processes
+
     def look(self):
         table = family(os.getpid())
         reap_adopted(self.processes, table)
-        left = [f"process {what}" for pid, what in described(table).items() if pid not in self.processes]
+        left = [f"process {what}" for pid, what in described(table).items()
+                if pid not in self.processes and not self.is_vacant(*table[pid])]
         left += [f"mount {line}" for line in mounts() - self.mounts]
         left += [f"cgroup {path}" for path in sorted(cgroups() - self.cgroups)
                  if not cgroup_is_someone_elses(path) and os.path.isdir(path)]
