@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/agent_git.h"
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "program/agent_home.h"
@@ -145,6 +146,19 @@ find_program(const struct agent *a, const struct policy_host *host, struct insta
 
 static const struct verb agent_verb;
 
+/* Whether the caller chose what of the host it has, or wants to hear nothing. */
+static bool
+is_told(char **argv, int at)
+{
+    static const char *const flags[] = { "--workspace", "--bind", "--quiet", "--no-workspace" };
+
+    for (int i = 1; i < at; i++)
+        for (size_t k = 0; k < ARRAY_LEN(flags); k++)
+            if (strncmp(argv[i], flags[k], strlen(flags[k])) == 0)
+                return true;
+    return false;
+}
+
 /* `cloche agent [flags] NAME [ARG...]`, NAME at argv[@at]. */
 static int
 start(int argc, char **argv, int at, struct err *err)
@@ -173,6 +187,8 @@ start(int argc, char **argv, int at, struct err *err)
         put(&l, "%s", argv[i]);
     if (l.broken)
         return err_set(err, ERR_LIMIT, "agent.words", "more than %d words, or out of memory", WORDS_MAX);
+    if (!is_told(argv, at))
+        agent_git_hint(host.cwd, host.home, a->name);
     return run_command(&agent_verb, l.n, l.v, &host);
 }
 

@@ -313,9 +313,11 @@ git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str 
     if ((g->flags & GUARD_GIT) == 0 || git_part_of(name) != GIT_PART_HEAD)
         return false;
     for (size_t i = 0; i < g->rules.n_roots; i++) {
+        bool itself = str_ends(str_of(g->rules.roots[i].path), STR_LIT("/.git"));
         struct stat st;
 
-        if (fstatat(g->rules.roots[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (fstatat(g->rules.roots[i].fd, itself ? "" : ".git", &st,
+                    AT_SYMLINK_NOFOLLOW | (itself ? AT_EMPTY_PATH : 0)) < 0) {
             if (errno != ENOENT && errno != ENOTDIR)
                 return true;
         } else if (ident_eq(ident_of(&st), ident_of(dir_st))) {

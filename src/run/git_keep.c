@@ -156,14 +156,15 @@ keep(const struct sandbox_own *own, struct session_result *r, bool say)
 
     if (!is_changed(own, &copy, &read))
         return;
-    git = mnt_open_beneath(own->folder_fd, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, false);
+    git = mnt_open_beneath(own->folder_fd, strcmp(own->relative, "config") == 0 ? "." : ".git",
+                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW, false);
     locked = read && git >= 0 ? lock(git) : -1;
     done = locked >= 0 ? add(own, git, (struct str){ (const char *)copy.p, copy.n }, &t) : -1;
     if (locked >= 0)
         (void)unlinkat(git, LOCK_NAME, 0);
     if (done < 0) {
-        session_warn(r, say, "%s/.git/config is as it was: what was written to it inside could not be added",
-                     own->folder);
+        session_warn(r, say, "%s/%s is as it was: what was written to it inside could not be added", own->folder,
+                     own->relative);
         return;
     }
     say_told(r, say, &t.kept, "added to .git/config");

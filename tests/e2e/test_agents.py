@@ -344,3 +344,82 @@ def test_a_folder_bound_at_the_home(anyone):
 def test_another_users_profile(once):
     os.chown(once.profile("program: mine\n"), 12345, 12345)
     assert "agent.unsafe" in once("true").err
+
+
+# git -----------------------------------------------------------------------------------------------------------------
+IDENTITY = """[user]
+\tname = Ann Lee
+\temail = ann@example.org
+\tsigningkey = secret
+[alias]
+\tst = status
+[includeIf "gitdir:~/elsewhere/"]
+\tpath = other.inc
+"""
+
+
+def repository(mine, *more):
+    for argv in (["init", "-q", "-b", "main"], ["-c", "user.name=o", "-c", "user.email=o@o", "commit", "-qm", "one", "--allow-empty"], *more):
+        result = mine.cloche.run(["git", *argv], cwd=mine.cloche.project)
+        assert result.ok, result
+    return mine.cloche.project
+
+
+def test_git_knows_whose_commits_they_are(mine, has):
+    """The name and the mail address, and nothing else of the owner's configuration; the project's own word is stronger."""
+    has("git")
+    mine.put(mine.cloche.home / ".gitconfig", IDENTITY)
+    mine.put(mine.cloche.home / "other.inc", "[user]\n\temail = else@example.org\n")
+    show = "git commit -q --allow-empty -m x; git log -1 --format='%an <%ae>'; git config --list --show-origin | grep -v file:.git"
+    assert "Ann" not in mine("cat /etc/gitconfig").out, "no repository"
+    repository(mine)
+    result = mine(show)
+    assert result.out == ("Ann Lee <ann@example.org>\nfile:/etc/gitconfig\tuser.name=Ann Lee\nfile:/etc/gitconfig\tuser.email=ann@example.org\n"), result
+    assert not mine("echo x >> /etc/gitconfig").ok
+    repository(mine, ["config", "user.name", "Mine"])
+    assert mine(show).out.startswith("Mine <ann@example.org>\n")
+
+
+def test_an_included_identity(once, has):
+    has("git")
+    once.put(once.cloche.home / ".gitconfig", IDENTITY.replace("~/elsewhere/", f"{once.cloche.project}/"))
+    once.put(once.cloche.home / "other.inc", "[user]\n\temail = else@example.org\n")
+    repository(once)
+    assert once("git config user.email; git config user.name").out == "else@example.org\nAnn Lee\n"
+
+
+def test_a_linked_worktree(mine, has):
+    """It is said by which flag git finds the repository; with that it works, and the repository is protected as in a project."""
+    has("git")
+    main = repository(mine, ["branch", "side"], ["worktree", "add", "-q", "wt", "side"])
+    tree = main / "wt"
+    result = mine("git status", cwd=tree)
+    assert f"--bind {main}/.git:rw" in result.err and "not a git repository" in result.err, result
+    flags = ["--bind", f"{main}/.git:rw"]
+    before = (main / ".git/config").read_text()
+    result = mine("git -c user.name=a -c user.email=a@a commit -q --allow-empty -m two; git log --format=%s; git remote add x https://h/x; git config core.hooksPath h; "
+                  f"cd {main}/.git; rm -f HEAD hooks/*; echo > hooks/pre-commit; rm -f config; ls HEAD config; git --git-dir . symbolic-ref HEAD refs/heads/side", cwd=tree, flags=flags)
+    assert result.out == "two\none\nHEAD\nconfig\n" and "--bind" not in result.err, result
+    after = (main / ".git/config").read_text()
+    assert after.startswith(before) and 'url = "https://h/x"' in after and "hooksPath" not in after, after
+    assert not (main / ".git/hooks/pre-commit").exists() and (main / ".git/HEAD").read_text() == "ref: refs/heads/side\n"
+
+
+def test_a_redirection_that_nothing_leads_back_to(once, has):
+    """No file in the project has the owner offer another project's repository."""
+    has("git")
+    main = repository(once, ["branch", "side"], ["worktree", "add", "-q", "wt", "side"])
+    other = once.cloche.home / "other"
+    once.put(other / ".git", f"gitdir: {main}/.git/worktrees/wt\n")
+    result = once("true", cwd=other)
+    assert result.ok and "--bind" not in result.err, result
+
+
+def test_a_subfolder_of_a_repository(once, has):
+    has("git")
+    top = repository(once)
+    (top / "sub/deep").mkdir(parents=True)
+    result = once("git status; ls ../..", cwd=top / "sub/deep")
+    assert f"--workspace {top} --workdir {top}/sub/deep" in result.err and ".git" not in result.out, result
+    result = once("git status --short; pwd", cwd=top / "sub/deep", flags=["--workspace", top, "--workdir", top / "sub/deep"])
+    assert result.ok and result.out == f"{top}/sub/deep\n" and "--workspace" not in result.err, result

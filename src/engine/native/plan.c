@@ -403,7 +403,7 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
         plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 ||
-        plan_protect(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
+        plan_protect(plan, p, err) < 0 || plan_identity(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (plan->capture)

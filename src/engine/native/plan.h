@@ -53,7 +53,7 @@ struct plan_rule {
 /* A file of a writable tree in whose place the sandbox has a copy of its own, which it can change (plan_git.c). */
 struct plan_own {
     const struct plan_tree *tree;
-    const char *relative;
+    const char *relative;   /* ".git/config", or "config" where the tree is a `.git` */
     const char *text;       /* at the start */
     size_t n;
     int fd;                 /* in the child: the copy, until the parent has it; else -1 */
@@ -197,8 +197,10 @@ int plan_git(struct native_plan *plan, const struct policy *p, const struct plan
 /* Give the sandbox a copy of its own of the repository's configuration, if that is what @relative in @tree, at @inside,
  * is: what it adds to it is for who made the sandbox to judge when it has ended. The guard has the name already. 1; 0:
  * it is nothing that can be treated so; -1. */
-int plan_git_own(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, const char *relative,
-                 const char *inside, struct err *err);
+int plan_git_own(struct native_plan *plan, const struct plan_tree *tree, const char *relative, const char *inside,
+                 struct err *err);
+/* plan_identity.c: the owner's name and mail address for git, where a writable folder is a repository. */
+int plan_identity(struct native_plan *plan, const struct policy *p, struct err *err);
 /* A led_put (led.h) for a plan: in whichever writable tree it is. */
 int plan_led(void *ctx, const char *path, enum led_kind kind, struct err *err);
 bool plan_git_watched(const struct policy *p);

@@ -68,20 +68,28 @@ plan_git_later(const struct policy *p, const struct plan_tree *tree, const char 
            fstatat(tree->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
+/* The `.git` of a repository that lies elsewhere, as a worktree needs it. */
+static bool
+is_repository(const struct plan_tree *tree)
+{
+    return str_ends(str_of(tree->host), STR_LIT("/.git")) && str_ends(str_of(tree->inside), STR_LIT("/.git"));
+}
+
 static int
 keep_head(struct native_plan *plan, const struct plan_tree *tree, struct err *err)
 {
-    cleanup_close int head = mnt_open_beneath(tree->fd, ".git/HEAD", O_PATH | O_NOFOLLOW, false);
+    const char *name = is_repository(tree) ? "HEAD" : ".git/HEAD";
+    cleanup_close int head = mnt_open_beneath(tree->fd, name, O_PATH | O_NOFOLLOW, false);
     struct root_item *item;
     struct stat st;
 
     if (head < 0 && !mnt_is_absent(errno))
-        return err_sys(err, errno, "wall.expand.unseen", "%s/.git/HEAD", tree->host);
+        return err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, name);
     /* in light mode, where there are no mounts, the guard is asked about removing too */
     if (plan->light || head < 0 || fstat(head, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     item = plan_item(plan, ROOT_PIN, NULL,
-                     plan_printf(plan, "%s/.git/HEAD", strcmp(tree->inside, "/") == 0 ? "" : tree->inside), err);
+                     plan_printf(plan, "%s/%s", strcmp(tree->inside, "/") == 0 ? "" : tree->inside, name), err);
     if (item == NULL)
         return -1;
     item->writable = true;
@@ -139,17 +147,30 @@ is_own_already(const struct native_plan *plan, const struct plan_tree *tree, con
     return false;
 }
 
+/* Of a repository at the top, or of one that is the tree itself. */
+static const char *
+config_of(const struct plan_tree *tree, const char *relative)
+{
+    static const char at_top[] = ".git/config";
+
+    if (strcmp(relative, at_top) == 0)
+        return at_top;
+    return strcmp(relative, "config") == 0 && is_repository(tree) ? at_top + 5 : NULL;
+}
+
 int
-plan_git_own(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, const char *relative,
-             const char *inside, struct err *err)
+plan_git_own(struct native_plan *plan, const struct plan_tree *tree, const char *relative, const char *inside,
+             struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
     struct plan_own *own = &plan->own[plan->n_own];
+    const char *name = config_of(tree, relative);
+    const struct policy *p = &plan->real;
     struct root_item *item;
     mode_t mode = 0;
     char *copy;
 
-    if (plan->light || p->srt || p->allow_git_config.v || !plan_git_watched(p) || strcmp(relative, ".git/config") != 0)
+    if (plan->light || p->srt || p->allow_git_config.v || !plan_git_watched(p) || name == NULL)
         return 0;
     if (is_own_already(plan, tree, relative))
         return 1;
@@ -162,7 +183,7 @@ plan_git_own(struct native_plan *plan, const struct policy *p, const struct plan
         return copy == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : -1;
     if (text.n > 0)
         memcpy(copy, text.p, text.n);
-    *own = (struct plan_own){ .tree = tree, .relative = ".git/config", .text = copy, .n = text.n, .fd = -1 };
+    *own = (struct plan_own){ .tree = tree, .relative = name, .text = copy, .n = text.n, .fd = -1 };
     item->size = text.n;
     item->mode = mode | 0600;
     item->writable = true;

@@ -168,7 +168,7 @@ found_protected(void *ctx, const char *relative, struct err *err)
     if (!is_covered(c->plan, c->tree, relative, inside) &&
         plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
-    own = c->policy != NULL ? plan_git_own(c->plan, c->policy, c->tree, relative, inside, err) : 0;
+    own = plan_git_own(c->plan, c->tree, relative, inside, err);
     return own != 0 ? own < 0 ? -1 : 0 : pin(c->plan, inside, err);
 }
 
