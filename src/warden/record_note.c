@@ -132,6 +132,17 @@ record_expose(struct warden *w, struct box *b, uint16_t port, const char *name)
     return record_first(w, b, &e);
 }
 
+static void
+put_limits(struct audit_entry *e, const struct edge_op *op)
+{
+    const struct { const char *name; uint64_t value; } rows[] = { { "memory_bytes", op->memory }, { "cpu_milli", op->cpu_milli },
+                                                                  { "pids", op->pids }, { "output_bytes", op->output } };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].value != 0)
+            audit_put_number(e, rows[i].name, (int64_t)rows[i].value);
+}
+
 bool
 record_op(struct warden *w, struct box *b, const struct edge_op *op)
 {
@@ -163,6 +174,8 @@ record_op(struct warden *w, struct box *b, const struct edge_op *op)
         audit_put_bool(&e, "recursive", true);
     if (op->timeout_ms != 0)
         audit_put_number(&e, "timeout_ms", (int64_t)op->timeout_ms);
+    if ((op->flags & OP_LIMITS) != 0)
+        put_limits(&e, op);
     return record_first_as(w, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
                         op->kind == OP_WATCH ? RECORD_ONLY : RECORD_WAIT);
 }

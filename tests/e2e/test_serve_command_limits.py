@@ -31,8 +31,16 @@ def box(daemon):
 
 
 def below():
-    """Cgroups of commands."""
-    return [at for at in glob.glob("/sys/fs/cgroup/**/cloche-*/cmd-*", recursive=True)]
+    """Cgroups of commands, of no neighbour's where this can be told."""
+    return [at for at in glob.glob("/sys/fs/cgroup/**/cloche-*/cmd-*", recursive=True)
+            if not leaks.OURS or any(at.startswith(f"{own_}/") for own_ in leaks.OURS)]
+
+
+def test_they_are_on_record(box):
+    assert run(box, ["/bin/true"], {"memory": "64m", "pids": 20, "time": "30s", "output": "64k"}).status == 200
+    entry = [e["metadata"] for e in box.daemon.get("/v1/audit?limit=1000").json["entries"] if e["metadata"].get("command") == "/bin/true"][0]
+    said = {name: entry[name] for name in ("memory_bytes", "pids", "timeout_ms", "output_bytes")}
+    assert said == {"memory_bytes": 64 << 20, "pids": 20, "timeout_ms": 30000, "output_bytes": 65536} and "cpu_milli" not in entry, entry
 
 
 def test_memory_ends_the_command_and_not_the_sandbox(box):
@@ -72,12 +80,13 @@ def test_processes(box):
 
 def test_processors(daemon):
     box = daemon.create()
-    spin = ["python3", "-c", "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 1: pass\nprint(time.process_time())"]
+    spin = ["python3", "-c", "import time\nt = time.monotonic()\nwhile time.process_time() < 0.4: pass\nprint(time.monotonic() - t)"]
     slow = run(box, spin, {"cpus": 0.1})
     if slow.status == 409:
         assert slow.json["code"] == "limits.no-cgroup", slow
         pytest.skip("no cgroup for commands here, and it says so")
-    assert float(slow.json["stdout"]) < 0.3 < float(run(box, spin, {"cpus": "0.4", "memory": "64m"}).json["stdout"]) + 0.1
+    # on a busy machine it takes longer, and never less
+    assert float(slow.json["stdout"]) > 2 and float(run(box, spin, {"cpus": "0.4", "memory": "64m"}).json["stdout"]) > 0.5
 
 
 def test_time_and_output_need_no_cgroup(daemon):
