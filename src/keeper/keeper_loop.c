@@ -147,6 +147,8 @@ keeper_main(int argc, char **argv)
     prctl(PR_SET_NAME, KEEPER_VACANT);
     log_open(KEEPER_NAME);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    /* a file that may not be larger is an error like a full disk */
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     named = keeper_vacant(&k, argv);
     if (named <= 0)         /* nobody needed it */
         return named < 0 ? EXIT_REFUSED : 0;

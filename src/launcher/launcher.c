@@ -536,6 +536,8 @@ prepare(struct launcher *l, struct err *err)
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGUSR1);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    /* a file that may not be larger is an error like a full disk */
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || chdir("/") < 0)
         return err_sys(err, errno, "serve.start", "signals");
     /* what loses its parent below comes to us, and not to the first process of a container, which may reap nobody */

@@ -39,6 +39,8 @@ main(int argc, char **argv)
         perror("cloche-vault");
         return 1;
     }
+    /* a file that may not be larger is an error like a full disk */
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     if (argc > 1 && strcmp(argv[1], "secret") == 0)
         return vault_cmd(argc - 1, argv + 1);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);

@@ -238,6 +238,8 @@ main(int argc, char **argv)
     }
     log_open("cloche-warden");
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    /* a file that may not be larger is an error like a full disk */
+    sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     w.max_boxes = (size_t)max;
     w.max_per_agent = (size_t)each;
     w.default_idle_s = (uint32_t)idle;

@@ -135,8 +135,10 @@ record_expose(struct warden *w, struct box *b, uint16_t port, const char *name)
 static void
 put_limits(struct audit_entry *e, const struct edge_op *op)
 {
-    const struct { const char *name; uint64_t value; } rows[] = { { "memory_bytes", op->memory }, { "cpu_milli", op->cpu_milli },
-                                                                  { "pids", op->pids }, { "output_bytes", op->output } };
+    const struct { const char *name; uint64_t value; } rows[] = {
+        { "memory_bytes", op->memory }, { "cpu_milli", op->cpu_milli },
+        { "pids", op->pids }, { "output_bytes", op->output },
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].value != 0)

@@ -268,3 +268,26 @@ def test_kills_at_random_moments_under_load(cloche):
         answer = daemon.post(f"/v1/sandboxes/{r['id']}/exec", {"command": "echo on"})
         assert answer.status == 200 and answer.json["stdout"] == "on\n", (r, answer)
     assert daemon.stop() == 0
+
+
+# --- limits that its caller set -------------------------------------------------------------------------------------------
+
+def test_a_limit_on_the_size_of_files_is_an_error_like_a_full_disk(cloche):
+    """RLIMIT_FSIZE: whoever meets it lives on and says so, and is not killed and begun again until the daemon ends."""
+    daemon = Daemon(cloche.behind("prlimit", "--fsize=200000:200000", "--"), path=cloche.state / "cloche" / "serve" / "api.sock")
+    before = daemon.running("cloche-warden")
+    for _ in range(3):
+        said = daemon.post("/v1/sandboxes", {})
+        assert said.status == 500 and said.json["code"] in ("wall.guest.memfd", "serve.state"), said
+    assert daemon.get("/ready").ok and daemon.running("cloche-warden") == before
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_and_a_start_that_meets_it_says_why(cloche):
+    said = cloche.behind("prlimit", "--fsize=1000:1000", "--")("serve", "--gate", "off")
+    assert said.code == 125 and "state.db" in said.err and "[serve.state]" in said.err, said
+
+
+def test_nor_does_it_kill_who_keeps_secrets(cloche):
+    said = cloche.behind("prlimit", "--fsize=10:10", "--")("secret", "set", "TOK", "--host", "ok.example.org", "--place", "bearer", stdin="a-value-that-is-long-enough")
+    assert said.code == 125 and "File too large" in said.err, said
