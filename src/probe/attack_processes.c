@@ -30,9 +30,14 @@
 enum outcome
 attack_become_root(struct attempt *a)
 {
-    if (judge(a, "setgroups", setgroups(0, NULL)) == SUCCEEDED || judge(a, "setgid(0)", setgid(0)) == SUCCEEDED ||
-        judge(a, "setuid(0)", setuid(0)) == SUCCEEDED)
+    bool user = getuid() == 0, group = getgid() == 0;       /* a root that is no other's, and could become none */
+
+    if (judge(a, "setgroups", setgroups(0, NULL)) == SUCCEEDED ||
+        (!group && judge(a, "setgid(0)", setgid(0)) == SUCCEEDED) ||
+        (!user && judge(a, "setuid(0)", setuid(0)) == SUCCEEDED))
         return SUCCEEDED;
+    if (user && group)
+        return outcome_of(a, NOT_APPLICABLE, "it is uid 0 without a capability already");
     return judge(a, "setresuid(0, 0, 0)", setresuid(0, 0, 0));
 }
 

@@ -44,7 +44,12 @@ static const char *const closed_places[] = {
     X("special", "192.0.2.9") X("multicast", "224.0.0.9") X("loopback", "127.0.0.1") X("private", "10.99.99.99") \
     X("office", "172.16.99.99") X("home", "192.168.99.99") X("shared", "100.64.99.99") X("link", "169.254.99.99") \
     X("metadata", "169.254.169.254") X("azure", "168.63.129.16") X("mapped", "::ffff:127.0.0.1") \
-    X("nat", "64:ff9b::a63:6363") X("unique", "fd00:99::99") X("tunnel", "2002:7f00:1::")
+    X("nat", "64:ff9b::a63:6363") X("unique", "fd00:99::99") X("tunnel", "2002:7f00:1::") X("none", "0.0.0.0") \
+    X("this", "0.99.99.99")
+/* And one with two, the first of which a rule opens; it is for documentation, and nobody's. */
+#define LED_BOTH        "both"
+#define LED_BOTH_FIRST  "192.0.2.8"
+#define LED_BOTH_SECOND "10.99.99.98"
 /* Variables that the run is asked to pass on: it passes the first. */
 #define PASSED_VARIABLE  "CLOCHE_PROVE_PASSED"
 #define REFUSED_VARIABLES { "BASH_ENV", "PERL5OPT", "OP_SESSION_prove" }

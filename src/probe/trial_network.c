@@ -233,6 +233,7 @@ trial_network_led(struct attempt *a)
 #define LABEL(name, address) name ".",
         LED_NAMES(LABEL)
 #undef LABEL
+        LED_BOTH ".",
     };
     const char *first = NULL;
     size_t refused = 0;

@@ -93,6 +93,10 @@ changed_otherwise(const char *path)
         return "given another mode through its descriptor";
     if (fchownat(AT_FDCWD, path, getuid(), (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0)
         return "given an owner";
+#ifdef SYS_chown
+    if (syscall(SYS_chown, path, getuid(), (gid_t)-1) == 0 || syscall(SYS_lchown, path, getuid(), (gid_t)-1) == 0)
+        return "given an owner by the calls without a folder";
+#endif
     if (syscall(452L /* fchmodat2 */, AT_FDCWD, path, 0600U, 0U) == 0)
         return "given another mode by fchmodat2";
 #ifdef SYS_utimes
@@ -102,6 +106,9 @@ changed_otherwise(const char *path)
     /* there is none: that is what the kernel says once it may be removed */
     if (lremovexattr(path, "user.prove") < 0 && errno == ENODATA)
         return "asked to lose an attribute";
+    /* what is in it may keep it, which is no wall */
+    if (rmdir(path) == 0 || errno == ENOTEMPTY)
+        return "removed by rmdir";
     return syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0 ? "removed by unlinkat" : NULL;
 }
 

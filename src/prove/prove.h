@@ -133,6 +133,8 @@ void prove_needles(const struct policy *policy, char *out, size_t n);
 /* prove_outside.c: what the kernel says of the guest and its cgroup, and whether @other, a second sandbox by the same
  * policy, is another in everything. */
 void outside_check(struct proof *p, const struct box *box, const struct box *other);
+/* Whether sandboxes are users of their own. Root of a rootless container has none to give: it is an ordinary user. */
+bool prove_gives_users(void);
 
 /* prove_trial.c: the trials of the policy's mode, in sandboxes of prove's own. 0, or -1 with @err when they could not
  * be made ready. */

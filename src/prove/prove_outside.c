@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "prove/prove.h"
+#include "wall/own_id.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
 
@@ -67,9 +68,9 @@ guest_read(pid_t pid, struct guest *g)
     return ok;
 }
 
-/* Four numbers that are all @want; with @want 0: that are one number, and not 0. */
+/* Four numbers that are all @want; without @want: that are one number, and not 0. */
 static bool
-four_of(const char *text, unsigned want)
+four_of(const char *text, const unsigned *want)
 {
     uint64_t first = 0;
 
@@ -77,7 +78,7 @@ four_of(const char *text, unsigned want)
         size_t n = strcspn(text, "\t ");
         uint64_t v;
 
-        if (!str_parse_u64((struct str){ text, n }, UINT32_MAX, &v) || v == 0 || (want != 0 && v != want))
+        if (!str_parse_u64((struct str){ text, n }, UINT32_MAX, &v) || (want != NULL ? v != *want : v == 0))
             return false;
         first = i == 0 ? v : first;
         if (v != first)
@@ -87,11 +88,20 @@ four_of(const char *text, unsigned want)
     return *text == '\0';
 }
 
+bool
+prove_gives_users(void)
+{
+    uint32_t id = 1;
+
+    return geteuid() == 0 && (own_id(OWN_OF_SANDBOX, 0, &id, NULL) < 0 || id != 0);
+}
+
 static void
 check_identity(struct proof *p, const struct guest *g)
 {
-    bool root = geteuid() == 0;
-    bool uid = four_of(g->uid, root ? 0 : geteuid()), gid = four_of(g->gid, root ? 0 : getegid());
+    bool root = prove_gives_users();
+    unsigned u = geteuid(), own_group = getegid();
+    bool uid = four_of(g->uid, root ? NULL : &u), gid = four_of(g->gid, root ? NULL : &own_group);
     bool caps = true;
 
     for (size_t i = 0; i < 5; i++)
@@ -133,7 +143,7 @@ check_neighbour(struct proof *p, pid_t mine, pid_t other, const struct guest *g,
     const char *shared = NULL;
 
     /* the owner of what is opened for writing is both sandboxes' user in mode light */
-    if (geteuid() == 0)
+    if (prove_gives_users())
         proof_add(p, "outside.neighbour.uid", "privilege", "R26", "another sandbox is another user on the host",
                   "outside",
                   strcmp(g->uid, o->uid) != 0 && strcmp(g->gid, o->gid) != 0

@@ -42,7 +42,7 @@
 /* The host's table of names, for the trials of the network. */
 static const char hosts_text[] = "127.0.0.1 localhost\n"
 #define LINE(name, address) address " " name ".cloche-prove.invalid\n"
-    LED_NAMES(LINE);
+    LED_NAMES(LINE) LINE(LED_BOTH, LED_BOTH_FIRST) LINE(LED_BOTH, LED_BOTH_SECOND);
 #undef LINE
 
 /* The limits that are gone over: small, so that it costs little. */
@@ -134,6 +134,7 @@ network_arguments(struct trial *t, const struct bait *b)
     words(t, "--allow-domain", "cloche-prove.invalid");
     words(t, "--allow-domain", "*.cloche-prove.invalid");
     words(t, "--deny-domain", "denied.cloche-prove.invalid");
+    words(t, "--allow-domain", LED_BOTH_FIRST ":443");
     /* what no rule opens, named by rules */
     for (size_t i = 0; i < ARRAY_LEN(never); i++) {
         word(t, "--allow-domain");

@@ -27,6 +27,7 @@
 #include "base/kernel.h"
 #include "base/str.h"
 #include "program/json.h"
+#include "wall/own_id.h"
 #include "wall/service.h"
 
 #define STATUS_MAX ((size_t)64 * 1024)
@@ -294,6 +295,15 @@ is_bounded(const char *pid, const char *name, uint64_t most)
     return str_parse_u64((struct str){ at, strcspn(at, " ") }, UINT64_MAX, &v) && v <= most;
 }
 
+/* Who is root makes it a user that no other process has, if it has users to give. */
+static bool
+is_alone(struct str uid)
+{
+    uint32_t id = 0;
+
+    return geteuid() != 0 || own_id(OWN_OF_SERVICE, 0, &id, NULL) < 0 || id == 0 || !str_starts(uid, STR_LIT("65534\t"));
+}
+
 static void
 note_rights(const char *pid, const struct buf *status, bool memory, struct service_rights *r)
 {
@@ -309,7 +319,7 @@ note_rights(const char *pid, const struct buf *status, bool memory, struct servi
     no_groups = geteuid() != 0 || strspn(groups.p, " ") == groups.n;
     closed = is_closed(pid, uid) && is_bounded(pid, "Max core file size", 0);
     r->seen = true;
-    r->confined = closed && bounded && no_groups &&
+    r->confined = closed && bounded && no_groups && is_alone(uid) &&
                   (geteuid() != 0 || !str_starts(uid, STR_LIT("0\t"))) && zero(caps) &&
                   zero(line_of(status, "\nCapPrm:\t")) && str_eq_c(no_new, "1") &&
                   (str_eq_c(filter, "2") || SERVICE_SANITIZED);     /* which has none (wall/service_filter.c) */
