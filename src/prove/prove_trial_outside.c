@@ -301,7 +301,8 @@ is_alone(struct str uid)
 {
     uint32_t id = 0;
 
-    return geteuid() != 0 || own_id(OWN_OF_SERVICE, 0, &id, NULL) < 0 || id == 0 || !str_starts(uid, STR_LIT("65534\t"));
+    return geteuid() != 0 || own_id(OWN_OF_SERVICE, 0, &id, NULL) < 0 || id == 0 ||
+           !str_starts(uid, STR_LIT("65534\t"));
 }
 
 static void

@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 from helpers import places, requirement
+from helpers.containers import INSIDE, RUNS, check_walls, forms_of, parts, script_of
 from helpers.dockerd import DOCKER, DOCKERD, IMAGE, SHADOW, Dockerd, held_caps
 
 pytestmark = [requirement("R01", "R05", "R06"), pytest.mark.root]
@@ -23,8 +24,6 @@ STANDARD = {("admin", 0), ("unmasked", 0), ("unmasked", 1000), ("all", 0), ("all
 # what a run says that it is, on overlay and on a volume
 FORMS = {("admin", "overlay"): {"chroot", "owner"}, ("admin", "volume"): {"chroot"}, ("all", "overlay"): {"owner"},
          ("unmasked", "overlay"): {"root"}, ("unmasked", "volume"): {"root"}}
-INSIDE = """cat /etc/shadow; echo processes $(ls -d /proc/[0-9]* | grep -c .); read x < f; echo got $x; echo w > made; echo uid $(id -u);
-grep -E '^(Uid|CapEff|NoNewPrivs)' /proc/self/status"""
 
 
 @pytest.fixture(scope="module")
@@ -59,32 +58,6 @@ def inside(dockerd, world):
     return run
 
 
-# For each place and run: a line with its name, what it said (both streams), and its status.
-RUNS = {"rw": "--workspace .:rw", "ro": "--workspace .:ro", "host": "--view host --allow-write .", "light": "--mode light",
-        "light-rw": "--mode light --workspace .:rw"}
-
-
-def script_of(uid):
-    lines = [f"ln -s /vol/{uid} /tmp/volume"]
-    for place in ("overlay", "volume"):
-        for name, flags in RUNS.items():
-            lines.append(f"cd -P /tmp/{place}; rm -f made; echo hello > f; echo '@@{place} {name}'; "
-                         f"timeout 60 $C run {flags} -- /bin/sh -c \"$INSIDE\" 2>&1; echo status $?; "
-                         "[ -e made ] && echo made $(stat -c %u made)")
-    return "\n".join(lines)
-
-
-def parts(out):
-    return {tuple(head.split()): text for head, text in
-            (chunk.split("\n", 1) for chunk in out.split("@@")[1:])}
-
-
-def check_walls(text):
-    """Whatever the form: no capability, nothing to gain, and no file of root's."""
-    assert re.search(r"CapEff:\t0{16}", text) and "NoNewPrivs:\t1" in text, text
-    assert SHADOW.strip() not in text and int(re.search(r"^processes (\d+)$", text, re.M).group(1)) <= 6, text      # the container has four more
-
-
 @pytest.mark.parametrize("container,uid", [(c, u) for c in CONTAINERS for u in (0, 1000)], ids=lambda v: str(v))
 def test_matrix(inside, container, uid):
     said = inside(container, uid, script_of(uid), "-e", f"INSIDE={INSIDE}")
@@ -92,7 +65,7 @@ def test_matrix(inside, container, uid):
     assert len(got) == 2 * len(RUNS), said
     for (place, name), text in got.items():
         where = (container, uid, place, name, text)
-        forms = set(re.findall(r'weaker form "(\w+)"', text))
+        forms = forms_of(text)
         if name.startswith("light"):
             if name == "light-rw" and uid == 0:
                 # root's own folder is not opened to a sandbox that must not be root; the way out is one that works

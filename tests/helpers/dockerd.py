@@ -76,6 +76,21 @@ def write_image(out, programs):
             add_file(tar, path, seen)
 
 
+def unmount_below(root):
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines()]
+    for place in sorted((m for m in mounts if m.startswith(f"{root}/")), reverse=True):
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def remove_cgroups(parent):
+    # not Path.glob(): it stumbles over a neighbour's cgroup that goes meanwhile
+    for above, names, _files in os.walk("/sys/fs/cgroup", topdown=False):
+        for name in names:
+            if f"/{parent}" in f"{above}/{name}":
+                with contextlib.suppress(OSError):
+                    os.rmdir(f"{above}/{name}")
+
+
 class Dockerd:
     """Started by hand; .run() is `docker run --rm` of the image."""
 
@@ -122,14 +137,7 @@ class Dockerd:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.log.close()
-        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines()]
-        for place in sorted((m for m in mounts if m.startswith(f"{self.root}/")), reverse=True):
-            subprocess.run(["umount", "-l", place], check=False)
-        # not Path.glob(): it stumbles over a neighbour's cgroup that goes meanwhile
-        for above, names, _files in os.walk("/sys/fs/cgroup", topdown=False):
-            for name in names:
-                if f"/{self.parent}" in f"{above}/{name}":
-                    with contextlib.suppress(OSError):
-                        os.rmdir(f"{above}/{name}")
+        unmount_below(self.root)
+        remove_cgroups(self.parent)
         for folder in [*self.ours, self.root]:
             shutil.rmtree(folder, ignore_errors=True)
