@@ -25,6 +25,7 @@
 
 #define COUNT(rows) ARRAY_LEN(rows)
 #define SEARCH_ENTRIES 200000
+#define TOP_CONFIG     "/.git/config"
 #define SEARCH_DEPTH   12
 #define EXCHANGE       2U      /* RENAME_EXCHANGE */
 
@@ -57,13 +58,31 @@ join(const char *folder, const char *name, char out[1024])
     return (size_t)snprintf(out, 1024, "%s/%s", folder, name) < 1024 ? out : NULL;
 }
 
+static bool
+make_file_of(const char *path, const char *text)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
 /* A file of our own in the project, as what is to take another's place. */
 static bool
 make_file(const char *path)
 {
-    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return make_file_of(path, "own\n");
+}
 
-    return fd >= 0 && write(fd, "own\n", 4) == 4;
+/* As git changes the configuration at the top: that is a copy, of which this key is not given back. Whether the owner's
+ * file stays as it is only outside can tell (prove/prove_trial_outside.c). */
+static bool
+replace_config(const char *own, const char *path)
+{
+    size_t n = strlen(path), tail = strlen(TOP_CONFIG);
+
+    if (n < tail || strcmp(path + n - tail, TOP_CONFIG) != 0 || strstr(path, "/sub/") != NULL)
+        return false;
+    return make_file_of(own, "[user]\n\tname = prove\n") && rename(own, path) == 0;
 }
 
 enum outcome
@@ -129,7 +148,7 @@ can_change(struct attempt *a, const char *path)
         how = "cut";
     } else if (rename(path, aside) == 0) {
         how = "moved away";
-    } else if (make_file(own) && rename(own, path) == 0) {
+    } else if (!replace_config(own, path) && make_file(own) && rename(own, path) == 0) {
         how = "replaced by rename";
     } else if (link(path, aside) == 0 && (fd = open(aside, O_WRONLY | O_CLOEXEC)) >= 0) {
         close(fd);

@@ -428,6 +428,9 @@ judge_stage(struct proof *p, const struct trial *t, const json_t *report)
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "copy.apart") == 0) {
             state = trial_outside_changed(t->project, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
             detail = seen;
+        } else if (state == CHECK_HELD && strcmp(rows[i].id, "project.protected-present") == 0) {
+            state = trial_outside_configured(t->project, seen, sizeof(seen)) ? CHECK_SURPRISE : CHECK_HELD;
+            detail = seen;
         } else if (state == CHECK_HELD && strcmp(rows[i].id, "egress.rights") == 0) {
             state = t->egress.confined ? CHECK_HELD : CHECK_SURPRISE;
             detail = t->egress.seen ? t->egress.detail : "it was not seen";

@@ -62,6 +62,12 @@ bool trial_outside_hello(const json_t *report, char *detail, size_t n);
 /* Was @dir/linked or linked-too changed; with @last, @dir/linked-last? @detail, of @n bytes, says it. */
 bool trial_outside_written(const char *dir, bool last, char *detail, size_t n);
 
+/* The configuration of the project's own repository; and whether that is another now. */
+#define TRIAL_CONFIG "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = husky\n" \
+                     "\tattributesFile = led-attributes\n[include]\n\tpath = ../included-config\n" \
+                     "[filter \"x\"]\n\tclean = ./led-filter %f\n"
+bool trial_outside_configured(const char *project, char *detail, size_t n);
+
 /* Is @project, as prove_trial.c made it, another now: by what the trial of a copy does? */
 bool trial_outside_changed(const char *project, char *detail, size_t n);
 

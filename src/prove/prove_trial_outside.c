@@ -169,6 +169,20 @@ trial_outside_changed(const char *project, char *detail, size_t n)
 }
 
 bool
+trial_outside_configured(const char *project, char *detail, size_t n)
+{
+    cleanup_buf struct buf text = BUF_INIT(STATUS_MAX);
+    char path[PATH_ROOM];
+    bool same;
+
+    snprintf(path, sizeof(path), "%s/.git/config", project);
+    same = io_read_file(AT_FDCWD, path, &text) == 0 && buf_nul(&text) == 0 &&
+           strcmp((const char *)text.p, TRIAL_CONFIG) == 0;
+    snprintf(detail, n, "%s", same ? "they stay as they are" : ".git/config is another");
+    return !same;
+}
+
+bool
 trial_outside_hello(const json_t *report, char *detail, size_t n)
 {
     static const char *const reasons[] = { "tls-name-mismatch", "tls-ech", "tls-no-name" };

@@ -84,9 +84,7 @@ plant_project(const struct plant *p, const char *project)
     static const struct { const char *name, *text; } files[] = {
         { "README", TRIAL_README },
         { ".git/HEAD", "ref: refs/heads/main\n" },
-        { ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = husky\n"
-                         "\tattributesFile = led-attributes\n[include]\n\tpath = ../included-config\n"
-                         "[filter \"x\"]\n\tclean = ./led-filter %f\n" },
+        { ".git/config", TRIAL_CONFIG },
         { ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n" },
         { ".git/objects/", "" },
         { ".git/refs/heads/", "" },

@@ -346,11 +346,61 @@ drain_queue(int queue)
     return 0;
 }
 
+/* Remove one entry of the directory @name of @dir, at its top or further down: what has none below it. */
+static int
+remove_one(int dir, const char *name)
+{
+    cleanup_close int above = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    char at[NAME_MAX + 1];
+    struct stat top, st;
+
+    snprintf(at, sizeof(at), "%s", name);
+    if (above < 0 || fstatat(dir, name, &top, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    for (size_t depth = 0;; depth++) {
+        struct tree_names names;
+
+        if (make_enterable(above, at) < 0)
+            return -1;
+        cleanup_close int here = openat(above, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (here < 0 || tree_names_read(here, &names) < 0)
+            return -1;
+        if (names.n == 0) {
+            tree_names_free(&names);
+            errno = ENOSPC;
+            return depth == 0 ? -1 : unlinkat(above, at, AT_REMOVEDIR);
+        }
+        snprintf(at, sizeof(at), "%s", names.v[0]);
+        tree_names_free(&names);
+        if (fstatat(here, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return -1;
+        if (st.st_dev != top.st_dev) {
+            errno = EXDEV;
+            return -1;
+        }
+        if (!S_ISDIR(st.st_mode))
+            return unlinkat(here, at, 0);
+        close_fd(&above);
+        above = take_fd(&here);
+    }
+}
+
+/* On a disk without room for one more directory something of what is to go goes first: otherwise nothing could. */
+static int
+make_queue(int dir, const char *name, const char *queue_name)
+{
+    for (size_t i = 0; mkdirat(dir, queue_name, 0700) < 0 && errno != EEXIST; i++) {
+        if ((errno != ENOSPC && errno != EDQUOT) || i == TREE_NAMES_MAX || remove_one(dir, name) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Move the directory @name into the queue directory beside it, and empty that. */
 static int
 remove_directory(int dir, const char *name, const char *queue_name)
 {
-    if (mkdirat(dir, queue_name, 0700) < 0 && errno != EEXIST)
+    if (make_queue(dir, name, queue_name) < 0)
         return -1;
     cleanup_close int queue = openat(dir, queue_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (queue < 0)

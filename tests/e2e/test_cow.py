@@ -449,6 +449,26 @@ def test_no_space_leaves_everything_as_it_was(cloche):
     assert cloche("apply", cwd=project).ok and (project / "big").stat().st_size == 3000000
 
 
+@pytest.mark.root
+def test_no_room_for_a_name_leaves_everything_as_it_was(cloche, world):
+    """The project's disk has no inode left: what apply had put there goes again, by itself."""
+    project = world.root / "small"
+    project.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=16", "none", project], check=True)
+    try:
+        (project / "f").write_text("old\n")
+        assert cloche("run", "--workspace", f"{project}:cow", "--", "sh", "-c", "echo new > f; mkdir d; for i in $(seq 20); do echo > n$i; echo > d/n$i; done",
+                      cwd=project).ok
+        result = cloche("apply", cwd=project)
+        assert result.code == 125 and "[workspace.apply.stage]" in result.err and "the project is as it was" in result.err, result
+        assert [p.name for p in project.iterdir()] == ["f"] and (project / "f").read_text() == "old\n"
+        assert len(cloche("diff", "--name-only", cwd=project).out.splitlines()) == 42
+        subprocess.run(["mount", "-o", "remount,nr_inodes=100", project], check=True)
+        assert cloche("apply", cwd=project).ok and (project / "f").read_text() == "new\n" and (project / "d/n20").exists()
+    finally:
+        subprocess.run(["umount", project], check=True)
+
+
 def test_more_folders_than_may_be_open(cloche):
     """The folders of an apply are kept open, where there is room for that."""
     project = fill(cloche)
