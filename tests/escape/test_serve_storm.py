@@ -33,6 +33,7 @@ def test_any_trouble_at_any_moment(cloche, world):
         storm.moment(n)
     storm.finish()
     print(json.dumps({"moments": moments, "deeds": storm.done, "daemons": storm.ends, "slowest": storm.slowest,
-                      "acknowledged": [len(c.done) for c in storm.clients]}))
+                      "acknowledged": [len(c.done) for c in storm.clients],
+                      "runs": [c.runs for c in storm.clients]}))
     assert not world.watch.remains(), world.watch.remains()
     hook.close()

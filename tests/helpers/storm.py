@@ -14,7 +14,7 @@ from helpers import leaks, mcp
 from helpers.daemon import Connection, Daemon, command_of
 from helpers.runner import wait_for
 
-KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-starter", "cloche-guest",
+KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-vacant", "cloche-starter", "cloche-guest",
          "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-janitor")
 # (deed, how often); all of one moment's own are drawn, so that a moment is the same whatever came before
 DEEDS = (("kill", 8), ("stop", 6), ("stop-long", 4), ("hang", 1), ("disk", 3), ("lock-audit", 3), ("lock-state", 1), ("kill-two", 3), ("kill-all", 1))
@@ -176,6 +176,20 @@ class Agent(Busy):
         assert self.asked.get("/api/sandbox/status").ok
 
 
+class Coder(Busy):
+    """Has code run in sandboxes of its own, some of which were made ahead."""
+
+    def __init__(self, daemon, over):
+        super().__init__(over)
+        self.asked, self.done = Impatient(daemon), []
+
+    def step(self):
+        self.runs += 1
+        ran = self.asked.post("/v1/execute", {"language": "python", "code": f"print({self.runs} * 2)"}).json
+        if ran.get("exit_code") == 0 and ran["stdout"] != f"{self.runs * 2}\n":
+            self.broken.append(ran)
+
+
 class Impatient(Daemon):
     """The same daemon, asked by who does not wait long."""
 
@@ -195,7 +209,7 @@ class Storm:
         self.daemon = Daemon(self.place.cloche, "--audit", "required", "--listen", f"unix:{self.path}", *flags, path=self.path)
         self.asked = Impatient(self.daemon)
         self.over = threading.Event()
-        self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over)]
+        self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over), Coder(self.daemon, self.over)]
         self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
         self.log, self.seen = [], {}
         for client in self.clients:
