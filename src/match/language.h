@@ -35,7 +35,7 @@ struct language {
 #define LANGUAGE_ROWS(row, between) \
     row("python", "py", "python3", 3, 11, "script.py", "pypi", "PYTHONPATH", "-c", parked_python, "python3", "-") \
         between \
-    row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "-e", NULL, "node", "-") between \
+    row("javascript", "js", "node", 20, 0, "script.js", "npm", NULL, "-e", parked_node, "node", "-") between \
     row("shell", "sh", "bash", 5, 2, "script.sh", NULL, NULL, "-c", NULL, "bash", "-c", "eval \"$(cat)\"")
 
 /* All names, as a string literal. */

@@ -7,7 +7,7 @@
  * always: it reads its code from standard input. So nothing has to be imitated: frames, modules, arguments and the end
  * of the process are its own.
  *
- * Nothing is imported ahead: a file of the code's own folder may have the name of a module.
+ * No module of Python is imported ahead: a file of the code's own folder may have its name.
  */
 #ifndef CLOCHE_MATCH_PARKED_H
 #define CLOCHE_MATCH_PARKED_H
@@ -58,5 +58,37 @@ static const char *const parked_python[] = { "sh", "-c",
     "none = park()\n"
     "if none:\n"
     "    raise none\n", NULL };
+
+/* It is loaded before the code as `--require` does it; threads would load it too, but it is gone, so they get none. */
+static const char *const parked_node[] = { "sh", "-c",
+    "printf %s \"$1\" >/tmp/parked.js && exec \"$0\" -r /tmp/parked.js -", "node",
+    "const fs = require('fs'), threads = require('worker_threads');\n"
+    "const take = (n) => {\n"
+    "    const got = Buffer.alloc(n);\n"
+    "    for (let at = 0, more; at < n; at += more)\n"
+    "        if ((more = fs.readSync(0, got, at, n - at)) === 0)\n"
+    "            process.reallyExit(1);\n"
+    "    return got.toString();\n"
+    "};\n"
+    "fs.unlinkSync(__filename);\n"
+    "delete require.cache[__filename];\n"
+    "process.execArgv.length = process._preload_modules.length = 0;\n"
+    "const { Worker } = threads;\n"
+    "threads.Worker = class extends Worker {\n"
+    "    constructor(file, options = {}) { super(file, { execArgv: [], ...options }); }\n"
+    "};\n"
+    "Object.defineProperty(threads.Worker, 'name', { value: 'Worker' });\n"
+    "require('module').syncBuiltinESMExports();\n"
+    "require('net');\n"
+    "new (require('vm').Script)('0').runInThisContext();\n"
+    "fs.writeSync(1, '\\u0006');\n"
+    "const job = take(parseInt(take(8), 16)).split('\\0').slice(0, -1);\n"
+    "for (const name of Object.keys(process.env))\n"
+    "    delete process.env[name];\n"
+    "for (const entry of job) {\n"
+    "    const at = entry.indexOf('=');\n"
+    "    process.env[entry.slice(0, at)] = entry.slice(at + 1);\n"
+    "}\n"
+    "fs.writeSync(1, '\\u0006');\n", NULL };
 
 #endif

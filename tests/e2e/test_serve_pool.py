@@ -75,6 +75,39 @@ CORPUS = {
     "oom": "b = bytearray(1 << 40)",
     "comment": "#" + "x" * 300000 + "\nprint('after')",
 }
+NODE = {
+    "print": "console.log(1)",
+    "empty": "",
+    "process": "console.log(process.argv, process.execArgv, process.env.PATH, Object.keys(process.env).filter(k => k != 'CLOCHE_SANDBOX'), process.pid, process.ppid, process.title, process.exitCode, process.cwd())",
+    "module": "console.log(module.id, module.paths, module.children, Object.keys(require.cache), require.main, __filename, __dirname, Object.getOwnPropertyNames(globalThis).length)",
+    "files": "const fs = require('fs'); console.log(fs.readdirSync('/tmp'), fs.readdirSync('.'), fs.readdirSync('/proc/self/fd').length)",
+    "uncaught": "function f() { throw new TypeError('x') }\nf()",
+    "syntax": "let x = ;",
+    "rejected": "Promise.reject(new Error('no'))",
+    "stack": "console.log(new Error('here').stack)",
+    "exit": "process.exit(7)",
+    "exit code": "process.exitCode = 3; process.on('exit', c => console.log('bye', c))",
+    "stdin": "process.stdin.on('data', d => console.log('got', String(d))).on('end', () => console.log('end'))",
+    "stdin sync": "console.log(require('fs').readFileSync(0).length)",
+    "timers": "setTimeout(() => console.log('b'), 20); setImmediate(() => console.log('a')); process.nextTick(() => console.log('0'))",
+    "await": "(async () => { await 1; console.log('x'); })()",
+    "import": "import('node:fs').then(m => console.log(typeof m.readFileSync, Object.keys(m).length))",
+    "static import": "import fs from 'fs'; console.log(typeof fs)",
+    "worker": "const { Worker } = require('worker_threads'); console.log(Worker.name, Worker.length); new Worker('console.log(process.execArgv, process.argv.length)', { eval: true }).on('exit', c => console.log('exit', c))",
+    "worker of own": "new (require('worker_threads').Worker)('console.log(process.env.A, process.execArgv)', { eval: true, env: { A: 'b' }, execArgv: ['--no-warnings'] })",
+    "worker import": "import('worker_threads').then(m => console.log(m.Worker === require('worker_threads').Worker))",
+    "fork": "require('fs').writeFileSync('c.js', 'console.log(process.execArgv, process.argv.length)'); require('child_process').fork('./c.js')",
+    "spawn": "console.log(require('child_process').execFileSync(process.execPath, ['-p', '1 + 1']).toString())",
+    "own module": "require('fs').writeFileSync('m.js', 'exports.a = 5'); console.log(require('./m').a, require.resolve('./m'))",
+    "signal": "process.kill(process.pid, 'SIGTERM')",
+    "signal caught": "process.on('SIGINT', () => { console.log('int'); process.exit(0) }); setTimeout(() => process.kill(process.pid, 'SIGINT'), 10); setTimeout(() => {}, 5000)",
+    "abort": "process.abort()",
+    "large": "process.stdout.write('x'.repeat(3000000))",
+    "warning": "process.emitWarning('old', 'DeprecationWarning')",
+    "memory": "console.log(require('v8').getHeapStatistics().heap_size_limit)",
+    "unicode": "console.log('h\u00e9llo \u4e16 \U0001f600'.length)",
+    "stderr": "console.error('err'); console.log('out')",
+}
 ENVIRONMENTS = {"none": {}, "own": {"A": "b", "B": "\u00e9", "C": ""}, "unbuffered": {"PYTHONUNBUFFERED": "1"}, "path": {"PYTHONPATH": "/workspace/.packages"},
                 "optimised": {"PYTHONOPTIMIZE": "1"}, "seed": {"PYTHONHASHSEED": "0"}, "zone": {"TZ": "Asia/Tokyo"}, "other": {"HOME": "/tmp", "USER": "me"}}
 SHOWS = "import os, sys, time; e = dict(os.environ); e.pop('CLOCHE_SANDBOX'); print(list(e.items()), sys.path, sys.flags, time.tzname, hash('a') if sys.flags.hash_randomization == 0 else '')"
@@ -97,12 +130,12 @@ def parked(daemon):
     return numbers(daemon)['sandboxes{state="parked"}']
 
 
-def run(daemon, code, headers=None, **more):
-    answer = daemon("POST", "/v1/execute", {"language": "python", "encoding": "base64", "code": code, **more}, headers or {})
+def run(daemon, code, language="python", **more):
+    answer = daemon("POST", "/v1/execute", {"language": language, "encoding": "base64", "code": code, **more})
     assert answer.status == 200, answer
     found = {k: v for k, v in answer.json.items() if k != "duration_ms"}
     for name in ("stdout", "stderr"):       # an address is no two processes' alike
-        found[name] = re.sub(rb"0x[0-9a-f]{6,}", b"0x", base64.b64decode(found[name]))
+        found[name] = re.sub(rb"0x[0-9a-f]{6,}|\(node:\d+\)", b"0x", base64.b64decode(found[name]))
     return found
 
 
@@ -129,13 +162,14 @@ def pooled(cloche):
     assert made.stop() == 0, made.log
 
 
-def test_what_waited_behaves_as_what_was_started(pair):
+@pytest.mark.parametrize("language, corpus", [("python", CORPUS), ("javascript", NODE)])
+def test_what_waited_behaves_as_what_was_started(pair, language, corpus):
     pooled, cold = pair
     wrong = {}
-    for name, code in CORPUS.items():
-        warm(pooled)
+    for name, code in corpus.items():
+        warm(pooled, language=language)
         before = hits(pooled)
-        got, want = run(pooled, code), run(cold, code)
+        got, want = run(pooled, code, language), run(cold, code, language)
         assert hits(pooled) == before + 1
         if got != want:
             wrong[name] = {k: [got[k], want[k]] for k in want if got[k] != want[k]}
@@ -164,7 +198,7 @@ def test_a_miss_is_a_start(pooled):
     before = hits(pooled)
     assert run(pooled, "import os; print(os.uname().nodename)", policy={"hostname": "mine"})["stdout"] == b"mine\n"
     assert run(pooled, "b = bytearray(b'x' * (200 << 20))", limits={"memory": "64m"})["oom_killed"]
-    assert run(pooled, "echo a", language="shell")["stdout"] == b"a\n"
+    assert run(pooled, "echo a", "shell")["stdout"] == b"a\n"
     assert hits(pooled) == before
     # the same once more has one of its own, under the same limit, and in the place of a kind that nobody asked for since
     big = "b = bytearray(b'x' * (200 << 20))"
