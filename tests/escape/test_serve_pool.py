@@ -211,9 +211,8 @@ def test_each_caller_has_its_own(daemon):
     mine = run(daemon, "import os; print(os.environ['CLOCHE_SANDBOX'])", one["token"], policy=policy)["stdout"].strip()
     assert hits(daemon) == before + 1
     assert daemon("GET", f"/v1/sandboxes/{mine}", None, {"Authorization": f"Bearer {one['token']}"}).json["id"] == mine
-    record = daemon.get("/v1/audit?limit=200").json
-    taken = [e for e in record["entries"] if mine in json.dumps(e)]
-    assert taken and any(one["id"] in json.dumps(e) for e in taken) and not any(two["id"] in json.dumps(e) for e in taken), taken
+    entries = wait_for(lambda: [e for e in daemon.get(f"/v1/audit?sandbox={mine}").json["entries"] if one["id"] in json.dumps(e)], 60)
+    assert entries and not any(two["id"] in json.dumps(e) for e in daemon.get(f"/v1/audit?sandbox={mine}").json["entries"]), entries
     # the end of a credential ends what waits for it
     own = {"env": {"SECRET": "only of one"}}
 
