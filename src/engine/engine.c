@@ -108,6 +108,14 @@ engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, ch
     return e->lacks != NULL ? e->lacks(mode, code, text) : LACK_NONE;
 }
 
+int
+engine_prepare(const struct policy *p)
+{
+    const struct engine *e = engine_of(p);
+
+    return e->prepare != NULL ? e->prepare() : 0;
+}
+
 /* --- rules -------------------------------------------------------------------------------------------------------- */
 
 int

@@ -118,6 +118,10 @@ enum lack {
  * missing goes to @text, for people. Tries everything, as engine_probe() does. */
 enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
 
+/* Make ahead what a sandbox of @p's engine needs, for the next one of this process. 0; -1: the process is to end. The
+ * caller is single-threaded. */
+int engine_prepare(const struct policy *p);
+
 /* --- one sandbox ------------------------------------------------------------------------------------------------- */
 
 struct sandbox;     /* opaque; one live sandbox */

@@ -17,6 +17,7 @@ struct engine {
     enum lack (*lacks)(enum policy_mode mode, const char *code, char text[256]);    /* NULL: never */
     /* NULL: those of the policy as they are written. */
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
+    int (*prepare)(void);                                           /* NULL: there is nothing to do */
     int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
     int (*connect)(struct sandbox *sb, int *guest_fd, struct err *err);
     /* version, sample_ms and root are filled for it, and from @guard afterwards the guard's. */

@@ -1,7 +1,8 @@
 /* keeper/keeper_vacant.c: a keeper before it is one (launcher/launcher_keeper.c)
  *
- * It waits for the id of its sandbox. Until then it does once what it will do when it is asked to make that sandbox,
- * and throws the result away: its memory has been touched then, and what it needs of files is known to the kernel.
+ * It waits for the id of its sandbox. Until then it makes what every sandbox needs (engine_prepare), and does once what
+ * it will do when it is asked to make one, and throws the result away: its memory has been touched then, and what it
+ * needs of files is known to the kernel.
  */
 #include <poll.h>
 #include <string.h>
@@ -14,13 +15,13 @@
 
 _Static_assert(sizeof(KEEPER_NAME) == sizeof(KEEPER_VACANT), "the one is written over the other");
 
-/* What is wrong with the settings is said when a sandbox is to be made of them. */
-static void
+/* What is wrong with the settings is said when a sandbox is to be made of them. -1: this process is of no use. */
+static int
 rehearse(const struct keeper_live *k)
 {
     cleanup_policy struct policy p = { .srt = false };
 
-    (void)keeper_policy_read(k, &p, "", 0, NULL);
+    return keeper_policy_read(k, &p, "", 0, NULL) < 0 ? 0 : engine_prepare(&p);
 }
 
 /* Everybody sees in its command line whose it is. */
@@ -43,8 +44,8 @@ keeper_vacant(struct keeper_live *k, char **argv)
     struct frame f;
     int r;
 
-    if (poll(&launcher, 1, 0) == 0)
-        rehearse(k);
+    if (poll(&launcher, 1, 0) == 0 && rehearse(k) < 0)
+        return -1;
     r = packet_receive(k->control.fd, room, sizeof(room), &f, NULL, 0);
     if (r <= 0)
         return r;

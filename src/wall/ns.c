@@ -163,6 +163,12 @@ ns_network(struct err *err)
 }
 
 int
+ns_own_network(void)
+{
+    return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+int
 ns_enter_network(int ns, struct err *err)
 {
     cleanup_close int now = -1, fd = -1;

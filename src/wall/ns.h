@@ -33,6 +33,7 @@ bool ns_is(const struct ns_ids *ids);
 /* Move the calling thread into a network namespace of its own in which `lo` is up. Returns a descriptor of it
  * (O_CLOEXEC), with which another thread can follow, or -1 with @err and the hints of ns_clone. */
 int ns_network(struct err *err);
+int ns_own_network(void);       /* the one that we are in: a descriptor (O_CLOEXEC); -1 with errno */
 int ns_enter_network(int ns, struct err *err);
 
 /* A user namespace that maps exactly host uid/gid @from (as stored on disk) to @to, for idmapped mounts.

@@ -293,7 +293,7 @@ namespaces(const struct launch *l, struct err *err)
     }
     if (uname(&now) < 0 || strncmp(now.nodename, plan->hostname, sizeof(now.nodename)) != 0)
         return err_not_done(err, "wall.uts", "the host name is not what it was set to");
-    if (!plan->own_net)
+    if (!plan->own_net || plan->net_is_there)
         return root_file_system(&net, err) < 0 ? -1 : hand_out_root(l, &net.disk, err);
     if (aside_run(root_file_system, &net, network, &net, err) < 0)
         return -1;

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "engine/native/ahead.h"
 #include "engine/native/launch.h"
 #include "engine/native/native.h"
 #include "engine/native/orphans.h"
@@ -146,7 +147,7 @@ let_in(struct native *sb, const struct policy *p, const struct cgroup_limits *li
     if (check_limits(sb, p, err) < 0)
         return -1;
     net_cgroup_make(sb);
-    guest = launch_guest_image(err);
+    guest = ahead_image(err);
     if (guest < 0)
         return -1;
     fds[0] = guest;
@@ -249,6 +250,24 @@ say_mapped(struct native *sb, struct err *err)
     return launch_say(sb->go, GO_MAPPED, &proc, proc >= 0, err);
 }
 
+/* Into a network that is there already, where there is one and nothing is to be set up in it that takes its owner. Sets
+ * sb->pid, in the child 0. */
+static int
+clone_child(struct native *sb, uint64_t flags, struct err *err)
+{
+    cleanup_close int net = sb->plan.own_net && !sb->plan.capture ? ahead_network() : -1;
+    cleanup_close int own = net >= 0 ? ns_own_network() : -1;
+    int cgroup = sb->cgroup.main >= 0 ? sb->cgroup.main : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1;
+
+    if (own >= 0 && ns_enter_network(net, err) < 0)
+        return -1;
+    sb->plan.net_is_there = own >= 0;
+    sb->pid = ns_clone(flags, cgroup, &sb->pidfd, err);
+    if (sb->pid != 0 && own >= 0 && ns_enter_network(own, err) < 0)
+        return -1;
+    return sb->pid < 0 ? -1 : 0;
+}
+
 static int
 start(struct native *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
 {
@@ -277,10 +296,7 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     l.transport = guest_end;
     if (sb->plan.light && orphans_begin(&sb->earlier, &sb->n_earlier, err) < 0)
         return -1;
-    sb->pid = ns_clone(flags, sb->cgroup.main >= 0 ? sb->cgroup.main : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0]
-                                                                                                    : -1,
-                       &sb->pidfd, err);
-    if (sb->pid < 0)
+    if (clone_child(sb, flags, err) < 0)
         return -1;
     if (sb->pid == 0) {
         /* the child's copy of the other end must go, or it would wait for itself */
@@ -523,6 +539,7 @@ const struct engine engine_native = {
     .probe = native_probe,
     .lacks = native_lacks,
     .rules = native_rules,
+    .prepare = ahead_make,
     .create = native_create,
     .connect = native_connect,
     .setup = native_setup,

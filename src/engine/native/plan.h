@@ -71,6 +71,7 @@ struct native_plan {
     bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written */
     bool light;             /* no namespaces */
     bool own_net;
+    bool net_is_there;          /* the child is born in it (ahead.h) */
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */
     uint16_t ports[POLICY_TCP_PORTS_MAX];   /* ... also on these */
     size_t n_ports;
