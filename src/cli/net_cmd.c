@@ -26,10 +26,11 @@ static const char *
 shown(const json_t *entry, const char *field, char out[512])
 {
     const char *s = json_string_value(json_object_get(entry, field));
+    char least = strcmp(field, "detail") == 0 ? ' ' : '!';
     size_t n = 0;
 
     for (; s != NULL && *s != '\0' && n + 1 < 512; s++)
-        out[n++] = *s > 0x20 && *s < 0x7f ? *s : '?';
+        out[n++] = *s >= least && *s < 0x7f ? *s : '?';
     out[n] = '\0';
     return out;
 }
@@ -72,7 +73,7 @@ print_log(const struct net_run *run, const json_t *log)
 
     printf("run %s%s\n", run->id, run->alive ? ", going on" : ended ? "" : ", killed");
     json_array_foreach(list, i, entry) {
-        char a[512], b[512], c[512], d[512], e[512], f[512], g[512], h[512], t[512];
+        char a[512], b[512], c[512], d[512], e[512], f[512], g[512], h[512], t[512], w[512];
         long long port = json_integer_value(json_object_get(entry, "port"));
         char where[600];
         if (port > 0)
@@ -82,9 +83,9 @@ print_log(const struct net_run *run, const json_t *log)
         char asked[1100];
         const char *method = shown(entry, "method", d), *tool = shown(entry, "tool", t);
         snprintf(asked, sizeof(asked), "%s%s%s%s", method, *method != '\0' ? " " : "", tool, *tool != '\0' ? " " : "");
-        printf("%-5s %6lld  %-7s %-40s %s%s %s%s%s%s%s\n", shown(entry, "verdict", a),
+        printf("%-6s %6lld  %-7s %-40s %s%s %s%s%s%s%s%s\n", shown(entry, "verdict", a),
                (long long)json_integer_value(json_object_get(entry, "count")), shown(entry, "via", b), where, asked,
-               shown(entry, "reason", e), shown(entry, "rule", f),
+               shown(entry, "reason", e), shown(entry, "rule", f), shown(entry, "detail", w),
                *shown(entry, "by", g) != '\0' ? " by " : "", g,
                *shown(entry, "secret", h) != '\0' ? " secret " : "", h);
     }

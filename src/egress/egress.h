@@ -132,6 +132,8 @@ void log_decision(struct egress *e, const struct decide_request *request, const 
 /* ... that the secret @name was the cause of; @critical: it was on its way to where it must not go. */
 void log_secret(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
                 const char *name, bool critical);
+/* What was allowed could not be connected to, for @why. */
+void log_failed(struct egress *e, const struct host *host, uint16_t port, const char *why);
 void log_tick(struct egress *e);        /* how often what was told has been repeated */
 /* The same, @by somebody who was asked (NULL: nobody). */
 void log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,

@@ -160,6 +160,20 @@ tell(struct egress *e, const struct decide_request *request, const struct decide
 }
 
 void
+log_failed(struct egress *e, const struct host *host, uint16_t port, const char *why)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "verdict", json_string("failed"));
+    json_object_set_new(o, "via", json_string(decide_via_name(DECIDE_TCP)));
+    put_text(o, "host", (struct str){ host->name, host->n });
+    json_object_set_new(o, "port", json_integer(port));
+    json_object_set_new(o, "reason", json_string("unreachable"));
+    put_text(o, "detail", str_of(why));
+    say(e, o, LOG_ANSWERS_ROOM);
+}
+
+void
 log_decided(struct egress *e, const struct decide_request *request, const struct decide_verdict *verdict,
             const char *by)
 {

@@ -213,6 +213,7 @@ conn_unreachable(struct conn *c, int saved_errno, const char *why)
                                    .reason = "unreachable", .detail = why, .rule = { "", 0 },
                                    .host = { c->host.name, c->host.n }, .port = c->port };
 
+    log_failed(c->e, &c->host, c->port, why);
     conn_fail(c, &answer, saved_errno != 0 ? socks5_code_of(saved_errno) : SOCKS5_HOST_UNREACHABLE);
 }
 
@@ -223,10 +224,13 @@ conn_on_client(struct watch *w, uint32_t events)
 {
     struct conn *c = w->owner;
 
-    if (conn_stages[c->state]->client != NULL)
+    if (conn_stages[c->state]->client != NULL) {
         conn_stages[c->state]->client(c, events);
-    else if (events & (EPOLLERR | EPOLLHUP))
+    } else if (events & (EPOLLERR | EPOLLHUP)) {
+        if (c->state == CONN_RESOLVING || c->state == CONN_DIALLING)
+            log_failed(c->e, &c->host, c->port, "given up before it was connected");
         conn_end(c);
+    }
 }
 
 void

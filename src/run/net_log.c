@@ -32,7 +32,7 @@ struct net_log {
 };
 
 static const char *const fields[] = { "verdict", "via", "host", "port", "method", "tool", "rule", "reason", "by",
-                                     "secret", "level" };
+                                     "secret", "level", "detail" };
 
 struct net_log *
 net_log_new(int dir, const char *id, struct session_result *r)

@@ -31,6 +31,8 @@ on_decision(void *ctx, const json_t *d, uint64_t count)
     bool allow = is(d, "verdict", "allow"), secret = json_object_get(d, "secret") != NULL;
     struct audit_entry e;
 
+    if (is(d, "verdict", "failed"))     /* no decision: that it was allowed is on record */
+        return;
     audit_policy_decision(&e, a->r->id, allow ? "allow" : "deny", NULL,
                           allow ? "a connection was allowed" : "a connection was refused");
     if (allow && secret && is(d, "reason", "secret-scrubbed")) {

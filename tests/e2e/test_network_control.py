@@ -128,6 +128,32 @@ def test_log_after_the_end(online):
 
 
 @requirement("R28")
+def test_log_of_what_was_allowed_and_failed(online):
+    """Nobody is led to think that an allowed connection was one."""
+    report = online.curl("http://ok.example.org:9/", "http://no-such-name.example.org/", flags=["--json", "--allow-domain", "no-such-name.example.org", "--allow-domain", "ok.example.org:9"]).json
+    log = log_of(online, [report["id"]])
+    for host, port in (("ok.example.org", 9), ("no-such-name.example.org", 80)):
+        entry(log, verdict="allow", host=host, port=port)
+        failed = entry(log, verdict="failed", host=host, port=port)
+        assert failed["reason"] == "unreachable" and failed["count"] == 1 and failed["detail"], failed
+    text = online.bare("net", "log").out
+    assert "failed" in text and f"unreachable {entry(log, verdict='failed', port=80)['detail']}" in text, text
+    assert report["denied"] == [], report
+
+
+@requirement("R28")
+@pytest.mark.parametrize("rule", ["127.0.0.1:9999", "localhost:3000", "[::1]:80", "169.254.169.254", "0.0.0.0:80"])
+def test_a_rule_that_can_never_open_anything(cloche, rule):
+    """Refused where somebody expects something of it; in a settings file, which may be another program's too, a warning."""
+    result = cloche("run", "--allow-domain", rule, "--", "true")
+    assert not result.ok and "[policy.host.never]" in result.err and rule in result.err, result
+    settings = cloche.home / "never.yaml"
+    settings.write_text(f'version: 1\nnetwork:\n  allow: ["{rule}"]\n', encoding="ascii")
+    result = cloche("run", "--settings", settings, "--", "true")
+    assert result.ok and f'the rule "{rule}" opens nothing' in result.err, result
+
+
+@requirement("R28")
 def test_log_of_a_run_that_goes_on(online):
     box = Obedient(online)
     box.do("page()")

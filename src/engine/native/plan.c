@@ -272,21 +272,53 @@ filters(struct native_plan *plan, const struct policy *p)
         plan->landlock.required = LANDLOCK_HAS_ABSTRACT;    /* the host's abstract sockets share its network */
 }
 
-/* A rule that opens a name which is the sandbox's own, whoever asks: said before somebody waits for it. */
-static void
-warn_of_localhost(struct native_plan *plan, const struct policy *p)
+/* Why no rule opens @host; NULL: one may. */
+static const char *
+never_opened(struct str host)
+{
+    struct ip ip;
+
+    if (ip_is_loopback_host(host))
+        return "localhost is the sandbox's own, the host's services there are not reached";
+    if (!ip_parse_loose(host, &ip))
+        return NULL;
+    switch (ip_classify(ip)) {
+    case IP_PRIVATE:
+    case IP_SHARED:
+    case IP_SPECIAL:
+    case IP_PUBLIC:
+        return NULL;
+    default:
+        return "such an address is refused whatever the rules say";
+    }
+}
+
+/* Rules that open what is closed, whoever asks: said before somebody waits for it. In a settings file, which may be
+ * meant for other programs too, they do no harm; on the command line somebody expects something of them. */
+static int
+check_never_opened(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     for (size_t i = 0; i < p->allow_domains.n; i++) {
         const struct policy_entry *entry = &p->allow_domains.v[i];
         struct str host = str_of(entry->value);
+        const char *why;
         uint16_t port;
 
         if (str_starts(host, STR_LIT("*.")))
             host = (struct str){ host.p + 2, host.n - 2 };
-        if (host_split_port(host, &host, &port) == HOST_OK && ip_is_loopback_host(host))
-            plan_warn(plan, "the rule \"%s\" opens nothing: localhost is the sandbox's own, the host's services there "
-                      "are not reached", entry->written);
+        if (host_split_port(host, &host, &port) != HOST_OK || (why = never_opened(host)) == NULL)
+            continue;
+        if (entry->from.kind != ORIGIN_FLAG) {
+            plan_warn(plan, "the rule \"%s\" opens nothing: %s", entry->written, why);
+            continue;
+        }
+        err_set(err, ERR_POLICY, "policy.host.never", "--allow-domain %s would open nothing: %s", entry->written, why);
+        return err_hint(err, ip_is_loopback_host(host)
+                                 ? "the sandbox's own servers need no rule; one of this host is reached through its "
+                                   "unix socket (--allow-unix-socket PATH), or with --network host"
+                                 : "take it out");
     }
+    return 0;
 }
 
 /* A missing promise: refused, or a warning where the policy allows. */
@@ -406,8 +438,8 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         plan_protect(plan, p, err) < 0 || plan_identity(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
-    if (plan->capture)
-        warn_of_localhost(plan, p);
+    if (plan->capture && check_never_opened(plan, p, err) < 0)
+        return -1;
     if (p->network.v == NETWORK_HOST && !plan->light)
         plan_warn(plan, "the sandbox shares the host's network: its services on localhost can be reached");
     plan->root.items = plan->items;
