@@ -1,4 +1,4 @@
-"""B3, B7 and B15 to B17: what a sandbox of the daemon costs, and their section of docs/performance.md.
+"""B3, B5, B7 and B15 to B17: what a sandbox of the daemon costs, and their section of docs/performance.md.
 
 Every request goes over one kept connection to the unix socket from this Python program, which takes part of the time:
 the row "nothing" is the same way to an answer that needs no work.
@@ -21,6 +21,8 @@ IDLE = 50                       # B17: sandboxes at rest
 CLIENTS, RATE_S = 4, 3          # B15: closed loops at once, and for how long
 BUDGETS = {'create': 1.0, 'exec true': 0.5, 'delete': 0.5}
 FLAT, CODE_RATIO, CODE_MS, TAIL = 1.3, 0.2, 2.0, 4
+POOLED_MS = {'Python': 0.5, 'Node': 5.0}        # B3 and B5, from the pool
+PRINTS = {'Python': ('python', 'print(1)', ['/usr/bin/python3', '-c']), 'Node': ('javascript', 'console.log(1)', ['node', '-e'])}
 
 HOW = '''One client over the unix socket, one request after the other on a kept connection, from a program in Python: the row
 "nothing" is `GET /v1/health`, which takes the same way and needs no work. The sandboxes have the default policy. Rates are of
@@ -128,23 +130,42 @@ def rate(path, what, seconds):
     return sum(int(c.communicate()[0]) for c in clients) / seconds
 
 
-def code(client, count):
-    """{row: [ms]}: Python's print(1) in a sandbox made for it, and bare."""
-    rows = {'cloche, POST /v1/execute': [], 'bare python3 -c': [], 'bubblewrap + python3 -c': []}
-    bare = ['/usr/bin/python3', '-c', 'print(1)']      # the one that a sandbox has, whatever PATH has before it
-    bwrap = ['bwrap', '--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', *bare]
+def waits(client):
+    """Until one is made ahead, and nothing else is being made."""
+    for _ in range(2000):
+        text = client('GET', '/metrics').decode()
+        parked, starting = (float(re.search(rf'^cloche_pool_sandboxes\{{state="{s}"\}} (\S+)', text, re.M)[1]) for s in ('parked', 'starting'))
+        if parked > 0 and starting == 0:
+            return
+        time.sleep(0.005)
+    raise RuntimeError('no sandbox is made ahead')
+
+
+def code(client, pooled, count):
+    """{row: [ms]}: a program that prints 1, in a sandbox made for it, in one made ahead, and bare."""
+    rows = {}
 
     def run(words):
         subprocess.run(words, check=True, stdout=subprocess.PIPE)
-    for _ in range(count):
-        ms, done = took(client.json, 'POST', '/v1/execute', {'language': 'python', 'code': 'print(1)'})
+
+    def execute(where, language, text):
+        done = where.json('POST', '/v1/execute', {'language': language, 'code': text})
         if done['stdout'] != '1\n':
             raise RuntimeError(done)
-        rows['cloche, POST /v1/execute'].append(ms)
-        rows['bare python3 -c'].append(took(run, bare)[0])
-        if shutil.which('bwrap'):
-            rows['bubblewrap + python3 -c'].append(took(run, bwrap)[0])
-    return {name: values for name, values in rows.items() if values}
+    for name, (language, text, words) in PRINTS.items():
+        bare = [*words, text]       # the one that a sandbox has, whatever PATH has before it
+        bwrap = ['bwrap', '--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', *bare]
+        if not shutil.which(words[0]):
+            continue
+        execute(pooled, language, text)
+        for _ in range(count):
+            waits(pooled)
+            for row, call in ((f'{name}: cloche, made for it', (execute, client, language, text)),
+                              (f'{name}: cloche, made ahead', (execute, pooled, language, text)), (f'{name}: bare', (run, bare)),
+                              (f'{name}: bubblewrap', (run, bwrap) if shutil.which('bwrap') else None)):
+                if call:
+                    rows.setdefault(row, []).append(took(*call)[0])
+    return rows
 
 
 def files(client, count):
@@ -204,20 +225,26 @@ def memory(server, client):
 def measure(place, cloche, options, say):
     count = 30 if options.quick else max(100, 400 // options.divide)
     sock = os.path.join(place, 'boxes.sock')
-    server = daemon.Server('cloche', [cloche, 'serve', '--state-dir', os.path.join(place, 'boxes'), '--listen', f'unix:{sock}',
-                                      '--rate-limit', '0', '--max-sandboxes', str(2 * LIVE[-1])], f'unix:{sock}', '/')
+    ahead = os.path.join(place, 'ahead.sock')
+    flags = ['--rate-limit', '0', '--max-sandboxes', str(2 * LIVE[-1])]
+    server, pool = (daemon.Server('cloche', [cloche, 'serve', '--state-dir', at.removesuffix('.sock'), '--listen', f'unix:{at}', '--pool', n,
+                                             *flags], f'unix:{at}', '/') for at, n in ((sock, '0'), (ahead, '4')))
     facts = {'count': count}
     try:
-        if not server.up():
+        if not server.up() or not pool.up():
             raise SystemExit('cloche serve does not start')
         client = Client(sock)
-        for name, part in (('one', one_by_one), ('code', code), ('files', files), ('grown', grown)):
+        say('  sandboxes of the daemon: code')
+        facts['code'] = code(client, Client(ahead), count)
+        pool.down()
+        for name, part in (('one', one_by_one), ('files', files), ('grown', grown)):
             say(f'  sandboxes of the daemon: {name}')
             facts[name] = part(client, count)
         facts['memory'] = memory(server, client)
         facts['rate'] = {name: rate(sock, name, RATE_S) for name in ('create and delete', 'exec true')}
     finally:
         server.down()
+        pool.down()
     return facts
 
 
@@ -246,11 +273,16 @@ def section(facts, made):
     for name, budget in (('create and delete', 1500), ('exec true', 5000)):
         per_s = facts['rate'][name]
         lines.append(f'* {CLIENTS} clients at once, {name}: {per_s:,.0f}/s; the budget of {budget:,}/s is {judged(per_s >= budget)}.')
-    lines += ['', *table('B3: Python, `print(1)`', facts['code']), '']
-    own, bare = middle['cloche, POST /v1/execute'], middle['bare python3 -c']
-    lines += [f'* {own / bare:.2f} × bare; the budget of {CODE_RATIO} × and {CODE_MS:.0f} ms is '
-              f'{judged(own <= CODE_RATIO * bare and own <= CODE_MS)}. There is no pool and no warm interpreter yet: each is a new '
-              'sandbox and a new `python3`.', '']
+    lines += ['', *table('B3, B5: prints 1', facts['code']), '']
+    own, bare = middle['Python: cloche, made for it'], middle['Python: bare']
+    lines.append(f'* Python in a sandbox and a `python3` made for it: {own / bare:.2f} × bare; the budget of {CODE_RATIO} × and {CODE_MS:.0f} ms is '
+                 f'{judged(own <= CODE_RATIO * bare and own <= CODE_MS)}.')
+    for name, budget in POOLED_MS.items():
+        if f'{name}: bare' in middle:
+            own = middle[f'{name}: cloche, made ahead']
+            lines.append(f'* {name} in a sandbox made ahead: {own / middle[f"{name}: bare"]:.2f} × bare; the budget of {budget} ms is '
+                         f'{judged(own <= budget)}.')
+    lines.append('')
     lines += [*table('B7: create, beside sandboxes that are there', {f'{n:,}': v for n, v in facts['grown'].items()}), '']
     times = middle[LIVE[-1]] / middle[LIVE[0]]
     lines += [f'* {times:.2f} × from {LIVE[0]} to {LIVE[-1]:,}; the budget of {FLAT} × is {judged(times <= FLAT)}.', '']
