@@ -77,6 +77,10 @@ box_time(struct warden *w)
 int
 box_timeout(const struct warden *w)
 {
+    const struct box *b = w->boxes;
+
+    while (b != NULL && b->parked)      /* nothing is due to those (pool.c) */
+        b = b->next;
     /* a quarter of a second is exact enough for limits in seconds */
-    return w->boxes == NULL ? -1 : w->boxes_wait ? BOXES_MS : 250;
+    return b == NULL ? -1 : w->boxes_wait ? BOXES_MS : 250;
 }

@@ -11,6 +11,7 @@
  */
 #include "warden/pool.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@
 #define KEYS_MAX   64           /* kinds that are known at once */
 #define AT_ONCE    2            /* are made */
 #define FILL_MS    5            /* after a request: it has the processors first */
+#define BUSY_MS    1000         /* one that is due, and has to wait for a place, is looked at again */
 #define FEWER_MS   10000        /* without a request that found none: one less */
 #define PARK_MS    20000        /* to be made */
 #define TAKE_MS    2000         /* to be given */
@@ -329,16 +331,26 @@ pool_turn(struct warden *w)
     }
 }
 
+/* The next thing that is due to @k. */
+static uint64_t
+due(const struct warden *w, const struct pool_key *k)
+{
+    uint64_t over = k->asked_ms + (uint64_t)w->pool.is.idle_s * 1000, fewer = k->missed_ms + FEWER_MS;
+
+    if (k->want > 1 && fewer < over)
+        over = fewer;
+    return count(w, k, true) + count(w, k, false) < k->want && k->fill_ms < over ? k->fill_ms : over;
+}
+
 int
 pool_timeout(const struct warden *w, int ms)
 {
     uint64_t now = clock_ms();
 
     for (const struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
-        bool due = now < k->fill_ms && count(w, k, true) + count(w, k, false) < k->want;
-        int wait = due && k->fill_ms - now < 1000 ? (int)(k->fill_ms - now) : 1000;
-        if (ms < 0 || wait < ms)
-            ms = wait;
+        uint64_t at = due(w, k), wait = at > now ? at - now : BUSY_MS;
+        if (ms < 0 || wait < (uint64_t)ms)
+            ms = wait < INT_MAX ? (int)wait : INT_MAX;
     }
     return ms;
 }
