@@ -23,12 +23,13 @@ sweep(void *ctx)
 int
 sweep_prepare(struct launcher *l, struct err *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], spare[PATH_MAX];
     cleanup_close int fd = -1;
     void *page;
 
     if (snprintf(path, sizeof(path), "%s/leavings", l->state) >= (int)sizeof(path) ||
-        (fd = state_make_path(path)) < 0)
+        snprintf(spare, sizeof(spare), "%s/" LEAVINGS_SPARE, path) >= (int)sizeof(spare) ||
+        (fd = state_make_path(spare)) < 0)
         return err_sys(err, errno, "serve.start", "%s/leavings", l->state);
     l->sweeper = (struct janitor)JANITOR_INIT;
     if (leavings_list(path, &l->leavings) == 0)

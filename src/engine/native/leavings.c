@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,6 +16,10 @@
 #include "base/str.h"
 #include "engine/native/light_folder.h"
 #include "engine/native/native.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1      /* linux/fs.h */
+#endif
 
 #define NOTE_MAX  4096      /* bytes of one: two cgroups of three paths, and a folder */
 #define CGROUPS   "/sys/fs/cgroup/"
@@ -37,6 +42,43 @@ put_cgroup(struct buf *b, const struct cgroup *cg)
         if (path[0] != '\0')
             buf_printf(b, "%s %s\n", cg->kind == CGROUP_V1 ? "v1" : "v2", path);
     }
+}
+
+/* --- notes -------------------------------------------------------------------------------------------------------- */
+
+/* ext4 gives no inode again that was freed within the last seconds, and looks at all of those for each new file: with
+ * hundreds of sandboxes a minute that takes longer than the sandbox's namespaces. So a note that is not needed any more
+ * is emptied and kept for another sandbox, a few dozen of them. */
+#define SPARES 32
+
+static bool
+spare_path(unsigned slot, char out[PATH_MAX])
+{
+    return snprintf(out, PATH_MAX, "%s/" LEAVINGS_SPARE "/%u", kept_in, slot % SPARES) < PATH_MAX;
+}
+
+/* Whoever renames it has it. An empty note names nothing. */
+static bool
+take_spare(const char *note)
+{
+    unsigned first = (unsigned)getpid();
+    char path[PATH_MAX];
+
+    /* not in the place of a note that is there: somebody is about to remove what that one names */
+    for (unsigned i = 0; i < SPARES; i++)
+        if (spare_path(first + i, path) &&
+            syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, note, RENAME_NOREPLACE) == 0)
+            return true;
+    return false;
+}
+
+static bool
+give_spare(const char *note)
+{
+    cleanup_close int fd = open(note, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    char path[PATH_MAX];
+
+    return fd >= 0 && spare_path((unsigned)getpid(), path) && rename(note, path) == 0;
 }
 
 /* Which folder it is in. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
@@ -70,7 +112,7 @@ leavings_note(struct native *sb)
     }
     dir = open(kept_in, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (put_own(&own, dir) == 0)
-        fd = open(sb->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = open(sb->note, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (take_spare(sb->note) ? 0 : O_CREAT | O_EXCL), 0600);
     if (fd < 0) {
         sb->note[0] = '\0';
         return;
@@ -83,7 +125,7 @@ leavings_note(struct native *sb)
 void
 leavings_forget(const struct native *sb)
 {
-    if (sb->note[0] != '\0')
+    if (sb->note[0] != '\0' && !give_spare(sb->note))
         (void)unlink(sb->note);
 }
 
