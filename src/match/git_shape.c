@@ -16,14 +16,11 @@ lower(char c)
 static bool
 named(struct str name, const char *want)
 {
-    size_t n = strlen(want);
-
-    if (name.n != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (lower(name.p[i]) != want[i])
+    /* mostly the first byte tells, and this is asked of every name on a path for each row below */
+    for (size_t i = 0; i < name.n; i++)
+        if (want[i] == '\0' || lower(name.p[i]) != want[i])
             return false;
-    return true;
+    return want[name.n] == '\0';
 }
 
 enum git_part
