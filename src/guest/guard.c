@@ -150,6 +150,8 @@ start(struct guard *g, const struct guard_plan *plan, struct err *err)
     g->pid = getpid();
     g->uid = geteuid();
     g->gid = getegid();
+    g->own_umask = umask(0);
+    (void)umask(g->own_umask);
     g->privileged = may_trace_anyone();
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, errno, "guard.proc", "PR_SET_DUMPABLE");

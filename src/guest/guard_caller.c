@@ -255,6 +255,20 @@ caller_umask(struct call *c)
     return c->umask_read ? 0 : caller_status(c);
 }
 
+void
+caller_umask_begin(const struct call *c)
+{
+    if (c->umask != c->g->own_umask)
+        (void)umask(c->umask);
+}
+
+void
+caller_umask_end(const struct call *c)
+{
+    if (c->umask != c->g->own_umask)
+        (void)umask(c->g->own_umask);
+}
+
 int
 caller_dir(struct call *c, int dirfd, int *owned)
 {

@@ -221,7 +221,7 @@ unshare_name(struct guard *g, int dir, const char *name, uint64_t keep)
 int
 unshare_place(struct call *c, const struct place *at, uint64_t keep)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     int rc;
 
     if (c->g->aliases == NULL || at->name[0] == '/')
@@ -263,7 +263,7 @@ unshare_object(struct call *c, int object, uint64_t keep, int *copy)
 int
 unshare_opened(struct call *c, const struct place *at, int fd)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     const char *rule = RULE;
     struct stat st, now;
 

@@ -26,7 +26,8 @@
 #define PTS_MAJOR      136U
 #define PTS_PER_MAJOR  256U
 
-dev_t
+/* The device of a terminal's number as /proc has it. */
+static dev_t
 device_of_tty(unsigned nr)
 {
     /* the high bits of the minor are behind the major */
@@ -84,6 +85,29 @@ device_closed(struct call *c, const struct stat *st)
         return false;
     nr = caller_tty(c);
     return (nr == 0 || st->st_rdev != device_of_tty(nr)) && !made_here(c->g, st->st_rdev);
+}
+
+int
+device_open_tty(struct call *c, int flags)
+{
+    unsigned nr = caller_tty(c);
+    unsigned maj = major(device_of_tty(nr)), min = minor(device_of_tty(nr));
+    char path[32];
+    struct stat st;
+    int fd;
+
+    if (nr == 0 || maj < PTS_MAJOR || maj > PTS_MAJOR + 7)
+        return -ENXIO;
+    snprintf(path, sizeof(path), "dev/pts/%u", (maj - PTS_MAJOR) * PTS_PER_MAJOR + min);
+    fd = (int)syscall(SYS_openat, c->g->root, path,
+                      (flags & ~(O_CREAT | O_EXCL)) | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -ENXIO;
+    if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(maj, min)) {
+        close(fd);
+        return -ENXIO;
+    }
+    return fd;
 }
 
 void

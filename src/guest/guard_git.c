@@ -140,7 +140,7 @@ state_far_below(int dir, struct str name)
 static enum git_state
 state_below(int dir, struct str path, struct str name)
 {
-    char below[PATH_MAX + NAME_MAX + 2];
+    unfilled char below[PATH_MAX + NAME_MAX + 2];
     unsigned levels = 0;
     size_t end = path.n;
 

@@ -21,7 +21,7 @@ name_of(const struct place *p)
 static bool
 is_there(const struct place *p, struct stat *st)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
 
     return fstatat(p->dir, place_name(p, name), st, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -121,7 +121,8 @@ git_call_leave(struct call *c, const struct place *p)
 int
 git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to)
 {
-    char rule[GIT_RULE_MAX] = "", name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
+    char rule[GIT_RULE_MAX] = "";
     int rc;
 
     if (!is_watched(c))

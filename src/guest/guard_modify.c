@@ -215,13 +215,14 @@ change_fd(struct changing *w)
 static int
 remove_name(struct changing *w, const char *path)
 {
-    cleanup_place struct place at = PLACE_INIT;
+    unfilled cleanup_place struct place at;
     const char *rule = "";
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     struct stat st;
-    int rc = walk_parent(w->c, w->dirfd, path, &at);
+    int rc;
 
-    if (rc < 0)
+    place_init(&at);
+    if ((rc = walk_parent(w->c, w->dirfd, path, &at)) < 0)
         return rc;
     if (fstatat(at.dir, place_name(&at, name), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         judge_make(w->c, &at, S_ISDIR(st.st_mode), &rule))
@@ -276,12 +277,15 @@ take_object(struct changing *w, const char *path, struct place *at, int *object)
 static int
 change_path(struct changing *w, const char *path)
 {
-    cleanup_place struct place at = PLACE_INIT;
+    unfilled cleanup_place struct place at;
     cleanup_close int object = -1;
     const char *rule = "";
-    int found = -1, rc = take_object(w, path, &at, &found);
-    bool placed = rc == 1;
+    int found = -1, rc;
+    bool placed;
 
+    place_init(&at);
+    rc = take_object(w, path, &at, &found);
+    placed = rc == 1;
     object = found;
     if (rc < 0)
         return rc;
@@ -522,7 +526,7 @@ decode(struct changing *w)
 static int
 modify(struct changing *w)
 {
-    char path[PATH_MAX];
+    unfilled char path[PATH_MAX];
     int rc = decode(w);
 
     if (rc < 0)

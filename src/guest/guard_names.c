@@ -11,7 +11,7 @@
 static bool
 exists(const struct place *p)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     struct stat st;
 
     return fstatat(p->dir, place_name(p, name), &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -33,7 +33,7 @@ static int
 made(struct call *c, const struct place *p, long rc, int remove_flags)
 {
     const char *rule = "";
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
 
     if (rc < 0)
         return -errno;
@@ -47,14 +47,14 @@ made(struct call *c, const struct place *p, long rc, int remove_flags)
 int
 call_make(struct call *c)
 {
-    cleanup_place struct place at = PLACE_INIT;
+    unfilled cleanup_place struct place at;
     const uint64_t *a = c->args;
     bool directory = c->nr == SYS_mkdirat;
-    char path[PATH_MAX];
+    unfilled char path[PATH_MAX];
     int dirfd = AT_FDCWD, rc;
-    mode_t before;
     long made_rc;
 
+    place_init(&at);
     if (c->nr == SYS_mkdirat || c->nr == SYS_mknodat)
         dirfd = (int)*a++;
 #ifdef SYS_mkdir
@@ -72,25 +72,25 @@ call_make(struct call *c)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    before = umask(c->umask);
+    caller_umask_begin(c);
     if (directory)
         made_rc = syscall(SYS_mkdirat, at.dir, at.name, (unsigned)a[1]);
     else
         made_rc = syscall(SYS_mknodat, at.dir, at.name, (unsigned)a[1], (unsigned)a[2]);
-    if (before != c->umask)
-        (void)umask(before);
+    caller_umask_end(c);
     return made(c, &at, made_rc, directory ? AT_REMOVEDIR : 0);
 }
 
 int
 call_symlink(struct call *c)
 {
-    cleanup_place struct place at = PLACE_INIT;
+    unfilled cleanup_place struct place at;
     const uint64_t *a = c->args;
-    char target[PATH_MAX], path[PATH_MAX];
-    int dirfd = AT_FDCWD, rc = caller_string(c, a[0], target);
+    unfilled char target[PATH_MAX], path[PATH_MAX];
+    int dirfd = AT_FDCWD, rc;
 
-    if (rc < 0)
+    place_init(&at);
+    if ((rc = caller_string(c, a[0], target)) < 0)
         return rc;
     if (c->nr == SYS_symlinkat)
         dirfd = (int)*++a;

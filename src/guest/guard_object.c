@@ -15,7 +15,7 @@ int
 object_parent(const struct guard *g, int object, const struct stat *st, char name[OBJECT_NAME_ROOM])
 {
     cleanup_close int dir = -1;
-    char path[PATH_MAX];
+    unfilled char path[PATH_MAX];
     struct stat there;
     char *slash;
     ssize_t n;
@@ -40,7 +40,7 @@ object_parent(const struct guard *g, int object, const struct stat *st, char nam
 static bool
 lies_free(const struct guard *g, int object)
 {
-    char path[PATH_MAX];
+    unfilled char path[PATH_MAX];
     ssize_t n = fd_text(g, object, path, sizeof(path));
     struct str text = { path, n > 0 && n < (ssize_t)sizeof(path) ? (size_t)n : 0 };
 
@@ -95,7 +95,7 @@ held_by_mount(const struct guard *g, int object)
 void
 deny_object(struct call *c, int object, const char *rule)
 {
-    char path[PATH_MAX];
+    unfilled char path[PATH_MAX];
     ssize_t n = fd_text(c->g, object, path, sizeof(path) - 1);
 
     path[n > 0 ? n : 0] = '\0';

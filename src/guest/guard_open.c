@@ -46,16 +46,22 @@ raw_open(int dir, const char *name, int flags, mode_t mode)
 
 /* Open @name in @dir, a symbolic link being ELOOP. Not by O_NOFOLLOW, which the caller would find in F_GETFL. */
 static int
-open_here(int dir, const char *name, int flags, mode_t mode)
+open_no_links(int dir, const char *name, int flags, mode_t mode)
 {
     const struct gs_open_how how = { .flags = (uint64_t)(flags & VALID_FLAGS),
                                      .mode = (flags & O_CREAT) != 0 ? mode : 0,
                                      .resolve = GS_RESOLVE_NO_SYMLINKS };
     long fd = syscall(GS_NR_openat2, dir, name, &how, sizeof(how));
 
-    if (fd < 0 && errno == ENOSYS)
-        return raw_open(dir, name, flags | O_NOFOLLOW, mode);
     return fd < 0 ? -errno : (int)fd;
+}
+
+static int
+open_here(int dir, const char *name, int flags, mode_t mode)
+{
+    int fd = open_no_links(dir, name, flags, mode);
+
+    return fd == -ENOSYS ? raw_open(dir, name, flags | O_NOFOLLOW, mode) : fd;
 }
 
 static bool
@@ -97,32 +103,6 @@ open_later(const struct opening *o, int object)
     return worker_start(o->c, &object, 1, open_job, &job);
 }
 
-/* --- terminals */
-
-/* /dev/tty means the caller's terminal: find it by its number. */
-static int
-open_tty(const struct opening *o)
-{
-    unsigned nr = caller_tty(o->c);
-    unsigned maj = major(device_of_tty(nr)), min = minor(device_of_tty(nr));
-    char path[32];
-    struct stat st;
-    int fd;
-
-    if (nr == 0 || maj < 136 || maj > 143)
-        return -ENXIO;
-    snprintf(path, sizeof(path), "dev/pts/%u", (maj - 136) * 256 + min);
-    fd = raw_open(o->c->g->root, path,
-                  (o->flags & ~(O_CREAT | O_EXCL)) | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (fd < 0)
-        return -ENXIO;
-    if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(maj, min)) {
-        close(fd);
-        return -ENXIO;
-    }
-    return fd;
-}
-
 /* --- the end of an opening that worked */
 
 static int
@@ -136,7 +116,7 @@ hand_over(const struct opening *o, int fd)
     }
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
         close(fd);
-        fd = open_tty(o);
+        fd = device_open_tty(o->c, o->flags);
         if (fd < 0)
             return fd;
     } else if (device_closed(o->c, &st)) {
@@ -192,7 +172,7 @@ open_object(struct opening *o, int object)
     if (S_ISFIFO(st.st_mode) && (o->flags & (O_NONBLOCK | O_ACCMODE)) == O_RDONLY && !is_pipe(object))
         return open_later(o, object);
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
-        fd = open_tty(o);
+        fd = device_open_tty(o->c, o->flags);
     } else {
         fd = raw_open(AT_FDCWD, fd_path(object).text,
                       (o->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
@@ -225,7 +205,7 @@ static int
 open_failed(struct opening *o, int error)
 {
     cleanup_close int object = -1;
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     struct stat st;
 
     if (error != -ELOOP && error != -ENOTDIR && error != -ENXIO && error != -EAGAIN)
@@ -237,7 +217,7 @@ open_failed(struct opening *o, int error)
         return (error == -ELOOP || error == -ENOTDIR) &&
                ((o->flags & O_NOFOLLOW) == 0 || o->at.name[o->at.name_n] == '/') ? FOLLOW : error;
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 0)) {
-        int fd = open_tty(o);
+        int fd = device_open_tty(o->c, o->flags);
 
         return fd < 0 ? fd : hand_over(o, fd);
     }
@@ -251,7 +231,7 @@ static int
 reader_of_fifo(struct opening *o)
 {
     cleanup_close int object = -1;
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     struct stat st;
 
     if ((o->flags & (O_ACCMODE | O_NONBLOCK)) != O_RDONLY ||
@@ -269,10 +249,9 @@ static int
 create(struct opening *o, int flags)
 {
     const char *rule = "";
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     bool look = rules_ambiguous(o->c->g, o->at.name, o->at.name_n);
     struct stat st;
-    mode_t before;
     int fd, rc = caller_umask(o->c);
 
     if (rc < 0)
@@ -282,10 +261,9 @@ create(struct opening *o, int flags)
     (void)place_name(&o->at, name);
     if (look && fstatat(o->at.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         look = false;       /* it was there before */
-    before = umask(o->c->umask);
+    caller_umask_begin(o->c);
     fd = open_here(o->at.dir, o->at.name, flags, o->mode);
-    if (before != o->c->umask)
-        (void)umask(before);
+    caller_umask_end(o->c);
     if (fd < 0 || !look || !rules_aliased(o->c->g, o->at.dir, &o->at.dir_st, name, &rule))
         return fd;
     close(fd);
@@ -298,7 +276,7 @@ static int
 open_closed(struct opening *o, const char *rule)
 {
     cleanup_close int object = -1;
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     struct stat st;
 
     if (fstatat(o->at.dir, place_name(&o->at, name), &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -473,7 +451,6 @@ static int
 open_unnamed(struct opening *o, int dirfd, const char *path)
 {
     cleanup_close int object = -1, dir = -1;
-    mode_t before;
     int fd, rc = walk_object(o->c, dirfd, path, (o->flags & O_NOFOLLOW) == 0, &o->at, &object);
 
     if (rc < 0 || (rc = caller_umask(o->c)) < 0)
@@ -485,9 +462,9 @@ open_unnamed(struct opening *o, int dirfd, const char *path)
     }
     if (!caller_waits(o->c))
         return ANSWERED;
-    before = umask(o->c->umask);
+    caller_umask_begin(o->c);
     fd = raw_open(object >= 0 ? object : dir, ".", (o->flags & ~O_NOFOLLOW) | O_CLOEXEC, o->mode);
-    (void)umask(before);
+    caller_umask_end(o->c);
     return fd < 0 ? fd : answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
 }
 
@@ -517,11 +494,13 @@ open_path(struct opening *o, int dirfd, const char *path)
 int
 call_open(struct call *c)
 {
-    struct opening o = { .c = c, .at = PLACE_INIT };
-    char path[PATH_MAX];
+    unfilled struct opening o;
+    unfilled char path[PATH_MAX];
     int dirfd = AT_FDCWD, rc;
     const uint64_t *a = c->args;
 
+    o.c = c;
+    place_init(&o.at);
     if (c->nr == SYS_openat)
         dirfd = (int)*a++;
     o.flags = (int)a[1];

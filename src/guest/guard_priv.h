@@ -198,6 +198,7 @@ struct guard {
     pid_t pid;
     uid_t uid;
     gid_t gid;
+    mode_t own_umask;           /* ours, but while something is made for a caller */
     dev_t own_devs[OWN_DEVS_MAX];
     size_t n_own_devs;
     bool privileged;            /* we may look into anyone: ids must be compared */
@@ -258,6 +259,24 @@ struct place {
     size_t name_n;              /* without that '/' */
 };
 
+/* What is filled before it is read, and not zeroed first (-ftrivial-auto-var-init), for that would be dear: only names
+ * and paths, which end with a NUL. */
+#if defined(__has_attribute) && __has_attribute(uninitialized)
+#define unfilled __attribute__((uninitialized))
+#else
+#define unfilled
+#endif
+
+static inline void
+place_init(struct place *p)
+{
+    p->dir = -1;
+    p->dir_st = (struct stat){ 0 };
+    p->borrowed = p->on_proc = p->at_once = false;
+    p->name[0] = '\0';
+    p->name_n = 0;
+}
+
 #define PLACE_INIT { .dir = -1 }
 #define cleanup_place __attribute__((cleanup(place_close)))
 void place_close(struct place *p);
@@ -285,6 +304,9 @@ int caller_short_string(struct call *c, uint64_t addr, char *out, size_t room);
 int caller_status(struct call *c);
 /* The umask alone, which may be known. */
 int caller_umask(struct call *c);
+/* Around making something for it: its umask, which is known, is ours. */
+void caller_umask_begin(const struct call *c);
+void caller_umask_end(const struct call *c);
 /* O_PATH of the caller's working directory (AT_FDCWD) or descriptor; in @owned when the caller of this function is
  * to close it, else -1 (it lives as long as @c). Negative: -EBADF, -EPERM. */
 int caller_dir(struct call *c, int dirfd, int *owned);
@@ -298,10 +320,10 @@ unsigned caller_tty(struct call *c);
 
 /* --- guard_device.c */
 
-/* The device of a terminal's number as /proc has it. */
-dev_t device_of_tty(unsigned nr);
 /* Whether what @st is of is a device that @c may not have: of mode light, where the devices are the host's. */
 bool device_closed(struct call *c, const struct stat *st);
+/* /dev/tty means the caller's terminal: opened by its number. */
+int device_open_tty(struct call *c, int flags);
 /* @fd, of which @st is, is about to be handed over: whoever makes a terminal may open its other end. */
 void device_note(struct guard *g, int fd, const struct stat *st);
 void device_forget_all(struct guard *g);

@@ -32,7 +32,7 @@ special_name(const struct place *p)
 static int
 stat_name(const struct place *p, struct stat *st)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
 
     return fstatat(p->dir, place_name(p, name), st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
@@ -41,7 +41,7 @@ stat_name(const struct place *p, struct stat *st)
 static bool
 brings(struct call *c, const struct place *p, const struct place *to, const char **rule)
 {
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
     cleanup_close int dir = openat(p->dir, place_name(p, name), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     return dir < 0 || rules_brings(c->g, dir, &to->dir_st, to->name, to->name_n, rule);
@@ -159,7 +159,7 @@ static int
 perform(struct renaming *r)
 {
     const char *rule = "";
-    char name[PATH_MAX + 1];
+    unfilled char name[PATH_MAX + 1];
 
     if (!caller_waits(r->c))
         return ANSWERED;
@@ -185,12 +185,17 @@ perform(struct renaming *r)
 int
 call_rename(struct call *c)
 {
-    struct renaming r = { .c = c, .from = PLACE_INIT, .to = PLACE_INIT };
-    char from[PATH_MAX], to[PATH_MAX];
+    unfilled struct renaming r;
+    unfilled char from[PATH_MAX], to[PATH_MAX];
     int olddir = AT_FDCWD, newdir = AT_FDCWD, rc;
     bool both;
     uint64_t old = c->args[0], new = c->args[1];
 
+    r.c = c;
+    r.flags = 0;
+    r.directory = r.copy = false;
+    place_init(&r.from);
+    place_init(&r.to);
     if (c->args[4] != 0 && c->nr == SYS_renameat2)
         r.flags = (unsigned)c->args[4];
     if (c->nr == SYS_renameat2

@@ -95,7 +95,7 @@ static enum now
 entry_now(const struct rules *r, const struct name_entry *e, struct stat *st)
 {
     const struct name_dir *d = &r->dirs[e->dir];
-    char path[2 * PATH_MAX];
+    unfilled char path[2 * PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s%s%s", d->path, d->path[0] != '\0' ? "/" : "", e->name);
 
     return n > 0 && (size_t)n < sizeof(path) ? look_now(r->roots[d->root].fd, path, st) : NOW_ABSENT;

@@ -242,7 +242,6 @@ bind_at(struct call *c, int sock, const struct address *a, const struct place *a
 {
     cleanup_close int before = -1;
     struct address to = *a;
-    mode_t mask;
     int rc;
 
     if (!at->at_once) {
@@ -258,9 +257,9 @@ bind_at(struct call *c, int sock, const struct address *a, const struct place *a
         if (fchdir(cwd) < 0)
             return -errno;
     }
-    mask = umask(c->umask);
+    caller_umask_begin(c);
     rc = bind(sock, &to.u.any, to.n) < 0 ? -errno : 0;
-    (void)umask(mask);
+    caller_umask_end(c);
     if (before >= 0 && fchdir(before) < 0 && rc == 0)
         rc = -errno;
     return rc;

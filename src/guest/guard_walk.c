@@ -345,7 +345,7 @@ split(const char *path, size_t *parent_n, struct place *out)
 int
 walk_parent_from(struct call *c, int base, const char *path, int *links, struct place *out)
 {
-    char parent[PATH_MAX];
+    unfilled char parent[PATH_MAX];
     size_t n;
     int rc;
 
@@ -459,7 +459,7 @@ walk_follow(struct call *c, struct place *p, int *links, int *object)
 {
     cleanup_close int link = -1;
     struct walk w = { .c = c, .cur = p->dir, .proc = p->on_proc, .links = links, .rest = "" };
-    char name[PATH_MAX + 1], target[PATH_MAX];
+    unfilled char name[PATH_MAX + 1], target[PATH_MAX];
     bool slash = p->name[p->name_n] == '/';
     struct place from;
     struct stat st;
@@ -515,7 +515,7 @@ walk_object(struct call *c, int dirfd, const char *path, bool follow, struct pla
 
     *object = -1;
     while (rc == 0) {
-        char name[PATH_MAX + 1];
+        unfilled char name[PATH_MAX + 1];
         bool slash = out->name[out->name_n] == '/';
 
         if ((!follow && !slash) || out->name[0] == '/' ||
