@@ -55,7 +55,10 @@ bool git_below_top(const struct guard *g, struct str path, struct str *below);
  * @why. */
 bool git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, const struct stat *to_st,
                          struct str to_name, const char **why);
-/* guard_git_own.c. May something that is neither directory nor plain file come to @name in @dir, which lies at @path?
+/* guard_git_own.c. Has nothing on this absolute path a name that matters to git, wherever it is? Then no question
+ * about git is. */
+bool git_no_name(struct str path);
+/* May something that is neither directory nor plain file come to @name in @dir, which lies at @path?
  * Not where git writes by itself: it would follow the link. 0 or EACCES with @rule said. */
 int git_may_lead(int dir, struct str path, struct str name, char rule[GIT_RULE_MAX]);
 /* The same of what the directory @from_name brings with it to @name in @dir; it is looked through. */

@@ -196,3 +196,19 @@ git_each_directory(int from, const char *from_name, const char *path,
     snprintf(e.path, sizeof(e.path), "%s", path);
     return each_below(&e, from, from_name, strlen(e.path), 0);
 }
+
+bool
+git_no_name(struct str path)
+{
+    for (size_t at = 0; at < path.n;) {
+        const char *slash = memchr(path.p + at, '/', path.n - at);
+        size_t len = slash != NULL ? (size_t)(slash - path.p) - at : path.n - at;
+        struct str name = { path.p + at, len };
+
+        if (name_same(".git", name.p, len) || git_part_of(name) != GIT_PART_NONE ||
+            git_state_in(STR_LIT(""), name) != GIT_STATE_NONE)
+            return false;
+        at += len + 1;
+    }
+    return true;
+}

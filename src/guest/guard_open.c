@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "guest/guard_priv.h"
+#include "guest/guard_git.h"
 
 #define PIPEFS_MAGIC 0x50495045
 /* what open() knows; it drops other bits, where openat2() refuses them */
@@ -26,9 +26,9 @@
 
 struct opening {
     struct call *c;
-    struct place at;
     int flags;                  /* as the caller gave them */
     mode_t mode;
+    struct place at;            /* last: what is before it is zeroed */
 };
 
 struct open_job {
@@ -412,6 +412,70 @@ open_new(struct opening *o, bool plain, bool absent)
     return exclusive || fd != -EEXIST ? fd : FOLLOW;
 }
 
+/* Is nothing between the '/' of this path, or behind it, empty? */
+static bool
+has_whole_names(const char *path, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (path[i] == '/' && (i + 1 == n || path[i + 1] == '/'))
+            return false;
+    return n > 0;
+}
+
+/* Where @path leads, as the kernel would tell it, if there is no link on it: in @text, of 2 * PATH_MAX bytes. -1: it
+ * cannot be told. *@base: the directory that @path is relative to. */
+static ssize_t
+text_of(struct opening *o, int dirfd, const char *path, char *text, int *base)
+{
+    size_t n = strlen(path);
+    struct str dir = STR_LIT("");
+    struct call *c = o->c;
+    struct seen *s = seen_of(c);
+
+    if (n >= PATH_MAX || !has_whole_names(path, n))
+        return -1;
+    *base = c->g->root;
+    if (path[0] != '/') {
+        /* a directory that is known not to be one of /proc's */
+        if (dirfd != AT_FDCWD || s == NULL || !(c->cwd_lent || (c->cwd < 0 && seen_cwd(c, s))))
+            return -1;
+        *base = c->cwd;
+        dir = rules_path(c->g, c->cwd, &c->cwd_st);
+        if (dir.n == 0 || dir.p[0] != '/')
+            return -1;
+        memcpy(text, dir.p, dir.n);
+        text[dir.n++] = '/';
+    }
+    memcpy(text + dir.n, path, n);
+    return (ssize_t)(dir.n + n);
+}
+
+/* Most files that are made have a name, and lie on a path, that nobody asks about: no rule, and nothing of git's. Then
+ * one call walks there and makes the file, and nothing of it would have been judged otherwise: links on the way are
+ * refused. FOLLOW: the long way, whatever came of it. */
+static int
+open_unasked(struct opening *o, int dirfd, const char *path)
+{
+    unfilled char text[2 * PATH_MAX];
+    const struct seen *s = seen_of(o->c);
+    int base, fd;
+    ssize_t n;
+
+    if ((o->flags & (O_CREAT | O_DIRECTORY)) != O_CREAT ||
+        ((o->flags & O_EXCL) == 0 && (s == NULL || !s->makes_new)))
+        return FOLLOW;
+    n = text_of(o, dirfd, path, text, &base);
+    if (n < 0 || !rules_no_name(o->c->g, (struct str){ text, (size_t)n }) ||
+        !git_no_name((struct str){ text, (size_t)n }) || caller_umask(o->c) < 0)
+        return FOLLOW;
+    if (!caller_waits(o->c))
+        return ANSWERED;
+    caller_umask_begin(o->c);
+    fd = open_no_links(base, path, (o->flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC, o->mode);
+    caller_umask_end(o->c);
+    return fd < 0 ? FOLLOW : answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+}
+
 static int
 open_place(struct opening *o)
 {
@@ -477,6 +541,8 @@ open_path(struct opening *o, int dirfd, const char *path)
 
     if ((o->flags & GS_OPEN_TMPFILE) != 0)
         return open_unnamed(o, dirfd, path);
+    if ((rc = open_unasked(o, dirfd, path)) != FOLLOW)
+        return rc;
     rc = walk_parent(o->c, dirfd, path, &o->at);
     while (rc == 0) {
         cleanup_close int object = -1;
@@ -499,6 +565,7 @@ call_open(struct call *c)
     int dirfd = AT_FDCWD, rc;
     const uint64_t *a = c->args;
 
+    memset(&o, 0, offsetof(struct opening, at));
     o.c = c;
     place_init(&o.at);
     if (c->nr == SYS_openat)

@@ -3,7 +3,7 @@
  *   guard.c           one notification: receive, look at the caller, dispatch, answer; denials
  *   guard_caller.c    the caller: memory (each byte copied once), directories, umask
  *   guard_seen.c      what is kept of callers that come again and again
- *   guard_near.c      a descriptor is passed without waking another processor
+ *   guard_near.c      a descriptor is passed without waking another processor (guard_near.h)
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
  *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
  *   guard_open.c      open with O_CREAT, or for writing
@@ -31,12 +31,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/str.h"
 #include "guest/guard.h"
+#include "guest/guard_near.h"
 #include "guest/guard_sys.h"
 
 #define WALK_LINKS_MAX   40                     /* as the kernel */
@@ -154,26 +156,6 @@ struct later {
     char name[NAME_MAX + 1];
 };
 
-#define NEAR_WORDS (1024 / (8 * sizeof(unsigned long)))
-
-/* Processors, as sched_setaffinity(2) has them. */
-struct near_mask {
-    unsigned long bits[NEAR_WORDS];
-};
-
-struct near {
-    bool possible, asked;
-    int cpu;                    /* where we were at the end of the last call that passed a descriptor */
-    unsigned calls_left;        /* for so many more both stay on one processor; 0: it is tried without */
-    struct near_mask own;       /* ours, when nothing is held */
-};
-
-/* What is changed while one descriptor is passed. */
-struct near_hold {
-    bool own, caller;
-    struct near_mask only, former;
-};
-
 struct denial_slot {
     uint32_t count;
     const char *op;
@@ -255,8 +237,9 @@ struct place {
     struct stat dir_st;
     bool on_proc;
     bool at_once;               /* the kernel walked the path as it is, without a magic link: it would do so again */
-    char name[PATH_MAX + 1];    /* with a '/' behind it when the path had one; "/" alone is the root directory */
-    size_t name_n;              /* without that '/' */
+    size_t name_n;              /* without a '/' behind it */
+    char name[PATH_MAX + 1];    /* with a '/' behind it when the path had one; "/" alone is the root directory. Last:
+                                 * what is before it is zeroed (place_init) */
 };
 
 /* What is filled before it is read, and not zeroed first (-ftrivial-auto-var-init), for that would be dear: only names
@@ -270,11 +253,9 @@ struct place {
 static inline void
 place_init(struct place *p)
 {
+    memset(p, 0, offsetof(struct place, name));
     p->dir = -1;
-    p->dir_st = (struct stat){ 0 };
-    p->borrowed = p->on_proc = p->at_once = false;
     p->name[0] = '\0';
-    p->name_n = 0;
 }
 
 #define PLACE_INIT { .dir = -1 }
@@ -376,18 +357,6 @@ void seen_umask_is(struct call *c, bool before);
 /* umask(2) and unshare(2): go on in the kernel. */
 int call_umask(struct call *c);
 int call_unshare(struct call *c);
-
-/* --- guard_near.c */
-
-void near_init(struct guard *g);
-/* Is the caller better kept here, and answered in two steps? Asked before a descriptor is passed; after it, if not,
- * near_look(). */
-bool near_is_worth(struct call *c);
-void near_look(struct guard *g);
-/* Around the passing of a descriptor, the caller not being answered yet: it wakes where we run, and wakes us there.
- * What another thread meanwhile set for it stays. */
-void near_begin(struct call *c, struct near_hold *h);
-void near_end(struct call *c, const struct near_hold *h);
 
 /* --- guard_walk.c */
 

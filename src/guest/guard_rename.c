@@ -15,11 +15,11 @@
 
 struct renaming {
     struct call *c;
-    struct place from, to;
     unsigned flags;
     bool directory;             /* one of the two is, or may be */
     bool copy;                  /* a judged copy takes the name (guard_git.h) */
     bool into_own;              /* what is in it goes into the file that lies over a protected one */
+    struct place from, to;      /* last: what is before them is zeroed */
 };
 
 static bool
@@ -191,9 +191,8 @@ call_rename(struct call *c)
     bool both;
     uint64_t old = c->args[0], new = c->args[1];
 
+    memset(&r, 0, offsetof(struct renaming, from));
     r.c = c;
-    r.flags = 0;
-    r.directory = r.copy = false;
     place_init(&r.from);
     place_init(&r.to);
     if (c->args[4] != 0 && c->nr == SYS_renameat2)

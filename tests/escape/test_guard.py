@@ -370,3 +370,60 @@ def test_processors_of_a_caller_stay_its_own(cloche, project):
     result = cloche("run", "--workspace", project, "--", PYTHON, "-I", "-c", PROCESSORS)
     kept, own = result.out.split()
     assert own == "True" and int(kept) >= 285, result
+
+
+NEW_FILES = """
+import errno, os, stat
+def new(path, mode=0o666):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        return 'made'
+    except OSError as e:
+        return errno.errorcode[e.errno]
+top = os.getcwd()
+os.makedirs('a/b')
+os.makedirs('r/objects')
+os.makedirs('r/refs')
+os.makedirs('r/later/deep')
+os.makedirs('r/branches')
+os.symlink('r', 'way')
+os.symlink(top + '/a', 'link')
+print(new('a/b/1'), new(top + '/a/b/2'), new('link/b/3'), new('a/../a/b/4'), new('a//b/5'), sorted(os.listdir('a/b')))
+os.chdir('a/b')
+print(new('/proc/self/cwd/6'), new('/proc/thread-self/cwd/7'), os.path.exists('6'), os.path.exists('7'))
+os.umask(0o077)
+print(new('8'), oct(os.stat('8').st_mode), new(top + '/a/9'), oct(os.stat('../9').st_mode))
+os.umask(0)
+print(new('10'), oct(os.stat('10').st_mode), new(top + '/a/11'), oct(os.stat('../11').st_mode))
+os.umask(0o022)
+os.chdir(top + '/r/later/deep')                   # what it is called comes later
+print(new('12'), os.unlink('12'))
+os.rmdir(top + '/r/later/deep')
+print(new('13'), os.chdir(top + '/r/later'), new('14'), os.unlink('14'))
+os.rename(top + '/r/later', top + '/r/hooks')
+print(new('pre-commit'), new(top + '/r/hooks/pre-push'), new(top + '/way/hooks/update'), new('x.sample'))
+os.rename(top + '/r/hooks', top + '/r/earlier')
+print(new('pre-commit'), new(top + '/r/hooks'), new(top + '/.bashrc'), new(top + '/.GIT/Hooks'), new(top + '/sub'))
+os.chdir(top + '/r/branches')
+print(new('x'), new(top + '/r/branches/y'), new(top + '/r/config.worktree/z'), new(top + '/r/sequencer'), new(top + '/r/x'))
+"""
+
+
+@pytest.mark.ordinary
+@pytest.mark.parametrize("mode", MODES)
+def test_files_that_nobody_asks_about(cloche, project, mode):
+    """Made by one call where no name on the path matters: the path is asked for each time, and links go the long way."""
+    own_git(project, cloche)
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I", "-c", NEW_FILES)
+    assert result.out.splitlines() == [
+        "made made made made made ['1', '2', '3', '4', '5']",
+        "made made True True",
+        "made 0o100600 made 0o100600",
+        "made 0o100666 made 0o100666",
+        "made None",
+        "ENOENT None made None",
+        "EACCES EACCES EACCES made",
+        "made EACCES EACCES ENOENT made",
+        "EACCES EACCES ENOENT EACCES made",
+    ], result
+    assert_nothing_planted(project)

@@ -43,7 +43,7 @@ outcome(const struct attack *a, bool guarded)
 
     strcpy(name, a->name);
     patient = !guarded;
-    plan.flags = GUARD_NAMES;
+    plan.flags = GUARD_NAMES | GUARD_GIT;
     for (size_t i = 0; i < ARRAY_LEN(usual); i++)
         assert_int_equal(guard_plan_protect(&plan, dir, usual[i], &err), 0);
     r.chdir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

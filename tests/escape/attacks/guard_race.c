@@ -51,7 +51,7 @@ planted(void)
 {
     struct stat st;
 
-    if (lstat(".git/hooks", &st) == 0 || lstat(".bashrc", &st) == 0)
+    if (lstat(".git/hooks", &st) == 0 || lstat(".bashrc", &st) == 0 || lstat("r/branches/origin", &st) == 0)
         atomic_store(&shared->seen, 1);
     return atomic_load(&shared->seen);
 }
@@ -151,6 +151,39 @@ move_in(void *arg)
     return NULL;
 }
 
+/* --- new files with names that nobody asks about, where a repository that was made here has remotes */
+
+static char whole[4096];        /* the absolute path of "door/origin" */
+
+static void *
+swap_doors(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&shared->stop))
+        (void)exchange("door", "way-to-branches");
+    return NULL;
+}
+
+static void
+try_new(const char *path)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+static void
+try_new_at_doors(void)
+{
+    try_new("door/origin");
+    try_new(whole);
+    if (planted())
+        return;
+    (void)unlink("door/origin");
+    (void)unlink("way-to-branches/pre-commit");
+}
+
 /* --- the directories behind descriptors, and the working directory */
 
 static void *
@@ -196,6 +229,26 @@ try_cwd(void)
     (void)unlinkat(top, "hooks", AT_REMOVEDIR);
 }
 
+static void *
+swap_cwd_to_branches(void *arg)
+{
+    int safe = open("door", O_RDONLY | O_DIRECTORY), bad = open("r/branches", O_RDONLY | O_DIRECTORY);
+
+    (void)arg;
+    while (!atomic_load_explicit(&shared->stop, memory_order_relaxed)) {
+        (void)!fchdir(safe);
+        (void)!fchdir(bad);
+    }
+    return NULL;
+}
+
+static void
+try_new_in_cwd(void)
+{
+    try_new("origin");
+    (void)unlinkat(top, "door/origin", 0);
+}
+
 /* Each call is killed somewhere; a half-done one must not be a done one. */
 static void
 try_killed(void)
@@ -227,6 +280,8 @@ static const struct attack {
     { "descriptor", "", swap_descriptor, try_descriptor, 0 },
     { "cwd", "", swap_cwd, try_cwd, 0 },
     { "killed", ".bashrc", swap_bytes, try_killed, 0 },
+    { "new-links", "", swap_doors, try_new_at_doors, 0 },
+    { "new-cwd", "", swap_cwd_to_branches, try_new_in_cwd, 0 },
 };
 
 static void
@@ -238,6 +293,13 @@ prepare(const struct attack *a)
     (void)mkdir("xgit", 0755);
     (void)mkdir("door", 0755);
     (void)!symlink(".git", "way");
+    (void)mkdir("r", 0755);
+    (void)mkdir("r/objects", 0755);
+    (void)mkdir("r/refs", 0755);
+    (void)mkdir("r/branches", 0755);
+    (void)!symlink("r/branches", "way-to-branches");
+    if (getcwd(whole, sizeof(whole) - sizeof("/door/origin")) != NULL)
+        strcat(whole, "/door/origin");
     top = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
