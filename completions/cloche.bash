@@ -19,17 +19,17 @@ _cloche() {
     fi
     case $verb in
         run)
-            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
-                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile"
-            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
+                --publish --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout
+                --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
@@ -57,17 +57,17 @@ _cloche() {
                 --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile" ;;
         agent)
-            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
-                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile"
-            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
+                --publish --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout
+                --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -238,6 +238,20 @@ _cloche() {
         esac
     done
     case "$verb $previous" in
+        *" --toolchains" | *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | \
+            *" --ask-timeout" | *" --publish" | *" --env" | *" --user" | *" --hostname" | *" --memory" | \
+            *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | *" --output" | *" --nofile" | \
+            "secret --path" | *" --host" | *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | \
+            "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | \
+            *" --text" | *" --expect" | *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | \
+            *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
+            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
+            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
+            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
+            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
+            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
+            *" --control-fd")
+            return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
             "gate --gate" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
@@ -266,20 +280,6 @@ _cloche() {
             return ;;
         *" --network")
             mapfile -t COMPREPLY < <(compgen -W "none allowlist host" -- "$current")
-            return ;;
-        *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | *" --ask-timeout" | \
-            *" --publish" | *" --env" | *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | \
-            *" --disk" | *" --timeout" | *" --grace" | *" --output" | *" --nofile" | "secret --path" | \
-            *" --host" | *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | \
-            *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | \
-            *" --expect" | *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | \
-            *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
-            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
-            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
-            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
-            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
-            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
-            *" --control-fd")
             return ;;
         *" --allow-registry")
             mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")

@@ -28,6 +28,7 @@
 #include "program/installed.h"
 #include "program/say.h"
 #include "program/state.h"
+#include "program/toolchains.h"
 #include "program/words.h"
 #include "run/args.h"
 
@@ -84,9 +85,30 @@ host_has(const char *home, const char *relative, bool *folder)
     return *folder || S_ISREG(st.st_mode);
 }
 
+/* What of the toolchains is not shown for the program itself. */
+static void
+put_tools(struct line *l, const struct installed *program, const struct toolchains *tools)
+{
+    for (size_t i = 0; i < tools->n_shown; i++) {
+        bool there = false;
+
+        for (size_t k = 0; k < program->n_shown; k++)
+            there = there || strcmp(program->shown[k], tools->shown[i]) == 0;
+        if (there)
+            continue;
+        put(l, "--bind");
+        put(l, "%s", tools->shown[i]);
+    }
+    for (size_t i = 0; i < tools->n_env; i++) {
+        put(l, "--env");
+        put(l, "%s", tools->env[i]);
+    }
+}
+
 /* The flags of the profile. */
 static void
-put_flags(struct line *l, const struct agent *a, const struct installed *program, const char *home)
+put_flags(struct line *l, const struct agent *a, const struct installed *program, const struct toolchains *tools,
+          const char *home)
 {
     bool folder;
 
@@ -104,9 +126,10 @@ put_flags(struct line *l, const struct agent *a, const struct installed *program
             put(l, "--bind");
             put(l, "%s/%s:" POLICY_HOME "/%s", home, a->show.v[i], a->show.v[i]);
         }
-    if (program->folders[0] != '\0') {
+    put_tools(l, program, tools);
+    if (program->folders[0] != '\0' || tools->folders[0] != '\0') {
         put(l, "--env");
-        put(l, "PATH=%s" POLICY_PATH, program->folders);
+        put(l, "PATH=%s%s" POLICY_PATH, program->folders, tools->folders);
     }
     for (size_t i = 0; i < a->env.n; i++) {
         put(l, "--env");
@@ -161,23 +184,25 @@ is_told(char **argv, int at)
 
 /* `cloche agent [flags] NAME [ARG...]`, NAME at argv[@at]. */
 static int
-start(int argc, char **argv, int at, struct err *err)
+start(int argc, char **argv, int at, const char *toolchains, struct err *err)
 {
     __attribute__((cleanup(agents_free))) struct agents all = { .n = 0 };
     __attribute__((cleanup(line_free))) struct line l = { .n = 0 };
     static struct installed program;
+    static struct toolchains tools;
     struct policy_host host;
     char kept[PATH_MAX];
     const struct agent *a;
 
     if (cli_host(&host, err) < 0 || agents_load(&all, host.home, err) < 0 ||
         (a = agents_find(&all, argv[at], err)) == NULL || find_program(a, &host, &program, err) < 0 ||
+        toolchains_find(toolchains != NULL ? toolchains : "auto", host.home, host.cwd, &tools, err) < 0 ||
         agent_home_path(a->name, kept, err) < 0 || prepare_home(a, host.home, err) < 0)
         return -1;
     host.kept_home = kept;
     host.protect = a->protect.v;
     put(&l, "%s", argv[0]);
-    put_flags(&l, a, &program, host.home);
+    put_flags(&l, a, &program, &tools, host.home);
     for (int i = 1; i < at; i++)
         put(&l, "%s", argv[i]);
     put(&l, "--");
@@ -264,11 +289,13 @@ print_word(const char *word)
 }
 
 static void
-print_line(const struct agent *a, const struct installed *program, const char *home)
+print_line(const struct agent *a, const struct installed *program, const struct policy_host *host)
 {
+    static struct toolchains tools;
     __attribute__((cleanup(line_free))) struct line l = { .n = 0 };
 
-    put_flags(&l, a, program, home);
+    (void)toolchains_find("auto", host->home, host->cwd, &tools, NULL);
+    put_flags(&l, a, program, &tools, host->home);
     put(&l, "--");
     put(&l, "%s", program->program[0] != '\0' ? program->program : a->program);
     put_each(&l, NULL, &a->args);
@@ -305,7 +332,7 @@ show(void *options, const struct verb_words *w, struct err *err)
     printf("home      %s\n", json_string_value(json_object_get(said, "home")));
     for (size_t i = 0; i < a->protect.n; i++)
         printf("%s%s\n", i == 0 ? "protects  " : "          ", a->protect.v[i]);
-    print_line(a, &program, host.home);
+    print_line(a, &program, &host);
     json_decref(said);
     return 0;
 }
@@ -406,6 +433,6 @@ cmd_agent(int argc, char **argv)
     if (o.help || at >= argc || strcmp(argv[at], "ls") == 0 || strcmp(argv[at], "show") == 0 ||
         strcmp(argv[at], "new") == 0)
         return verb_main(&agent_verb, &o, argc, argv);
-    code = start(argc, argv, at, &err);
+    code = start(argc, argv, at, o.toolchains, &err);
     return code < 0 ? cli_fail(&err, o.json) : code;
 }

@@ -10,6 +10,7 @@
 #include "engine/host.h"
 #include "match/language.h"
 #include "program/helper.h"
+#include "program/toolchains.h"
 
 /* A program that `cloche code` starts, looked for where a private root has programs. */
 struct doctor_program {
@@ -35,6 +36,7 @@ struct doctor {
     struct engine_report engine;
     struct doctor_program programs[LANGUAGES + LANGUAGES_MORE];
     size_t n_programs;
+    struct toolchains toolchains;       /* of the caller's home */
     struct err runtimes;        /* why those of runtimes.d are not among them; code[0] "": they are */
     struct doctor_helper helpers[DOCTOR_HELPERS];
     struct {

@@ -139,14 +139,16 @@ modes_json(const struct doctor *d)
 int
 doctor_print_json(const struct doctor *d)
 {
-    json_t *missing = json_array(), *out;
+    json_t *missing = json_array(), *toolchains = json_array(), *out;
 
+    for (size_t i = 0; i < d->toolchains.n; i++)
+        json_array_append_new(toolchains, json_string(d->toolchains.names[i]));
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
-    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION,
+    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION,
                     "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d), "features",
                     features_json(&d->engine), "promises", promises_json(&d->engine), "programs", programs_json(d),
-                    "own_programs", helpers_json(d), "not_in_this_release", missing);
+                    "own_programs", helpers_json(d), "toolchains", toolchains, "not_in_this_release", missing);
     if (out != NULL && d->runtimes.code[0] != '\0')
         json_object_set_new(out, "runtimes_error", json_pack("{s:s, s:s}", "code", d->runtimes.code, "message",
                                                              d->runtimes.msg));

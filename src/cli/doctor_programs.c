@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor.h"
+#include "program/caller.h"
 #include "program/helper.h"
 #include "program/runtimes.h"
 
@@ -118,6 +119,15 @@ doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, uns
     return true;
 }
 
+static void
+find_toolchains(struct doctor *d)
+{
+    struct policy_host host;
+
+    if (cli_host(&host, NULL) == 0)
+        (void)toolchains_find("auto", host.home, NULL, &d->toolchains, NULL);
+}
+
 void
 doctor_find_programs(struct doctor *d)
 {
@@ -126,6 +136,7 @@ doctor_find_programs(struct doctor *d)
     uint64_t deadline = clock_ms() + ASK_MS;
     const struct language *l;
 
+    find_toolchains(d);
     if (runtimes_load(&own, &d->runtimes) == 0)
         language_more(own.rows, own.n);
     for (size_t i = 0; (l = language_at(i)) != NULL; i++) {

@@ -154,6 +154,18 @@ print_programs(const struct look *look, const struct doctor *d)
 }
 
 static void
+print_toolchains(const struct look *look, const struct doctor *d)
+{
+    heading(look, "Toolchains of your home (cloche run --toolchains)");
+    for (size_t i = 0; i < d->toolchains.n; i++) {
+        put_mark(look, MARK_YES);
+        printf("%s\n", d->toolchains.names[i]);
+    }
+    if (d->toolchains.n == 0)
+        printf("  none\n");
+}
+
+static void
 print_helpers(const struct look *look, const struct doctor *d)
 {
     heading(look, "Programs of cloche");
@@ -197,6 +209,7 @@ doctor_print_text(const struct doctor *d)
     print_host(&look, d);
     print_features(&look, d);
     print_programs(&look, d);
+    print_toolchains(&look, d);
     print_helpers(&look, d);
     print_verdict(&look, d);
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;

@@ -13,10 +13,12 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "match/language.h"
+#include "match/path.h"
 #include "policy/place.h"
 #include "program/caller.h"
 #include "program/runtimes.h"
 #include "program/say.h"
+#include "program/toolchains.h"
 #include "program/verb.h"
 #include "program/words.h"
 #include "run/args.h"
@@ -46,6 +48,9 @@ set_no_pty(void *at, const char *value, struct err *err)
 }
 
 const struct verb_flag run_flags[] = {
+    /* of `cloche run` and `cloche agent`, and the first one for that */
+    { "--toolchains", 0, "LIST", "rustup, nvm, pyenv ... of your home, read-only: auto, none, or names",
+      FLAG_TEXT(struct run_options, toolchains) },
     { "--json", 0, NULL, "capture output; print one JSON object with it and the exit report",
       FLAG_ON(struct run_options, json) },
     { "--report", 0, "FILE", "write the exit report (JSON) to FILE", FLAG_TEXT(struct run_options, report) },
@@ -75,10 +80,10 @@ static const struct verb run_verb = {
     .name = "run", VERB_FORMS(run_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
     .about = "Run COMMAND in its own sandbox.", .after = RUN_EXIT_HELP,
 }, shell_verb = {
-    .name = "shell", VERB_FORMS(shell_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
+    .name = "shell", VERB_FORMS(shell_form), .flags = run_flags + 1, .n_flags = N_SHARED - 1, .more = run_policy_help,
     .about = "An interactive shell in its own sandbox.", .after = RUN_EXIT_HELP,
 }, code_verb = {
-    .name = "code", VERB_FORMS(code_form), VERB_FLAGS(run_flags), .more = run_policy_help,
+    .name = "code", VERB_FORMS(code_form), .flags = run_flags + 1, .n_flags = N_SHARED, .more = run_policy_help,
     .about = "Run FILE (or standard input) in its own sandbox.", .after = RUN_EXIT_HELP,
 };
 
@@ -216,15 +221,68 @@ run_command(const struct verb *v, int argc, char **argv, const struct policy_hos
     return finish(execute(&s, &o, &err), &err, o.json);
 }
 
+/* The caller's command line with the flags for @t before all others, so that those have the last word; @words has room
+ * for it. How many words it has. */
+static int
+with_toolchains(struct toolchains *t, int argc, char **argv, char **words)
+{
+    static char bind[] = "--bind", env[] = "--env", path[sizeof(t->folders) + 64];
+    int n = 0;
+
+    words[n++] = argv[0];
+    for (size_t i = 0; i < t->n_shown; i++) {
+        words[n++] = bind;
+        words[n++] = t->shown[i];
+    }
+    for (size_t i = 0; i < t->n_env; i++) {
+        words[n++] = env;
+        words[n++] = t->env[i];
+    }
+    if (t->folders[0] != '\0') {
+        snprintf(path, sizeof(path), "PATH=%s" POLICY_PATH, t->folders);
+        words[n++] = env;
+        words[n++] = path;
+    }
+    for (int i = 1; i < argc; i++)
+        words[n++] = argv[i];
+    words[n] = NULL;
+    return n;
+}
+
+/* The folder of which a sandbox may have written: the current one, but not the home of somebody who stands there and
+ * does not give it. */
+static const char *
+project_of(int end, char **argv, const struct policy_host *host)
+{
+    bool given = host->home == NULL || !path_within(str_of(host->home), str_of(host->cwd));
+
+    for (int i = 1; i < end && !given; i++)
+        given = strncmp(argv[i], "--workspace", 11) == 0 || strncmp(argv[i], "--settings", 10) == 0;
+    return given ? host->cwd : NULL;
+}
+
 int
 cmd_run(int argc, char **argv)
 {
+    static struct toolchains found;
+    struct run_options o = { .pty = -1 };
+    cleanup_free char **words = NULL;
     struct policy_host host;
     struct err err = ERR_INIT;
+    int end;
 
     if (cli_host(&host, &err) < 0)
         return cli_fail(&err, cli_asks_json(argc, argv, true));
-    return run_command(&run_verb, argc, argv, &host);
+    /* what is wrong with the flags is said when they are taken */
+    end = cli_policy_flags_end(argc, argv, &run_verb, &o, NULL);
+    if (end < 0 || o.toolchains == NULL)
+        return run_command(&run_verb, argc, argv, &host);
+    words = calloc((size_t)argc + 2 * (TOOLCHAINS_SHOWN_MAX + TOOLCHAINS_ENV_MAX) + 4, sizeof(*words));
+    if (words == NULL)
+        err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+    if (words == NULL || toolchains_find(o.toolchains, host.home, project_of(end, argv, &host), &found, &err) < 0)
+        return cli_fail(&err, cli_asks_json(argc, argv, true));
+    return run_command(&run_verb, with_toolchains(&found, argc, argv, words), words, &host);
 }
 
 int

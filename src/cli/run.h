@@ -15,10 +15,11 @@ struct run_options {
     bool json, quiet, help;
     int pty;                    /* -1 decide by the terminal */
     const char *report;
+    const char *toolchains;     /* program/toolchains.h; NULL: not said */
     const char *language;       /* code */
 };
 
-#define RUN_FLAGS 6             /* of run_flags, those that run and shell have too */
+#define RUN_FLAGS 7             /* of run_flags, those that run has: the first of them is for that and agent alone */
 extern const struct verb_flag run_flags[];
 /* The flags of a policy, for --help. */
 void run_policy_help(FILE *to);

@@ -188,7 +188,8 @@ guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const 
     case EXEC_STAGE_EXEC:
         if (guest_exec_failed_code(m) == 127) {
             err_set(err, ERR_NOT_FOUND, "exec.not-found", "%s: command not found in the sandbox", argv0);
-            return err_hint(err, "the PATH of the sandbox's environment is what counts; --bind brings a program in");
+            return err_hint(err, "the PATH of the sandbox's environment is what counts; --bind brings a program in, "
+                            "--toolchains auto the compilers and interpreters of your home");
         }
         return err_sys(err, e, "exec.not-runnable", "%s", argv0);
     case EXEC_STAGE_INTERPRETER:

@@ -423,3 +423,57 @@ def test_a_subfolder_of_a_repository(once, has):
     assert f"--workspace {top} --workdir {top}/sub/deep" in result.err and ".git" not in result.out, result
     result = once("git status --short; pwd", cwd=top / "sub/deep", flags=["--workspace", top, "--workdir", top / "sub/deep"])
     assert result.ok and result.out == f"{top}/sub/deep\n" and "--workspace" not in result.err, result
+
+
+# toolchains of the user's own ------------------------------------------------------------------------------------------
+TOOLS = {".cargo/bin/cargo": "echo cargo by $RUSTUP_HOME", ".nvm/versions/node/v9.1.0/bin/node9": "echo nine", ".nvm/versions/node/v20.2.0/bin/node20": "echo twenty",
+         ".sdkman/candidates/java/17/bin/javac17": "echo seventeen", ".deno/bin/deno": "echo deno"}
+
+
+def toolchains(mine):
+    home = mine.cloche.home
+    for path, text in TOOLS.items():
+        mine.put(home / path, f"#!/bin/sh\n{text}\n", 0o755)
+    mine.put(home / ".rustup/toolchains/stable/lib/x")
+    mine.put(home / ".cargo/credentials.toml", "secret")
+    mine.put(home / ".npmrc", "secret")
+    (home / ".sdkman/candidates/java/current").symlink_to("17")
+    return home
+
+
+def test_toolchains(mine):
+    """By one word, or without any by an agent: read-only, on the PATH, and without the logins beside them."""
+    home = toolchains(mine)
+    script = (f"cargo; node20; node9; javac17; deno; ls -A {home}/.cargo; cat {home}/.npmrc {home}/.cargo/credentials.toml; "
+              f"touch {home}/.rustup/x {home}/.cargo/bin/x {home}/.cargo/x; true")
+    told = f"cargo by {home}/.rustup\ntwenty\nseventeen\ndeno\nbin\n"
+    result = mine.cloche("run", "--toolchains", "auto", "--", "sh", "-c", script)
+    assert result.out == told and "secret" not in result.out + result.err, result
+    assert mine(script).out == told
+    assert not list(home.glob(".rustup/x")) + list(home.glob(".cargo/bin/x"))
+    assert "cargo" not in mine("cargo", flags=["--toolchains", "none"]).out
+    result = mine.cloche("run", "--toolchains", "nvm", "--", "sh", "-c", script)
+    assert result.out == "twenty\n", result
+    # the caller's own choice among versions, and the caller's own PATH
+    path = f"{home}/.nvm/versions/node/v9.1.0/bin:{os.environ['PATH']}"
+    assert mine.cloche("run", "--toolchains", "nvm", "--", "node9", env={"PATH": path}).out == "nine\n"
+    assert mine.cloche("run", "--toolchains", "nvm", "--env", "PATH=/usr/bin:/bin", "--", "sh", "-c", "echo $PATH").out == "/usr/bin:/bin\n"
+    assert {"rustup", "nvm", "sdkman", "deno"} <= set(mine.cloche("doctor", "--json").json["toolchains"])
+
+
+@pytest.mark.parametrize("which,code", [("homebrews", "toolchains.unknown"), ("deno,", "toolchains.unknown"), ("", "toolchains.unknown"), ("bun", "toolchains.absent")])
+def test_toolchains_that_are_none(once, which, code):
+    toolchains(once)
+    result = once.cloche("run", "--toolchains", which, "--", "true", cwd=once.cloche.project)
+    assert result.code == 125 and f"[{code}]" in result.err, result
+
+
+def test_a_toolchain_that_the_project_made(once):
+    """What a sandbox may have written shows nothing, and is on no PATH."""
+    home, project = once.cloche.home, once.cloche.project
+    once.put(project / "evil/bin/deno", "#!/bin/sh\necho evil\n", 0o755)
+    (home / ".deno").symlink_to(project / "evil")
+    result = once("deno; echo $PATH")
+    assert "evil" not in result.out and ".deno" not in result.out, result
+    result = once.cloche("run", "--toolchains", "auto", "--", "sh", "-c", "deno; echo $PATH", cwd=project, env={"BUN_INSTALL": str(project / "evil"), "DENO_INSTALL": "/"})
+    assert "evil" not in result.out, result
