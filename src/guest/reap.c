@@ -3,6 +3,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,11 +123,40 @@ kill_descendants(int signo)
     return n < 0 ? -1 : alive;
 }
 
+/* What System V keeps for a namespace without processes: it would be held on, and end each command to come. Whoever is
+ * dying still has its segments, which then go with it. */
+static void
+forget_system_v(void)
+{
+    struct shm_info segments;
+    struct seminfo semaphores;
+    struct msginfo messages;
+    struct shmid_ds shm;
+    struct semid_ds sem;
+    struct msqid_ds msg;
+    int n, id;
+
+    n = shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&segments);
+    for (int i = 0; i <= n; i++)
+        if ((id = shmctl(i, SHM_STAT, &shm)) >= 0)
+            (void)shmctl(id, IPC_RMID, NULL);
+    n = semctl(0, 0, SEM_INFO, &semaphores);
+    for (int i = 0; i <= n; i++)
+        if ((id = semctl(i, 0, SEM_STAT, &sem)) >= 0)
+            (void)semctl(id, 0, IPC_RMID);
+    n = msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&messages);
+    for (int i = 0; i <= n; i++)
+        if ((id = msgctl(i, MSG_STAT, &msg)) >= 0)
+            (void)msgctl(id, IPC_RMID, NULL);
+}
+
 void
 reap_kill_all(struct guest *g, int signo)
 {
     if (!g->light) {
         (void)kill(-1, signo);
+        if (signo == SIGKILL && g->pid1)
+            forget_system_v();
         return;
     }
     /* Who is stopped does not fork, so that two looks find everyone. */

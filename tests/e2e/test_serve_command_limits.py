@@ -1,5 +1,6 @@
 """cloche serve: limits of one command inside a sandbox's: what they end, and what they leave (docs/daemon.md)."""
 import glob
+import time
 
 import pytest
 
@@ -53,6 +54,29 @@ def test_memory_ends_the_command_and_not_the_sandbox(box):
     assert said["stdout"] == "ate\n" and said["limit_reached"] is None and not said["oom_killed"], said
     assert box.show()["state"] == "ready"
     assert box.daemon.get(f"{box.at}/exec/{beside.json['exec_id']}").json["state"] == "running"
+
+
+KEEPS = """import ctypes, time
+c = ctypes.CDLL(None)
+c.shmat.restype = ctypes.c_void_p
+while True:
+    at = c.shmat(c.shmget(0, 16 << 20, 0o1600), None, 0)
+    ctypes.memset(at, 1, 16 << 20)
+    c.shmdt(ctypes.c_void_p(at))
+    time.sleep(0.02)
+"""
+
+
+def test_memory_that_outlives_its_command_ends_no_other(daemon):
+    """With a cgroup, and without one: segments of System V belong to no process. They went over the limit, and nothing that came after could run
+    until the sandbox ended for it."""
+    box = daemon.create(policy={"limits": {"memory": "100m"}})
+    assert box.exec(["python3", "-c", KEEPS])["oom_killed"]
+    time.sleep(0.5)
+    for _ in range(3):
+        said = box.exec(["sh", "-c", "sleep 0.4; echo alive; tail -n +2 /proc/sysvipc/shm"])
+        assert said["stdout"] == "alive\n" and not said["oom_killed"], said
+    assert box.show()["state"] == "ready"
 
 
 def test_memory_of_the_sandbox_is_told_apart(box):
