@@ -196,12 +196,16 @@ refuse_parse(struct json_reader *r, const json_error_t *e)
 {
     unsigned line = e->line > 0 ? (unsigned)e->line : 0;
     struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->name, .line = line } };
+    const char *near;
 
     if (json_error_code(e) == json_error_duplicate_key)
         return where_fail(&w, r->err, "policy.duplicate-key", "%s", e->text);
     if (json_error_code(e) == json_error_out_of_memory)
         return policy_no_memory(r->err);
-    return where_fail(&w, r->err, "policy.json.syntax", "not JSON: %s", e->text);
+    /* "near" and what stands there, which may be a password */
+    near = strstr(e->text, " near '");
+    return where_fail(&w, r->err, "policy.json.syntax", "not JSON: %.*s (column %d)",
+                      (int)(near != NULL ? (size_t)(near - e->text) : strlen(e->text)), e->text, e->column);
 }
 
 /* Where the comment at @at ends (just past it), or @at when there is none, or none that ends. */

@@ -78,6 +78,18 @@ def test_missing_unreadable_and_strange_files_are_refused(cloche, project, setti
     assert cloche("policy", "check", "/dev/null").code == 125
 
 
+@pytest.mark.parametrize("text", [
+    '{"version": 1, "env": {"A" "XYZZY-1234"}}', '{"version": 1, "env": {"A": "x" "XYZZY-1234"}}', '{"version": 1, "env": {"A": XYZZY}}',
+    '{"version": 1, "env": {"A": "XYZZY-1234}}', '{"version": 1, "env": {"A": ["XYZZY-1234"]}}',
+    '{"version": 1, "network": {"allow": ["a.example.org"], "parent-proxy": {"http": "ftp://u:XYZZY-1234@h:1"}}}',
+])
+def test_a_refusal_does_not_quote_a_value(cloche, settings, text):
+    """It lands in a pipeline's log."""
+    for words in (["run", "--settings"], ["policy", "check"]):
+        result = cloche(*words, settings(text, "cloche.json"), *(["--", "true"] if words[0] == "run" else []))
+        assert result.code == 125 and "XYZZY" not in result.err + result.out, result
+
+
 def test_settings_that_are_a_fifo_do_not_hang(cloche, project):
     import os
     os.mkfifo(project / "pipe.yaml")
