@@ -17,7 +17,7 @@
 /* Where sandboxes of this process are noted from now on: an absolute path of a folder of this user's own, copied. */
 void leavings_keep(const char *folder);
 
-#define LEAVINGS_SPARE "spare"  /* a folder in it, where there is one: notes that can be used again */
+#define LEAVINGS_SPARE "-spare" /* behind its name: a folder, where there is one, of notes that can be used again */
 
 #define LEAVINGS_ID  32         /* digits of a sandbox's id */
 #define LEAVINGS_MAX 1024       /* more are the next one's */

@@ -24,12 +24,12 @@ int
 sweep_prepare(struct launcher *l, struct err *err)
 {
     char path[PATH_MAX], spare[PATH_MAX];
-    cleanup_close int fd = -1;
+    cleanup_close int fd = -1, spares = -1;
     void *page;
 
     if (snprintf(path, sizeof(path), "%s/leavings", l->state) >= (int)sizeof(path) ||
-        snprintf(spare, sizeof(spare), "%s/" LEAVINGS_SPARE, path) >= (int)sizeof(spare) ||
-        (fd = state_make_path(spare)) < 0)
+        snprintf(spare, sizeof(spare), "%s" LEAVINGS_SPARE, path) >= (int)sizeof(spare) ||
+        (fd = state_make_path(path)) < 0 || (spares = state_make_path(spare)) < 0)
         return err_sys(err, errno, "serve.start", "%s/leavings", l->state);
     l->sweeper = (struct janitor)JANITOR_INIT;
     if (leavings_list(path, &l->leavings) == 0)

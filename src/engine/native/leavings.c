@@ -54,31 +54,46 @@ put_cgroup(struct buf *b, const struct cgroup *cg)
 static bool
 spare_path(unsigned slot, char out[PATH_MAX])
 {
-    return snprintf(out, PATH_MAX, "%s/" LEAVINGS_SPARE "/%u", kept_in, slot % SPARES) < PATH_MAX;
+    return snprintf(out, PATH_MAX, "%s" LEAVINGS_SPARE "/%u", kept_in, slot % SPARES) < PATH_MAX;
 }
 
-/* Whoever renames it has it. An empty note names nothing. */
+/* A file with another name too (a snapshot by hard links) is somebody else's as well. */
 static bool
+is_own(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_nlink == 1;
+}
+
+/* Whoever renames it has it. An empty note names nothing. A descriptor; -1: there is none. */
+static int
 take_spare(const char *note)
 {
     unsigned first = (unsigned)getpid();
+    cleanup_close int fd = -1;
     char path[PATH_MAX];
 
     /* not in the place of a note that is there: somebody is about to remove what that one names */
-    for (unsigned i = 0; i < SPARES; i++)
+    for (unsigned i = 0; i < SPARES && fd < 0; i++)
         if (spare_path(first + i, path) &&
             syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, note, RENAME_NOREPLACE) == 0)
-            return true;
-    return false;
+            fd = open(note, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && !is_own(fd)) {
+        (void)unlink(note);
+        return -1;
+    }
+    return take_fd(&fd);
 }
 
 static bool
 give_spare(const char *note)
 {
-    cleanup_close int fd = open(note, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int fd = open(note, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     char path[PATH_MAX];
 
-    return fd >= 0 && spare_path((unsigned)getpid(), path) && rename(note, path) == 0;
+    return fd >= 0 && is_own(fd) && ftruncate(fd, 0) == 0 && spare_path((unsigned)getpid(), path) &&
+           rename(note, path) == 0;
 }
 
 /* Which folder it is in. What a copy of it names is a living sandbox's of the daemon that the copy is of. */
@@ -111,8 +126,8 @@ leavings_note(struct native *sb)
         return;
     }
     dir = open(kept_in, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (put_own(&own, dir) == 0)
-        fd = open(sb->note, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (take_spare(sb->note) ? 0 : O_CREAT | O_EXCL), 0600);
+    if (put_own(&own, dir) == 0 && (fd = take_spare(sb->note)) < 0)
+        fd = open(sb->note, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         sb->note[0] = '\0';
         return;
