@@ -20,7 +20,11 @@
 
 #include "guest/guard_priv.h"
 
-#define CALLS_LONG 256          /* descriptors that are passed so before it is tried without */
+/* descriptors that are passed so before it is tried without: few at first, for a busy machine moves a process now and
+ * then; twice as many each time when it is moved again at once */
+#define CALLS_FIRST 8
+#define CALLS_MOST  256
+#define AT_ONCE     4           /* descriptors */
 
 static bool
 mask_of(pid_t tid, struct near_mask *out)
@@ -69,6 +73,7 @@ near_init(struct guard *g)
     int cpu = sched_getcpu();
 
     g->near.cpu = cpu;
+    g->near.span = CALLS_FIRST;
     g->near.possible = g->pid == 1 && mask_of(0, &g->near.own) && mask_only(cpu, &only) &&
                        !mask_eq(&g->near.own, &only);
 }
@@ -76,11 +81,15 @@ near_init(struct guard *g)
 void
 near_look(struct guard *g)
 {
+    struct near *n = &g->near;
     int cpu = sched_getcpu();
 
-    if (cpu != g->near.cpu)
-        g->near.calls_left = CALLS_LONG;
-    g->near.cpu = cpu;
+    if (cpu != n->cpu) {
+        n->span = n->calls_free > AT_ONCE ? CALLS_FIRST : n->span < CALLS_MOST ? 2 * n->span : CALLS_MOST;
+        n->calls_left = n->span;
+        n->calls_free = 0;
+    }
+    n->cpu = cpu;
 }
 
 bool
@@ -94,6 +103,11 @@ near_is_worth(struct call *c)
     if (!n->asked && syscall(SYS_ioctl, c->listener, GS_NOTIF_SET_FLAGS, GS_SYNC_WAKE_UP) < 0)
         return n->possible = false;
     n->asked = true;
+    if (n->calls_left > 0) {
+        n->cpu = sched_getcpu();
+        return true;
+    }
+    n->calls_free += n->calls_free <= AT_ONCE;
     near_look(c->g);
     return n->calls_left > 0;
 }

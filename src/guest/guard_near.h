@@ -18,6 +18,8 @@ struct near {
     bool possible, asked;
     int cpu;                    /* where we were at the end of the last call that passed a descriptor */
     unsigned calls_left;        /* for so many more both stay on one processor; 0: it is tried without */
+    unsigned span;              /* how many these were at first */
+    unsigned calls_free;        /* without, since then; counted a little further than to AT_ONCE */
     struct near_mask own;       /* ours, when nothing is held */
 };
 
