@@ -170,7 +170,8 @@ perform(struct renaming *r)
     if (r->copy)
         return git_call_copy(r->c, &r->from, &r->to, r->flags);
     if (rename_raw(&r->from, r->from.name, &r->to, r->to.name, r->flags) < 0)
-        return -errno;
+        return errno == EBUSY ? deny(r->c, &r->to, "bound by itself, so it cannot be replaced: bind its folder", EBUSY)
+                              : -errno;
     (void)place_name(&r->to, name);
     if (!rules_ambiguous(r->c->g, r->to.name, r->to.name_n) ||
         !rules_aliased(r->c->g, r->to.dir, &r->to.dir_st, name, &rule))

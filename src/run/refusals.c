@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "egress/why_host.h"
+#include "match/path.h"
 #include "wall/addresses.h"
 #include "workspace/quote.h"
 
@@ -55,6 +57,51 @@ tell(const struct policy *p, const struct addresses *own, const struct session_d
     fprintf(stderr, "%.*s\n", (int)line.n, (const char *)line.p);
 }
 
+/* Below a folder that was bound to be written to. */
+static const struct policy_bind *
+bind_around(const struct policy *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_binds; i++)
+        if (p->binds[i].writable && !p->binds[i].own && strcmp(p->binds[i].source, path) != 0 &&
+            path_within(str_of(path), str_of(p->binds[i].source)))
+            return &p->binds[i];
+    return NULL;
+}
+
+static bool
+is_opened(const struct policy *p, const char *path)
+{
+    for (size_t i = 0; i < p->allow_read.n; i++)
+        if (path_within(str_of(path), str_of(p->allow_read.v[i].value)))
+            return true;
+    return false;
+}
+
+/* A login that a run saves in a folder that was bound is a place for credentials to the next one, which cannot read it:
+ * no call of it is seen. */
+static void
+tell_closed(const struct policy *p)
+{
+    size_t told = 0;
+
+    for (size_t i = 0; i < p->credentials.n; i++) {
+        const char *path = p->credentials.v[i].value;
+        cleanup_buf struct buf line = BUF_INIT(TEXT_MAX);
+
+        if (bind_around(p, path) == NULL || is_opened(p, path) || access(path, F_OK) < 0)
+            continue;
+        if (told++ == 0)
+            fprintf(stderr, "cloche: a run cannot read these logins that it finds in what is bound:\n");
+        if (told > TOLD)
+            break;
+        buf_puts(&line, "  ");
+        quote_name(&line, "", str_of(path));
+        buf_puts(&line, ": --allow-read ");
+        quote_name(&line, "", str_of(path));
+        fprintf(stderr, "%.*s would open it\n", (int)line.n, (const char *)line.p);
+    }
+}
+
 void
 refusals_tell(const struct session *s, const struct session_result *r)
 {
@@ -64,6 +111,8 @@ refusals_tell(const struct session *s, const struct session_result *r)
     uint64_t rest = r->denied_more;
     size_t told = r->n_denied < TOLD ? r->n_denied : TOLD;
 
+    if (p->mode.v != MODE_OFF)
+        tell_closed(p);
     if (r->n_denied == 0)
         return;
     own.known = interface_addresses(own.v, &own.n, &err) == 0;

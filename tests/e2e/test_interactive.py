@@ -291,6 +291,28 @@ def test_what_was_refused_is_told_at_the_end(cloche):
     assert '"/workspace/.git/hooks/a\\033[2Jb": rule /workspace/.git/hooks' in lines[3] and len(lines) == 5, lines
 
 
+def test_what_is_bound_and_cannot_be_used_is_told_at_the_end(cloche):
+    """A login that was saved in a bound folder, and a file that is bound by itself (issue 18, 10 i and viii)."""
+    login, alone = cloche.home / ".codex/auth.json", cloche.home / "alone.json"
+    login.parent.mkdir()
+    login.write_text("token\n", encoding="ascii")
+    alone.write_text("1\n", encoding="ascii")
+    flags = ["--workspace", str(cloche.project), "--bind", f"{login.parent}:/home/agent/.codex:rw", "--bind", f"{alone}:/home/agent/alone.json:rw"]
+    script = "cd; cat .codex/auth.json; echo 2 > x; mv x alone.json; true"
+
+    def told(*more):
+        child = spawn(cloche, ["run", *flags, *more, "--", "sh", "-c", script], size=(24, 400))
+        child.expect(pexpect.EOF)
+        child.close()
+        assert child.exitstatus == 0
+        return child.before.replace("\r", "")
+    said = told()
+    assert f"  {login}: --allow-read {login} would open it\n" in said, said
+    assert "  rename /home/agent/alone.json: rule bound by itself, so it cannot be replaced: bind its folder\n" in said, said
+    said = told("--allow-read", str(login))
+    assert "token" in said and "would open it" not in said, said
+
+
 def test_nothing_is_told_quietly(cloche):
     assert "was refused" not in refused(cloche, "--quiet")
 
