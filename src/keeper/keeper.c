@@ -155,7 +155,7 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 
     if (k->passed < 0 || !edge_op_get(&in, &op))
         return -1;
-    k->sample_us = 0;         /* as often as while something runs, from now on */
+    keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));
     return 0;
 }

@@ -184,6 +184,7 @@ struct keeper_live {
 
 /* keeper_memory.c: a look at it, when it is time for one; too much of it ends what runs. */
 void keeper_look_at_memory(struct keeper_live *k, uint64_t now);
+void keeper_look_soon(struct keeper_live *k, uint64_t now);      /* as often as while something runs, from now on */
 /* Whether a command that was just killed was killed for want of memory. Each of the kernel's kills counts once. */
 bool keeper_short_of_memory(struct keeper_live *k);
 

@@ -9,6 +9,14 @@
 #define OVER_US      10000000   /* memory that stays above the limit that long is held by no command */
 #define OOM_TOLD_US  2000000    /* an end by SIGKILL this soon after one for want of memory is that one */
 
+/* Nobody puts a look off: a thousand short commands are looked at as one long one is. */
+void
+keeper_look_soon(struct keeper_live *k, uint64_t now)
+{
+    if (k->sample_us > now + BUSY_US)
+        k->sample_us = now + BUSY_US;
+}
+
 void
 keeper_look_at_memory(struct keeper_live *k, uint64_t now)
 {
