@@ -3,6 +3,7 @@ the proxy where they read the variables, and what none opens they do not."""
 import hashlib
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -144,9 +145,9 @@ def npm_view(net):
 
 
 def cargo(net):
-    found = shutil.which("cargo")
+    found = shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
     asked = found and subprocess.run([found, "-vV"], capture_output=True, check=False)
-    rustc = found and subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, check=False, text=True)
+    rustc = found and subprocess.run([Path(found).with_name("rustc"), "--print", "sysroot"], capture_output=True, check=False, text=True)
     if not found or asked.returncode != 0 or rustc.returncode != 0:
         pytest.skip("cargo is not installed")
     data = io.BytesIO()

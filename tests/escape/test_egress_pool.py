@@ -3,15 +3,16 @@
 Judged by what the far server saw on which of its connections, and by what reached the clients.
 """
 import json
+import subprocess
 import threading
 
 import pytest
 
 from helpers import requirement
-from helpers.internet import OTHER4, SITE4
+from helpers.internet import OTHER4, PRELUDE, SITE4
 from helpers.obedient import Obedient
 from helpers.scripted import CLIENT, OK, Scripted, plain, read_exactly, read_head
-from helpers.vaulted import Vaulted
+from helpers.vaulted import BUNDLE, VALUE, Vaulted
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
 MANY = 12           # clients in a row; a slow machine may let a connection wait for too long, but not each time
@@ -243,3 +244,44 @@ for i in range(3):
 """))
     assert out == "False\n" * 3, out
     assert not [p for kept in far.seen for p in paths(kept) if p != b"/x"], far.seen
+
+
+# --- another sandbox ----------------------------------------------------------------------------------------------------
+
+def test_another_sandbox_gets_no_connection_of_this_one(opened, project):
+    """Two at once, one server that answers whoever it knows by the connection; the secret is the first one's alone."""
+    def serve(connection, n, kept):
+        with opened.net.context.wrap_socket(connection, server_side=True) as c:
+            kept.append(c.session_reused)
+            known = b"nobody"
+            while head := read_head(c):
+                kept.append(head)
+                known = b"owner" if VALUE.encode() in head else known       # as NTLM does
+                c.sendall(plain(known))
+    far = Scripted(opened.net, serve)
+    opened.net.behind[OK.encode()] = far.port
+    settings = project / "other.json"
+    settings.write_text(json.dumps({"network": {"allow": [{"host": OK, "path": "/**"}]}}), encoding="ascii")
+    loop = "\nfor line in sys.stdin: print(client(line.strip(), MORE), flush=True)"
+    first = opened.popen(CLIENTS + "MORE = 'Authorization: Bearer ' + os.environ['TOK'] + '\\r\\n'" + loop)
+    words = ["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENTS + "MORE = ''" + loop]
+    second = opened.online.popen(words, flags=["--settings", settings, "--extra-ca", opened.net.ca], stdin=subprocess.PIPE)
+
+    def asks(process, path):
+        process.stdin.write(f"{path}\n".encode())
+        process.stdin.flush()
+        return process.stdout.readline()
+    try:
+        for i in range(MANY):
+            assert asks(first, f"/first/{i}") == b"(200, b'owner')\n", first.communicate()
+            assert asks(second, f"/second/{i}") == b"(200, b'nobody')\n", second.communicate()
+    finally:
+        for process in (first, second):
+            process.communicate(timeout=60)
+    whose = [{path.split(b"/")[1] for path in paths(kept[1:])} for kept in far.seen]
+    assert all(len(one) == 1 for one in whose) and {b"first"} in whose and {b"second"} in whose, far.seen
+    assert len(far.seen) < 2 * MANY, "each has a connection that is used again"
+    began = {}
+    for kept, (one,) in zip(far.seen, whose):
+        assert not (kept[0] and one not in began), "a session of the other one's"
+        began[one] = True
