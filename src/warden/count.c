@@ -40,7 +40,7 @@ put_sandboxes(const struct warden *w, struct buf *b)
     uint64_t states[BOX_STATES] = { 0 };
 
     for (const struct box *x = w->boxes; x != NULL; x = x->next)
-        states[x->r.state]++;
+        states[x->r.state] += !x->ahead;
     for (int i = BOX_INITIALIZING; i < BOX_STATES; i++)
         if (i != BOX_STOPPED)       /* those are records */
             stats_put_value(b, STAT_SANDBOXES, box_state_name((enum box_state)i), "", states[i]);

@@ -229,6 +229,8 @@ def test_what_waits_is_nobodys(pooled):
     """In no list and no event; the record knows it from the moment when somebody took it, as theirs."""
     warm(pooled)
     assert wait_for(lambda: not pooled.get("/v1/sandboxes").json["sandboxes"], 60)
+    text = pooled.get("/metrics").body.decode()
+    assert all(line.endswith(" 0") for line in text.splitlines() if line.startswith("cloche_sandboxes{")), text
     known = {e["sandbox"] for e in pooled.get("/v1/events").json["events"]}
     mine = run(pooled, "import os; print(os.environ['CLOCHE_SANDBOX'])")["stdout"].decode().strip()
     assert mine not in known and hits(pooled) == 1

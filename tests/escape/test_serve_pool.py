@@ -11,7 +11,7 @@ from helpers import requirement
 from helpers.daemon import Daemon, answers, kill_one
 from helpers.runner import wait_for
 
-pytestmark = requirement("R64", "R69", "R81", "R13")
+pytestmark = requirement("R64", "R69", "R81")
 
 
 def pool(daemon, which):
