@@ -1,13 +1,15 @@
 """What is made ahead for one caller's code is nobody else's, and is as walled and as fresh as what is made for it."""
+import base64
 import json
 import os
+import re
 import signal
 import socket
 import threading
 
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 from helpers.daemon import Daemon, answers, kill_one
 from helpers.runner import wait_for
 
@@ -132,6 +134,32 @@ print(json.dumps([{k: s[k] for k in ('CapEff', 'CapBnd', 'CapPrm', 'CapInh', 'Ca
     before, waited, started = hits(daemon), run(daemon, asks), run(cold, asks)
     assert waited["stdout"] and not waited["stderr"], waited
     assert waited["stdout"] == started["stdout"] and hits(daemon) == before + 1
+    assert cold.stop() == 0, cold.log
+
+
+PROBES = (("posture",), ("attacks", "--host-pid", str(os.getpid()), "--host-name", os.uname().nodename, "--scratch", "/workspace", "--host-file", "/etc/shadow",
+                        "--unix-path", "/run/x", "--unix-abstract", "x", "--tcp-port", "22"), ("network",), ("limits", "--scratch", "/workspace"))
+
+
+def test_what_prove_looks_at_is_the_same(daemon, cloche):
+    """The program that `cloche prove` runs inside finds what it finds in a sandbox that was made for it."""
+    probe = places.find_beside(cloche.binary, "src/probe/cloche-probe")
+    if probe is None:
+        pytest.skip("cloche-probe is not built")
+    cold = Daemon(cloche, "--pool", "0", "--state-dir", str(cloche.home / "c"), "--listen", f"unix:{cloche.home}/c.sock", path=cloche.home / "c.sock")
+    image = base64.b64encode(probe.read_bytes()).decode()
+    for word, *more in PROBES:
+        code = (f"import base64, os\nopen('/tmp/probe', 'wb').write(base64.b64decode('{image}'))\nos.chmod('/tmp/probe', 0o755)\n"
+                f"os.execv('/tmp/probe', ['/tmp/probe', '{word}', '--private', *{more!r}])")
+        warm(daemon)
+        before, said = hits(daemon), []
+        for one in (daemon, cold):
+            # what no two have alike: their ids, and names of temporary files
+            found = json.loads(re.sub(r"cloche-[0-9a-f]{32}|cloche-probe-\w{6}|\w+:\[\d+\]", "", run(one, code)["stdout"]))
+            for name in ("uid_map", "gid_map"):
+                found.pop(name, None)
+            said.append(found)
+        assert hits(daemon) == before + 1 and said[0] == said[1], word
     assert cold.stop() == 0, cold.log
 
 
