@@ -258,6 +258,8 @@ park_answer(struct op *o, const struct guest_event *ev)
 
     if (k->park.op != o)
         return false;
+    if (ev->type == GUEST_STDIN_READY)
+        return true;        /* one that is dead takes none: what is for its code is kept for the next one */
     if (ev->type == GUEST_STDOUT && ev->data.n == 1 && ev->data.p[0] == PARKED) {
         (void)guest_client_window(k->l.client, o->channel, MSG_STREAM_OUT, 1, NULL);
         park_forget(o);
