@@ -78,11 +78,12 @@ added(struct str text)
 {
     struct buf out = BUF_INIT(GIT_CONFIG_ADD_ROOM);
     struct str half = { text.p, text.n / 2 };
+    const struct git_config_owner owner = { .now = half, .elsewhere = STR_LIT("") };
 
-    if (git_config_add(half, text, half, &out, nothing_said, NULL) == 0)
+    if (git_config_add(half, text, &owner, &out, nothing_said, NULL) == 0)
         FUZZ_ASSERT(git_config_judge((struct str){ (const char *)out.p, out.n }, 0, NULL) == 0);
     buf_reset(&out);
-    if (git_config_add(text, text, half, &out, nothing_said, NULL) == 0)
+    if (git_config_add(text, text, &owner, &out, nothing_said, NULL) == 0)
         FUZZ_ASSERT(out.n == 0);
     buf_free(&out);
 }

@@ -133,6 +133,7 @@ struct sandbox_own {
     const char *relative;
     const char *text;                   /* what the copy was at the start */
     size_t n;
+    struct str elsewhere;               /* what the rest of the owner's configuration says (match/git_config_add.h) */
     int copy;                           /* for reading */
 };
 

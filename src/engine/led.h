@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "policy/policy.h"
 
@@ -54,6 +55,10 @@ int led_nested(struct led *l, const char *relative, struct err *err);
 int led_protected(struct led *l, const char *relative, struct err *err);
 /* All of these, by a search of the folder @depth levels deep. */
 int led_find(struct led *l, bool git, unsigned depth, struct err *err);
+
+/* All that led_owner() and led_top() read of git's configuration, conditions of includes or not, as one text; it lives
+ * as long as @l. Broken where there is more than is kept. */
+const struct buf *led_said(const struct led *l);
 
 /* @names and `.git`, which led_nested() is for; lives as long as @l. NULL: out of memory. */
 const struct policy_list *led_names(struct led *l);

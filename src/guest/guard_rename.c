@@ -141,6 +141,7 @@ write_own(const struct renaming *r)
 {
     char from[PATH_MAX + 1], to[PATH_MAX + 1];
     cleanup_close int file = -1, own = -1;
+    struct stat st;
     int rc;
 
     if (r->from.name[r->from.name_n] == '/' || r->to.name[r->to.name_n] == '/')
@@ -151,6 +152,9 @@ write_own(const struct renaming *r)
     own = openat(r->to.dir, place_name(&r->to, to), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0 || own < 0)
         return -errno;
+    /* the host may have put another file there since it was looked at, and its mount is gone */
+    if (fstat(own, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev == r->to.dir_st.st_dev)
+        return deny(r->c, &r->to, "git state: config of the host's", EACCES);
     rc = git_copy_whole(file, own);
     return rc == 0 && unlinkat(r->from.dir, from, 0) < 0 && errno != ENOENT ? -errno : -rc;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,6 +95,17 @@ lock(int git)
     return -1;
 }
 
+/* If it is still ours: another sandbox of the folder can remove it, and the owner's git make its own. */
+static void
+unlock(int git, int locked)
+{
+    struct stat ours, there;
+
+    if (fstat(locked, &ours) == 0 && fstatat(git, LOCK_NAME, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+        (void)unlinkat(git, LOCK_NAME, 0);
+}
+
 /* A plain file of the folder's own: nothing that somebody linked here. */
 static int
 open_config(int git)
@@ -131,8 +143,9 @@ add(const struct sandbox_own *own, int git, struct str copy, struct telling *t)
     cleanup_buf struct buf now = BUF_INIT(GIT_CONFIG_MAX), more = BUF_INIT(GIT_CONFIG_ADD_ROOM);
 
     if (config < 0 || io_read_all(config, &now) < 0 ||
-        git_config_add((struct str){ own->text, own->n }, copy, (struct str){ (const char *)now.p, now.n }, &more, said,
-                       t) < 0)
+        git_config_add((struct str){ own->text, own->n }, copy,
+                       &(struct git_config_owner){ .now = { (const char *)now.p, now.n }, .elsewhere = own->elsewhere },
+                       &more, said, t) < 0)
         return -1;
     return more.n > 0 ? append(config, &more) : 0;
 }
@@ -161,7 +174,7 @@ keep(const struct sandbox_own *own, struct session_result *r, bool say)
     locked = read && git >= 0 ? lock(git) : -1;
     done = locked >= 0 ? add(own, git, (struct str){ (const char *)copy.p, copy.n }, &t) : -1;
     if (locked >= 0)
-        (void)unlinkat(git, LOCK_NAME, 0);
+        unlock(git, locked);
     if (done < 0) {
         session_warn(r, say, "%s/%s is as it was: what was written to it inside could not be added", own->folder,
                      own->relative);
@@ -175,7 +188,13 @@ void
 git_keep(const struct sandbox *sb, struct session_result *r, bool say)
 {
     const struct sandbox_facts *f = sandbox_facts(sb);
+    struct sigaction was;
 
+    if (f->n_own == 0)
+        return;
+    /* a limit on the size of files is an error here, not our end with the lock held */
+    (void)sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, &was);
     for (size_t i = 0; i < f->n_own; i++)
         keep(&f->own[i], r, say);
+    (void)sigaction(SIGXFSZ, &was, NULL);
 }

@@ -87,15 +87,15 @@ def test_the_attacks_are_real(bench):
 @pytest.mark.parametrize("way", (*WAYS, "ordinary"))
 def test_what_is_harmless_is_kept(bench, way):
     this = bench("standard", "ordinary") if way == "ordinary" else bench(way)
-    this.host(REPO + "git config user.name owner; git init -q --bare fork.git")
+    this.host(REPO + "git config user.name owner; git init -q --bare up.git; git remote add origin ./up.git; git push -q -u origin main")
     before = this.host("cat .git/config").out
-    done = this.inside("set -e; git remote add fork $PWD/fork.git; git checkout -q -b topic; git commit -q --allow-empty -m topic; git push -q -u fork topic; "
+    done = this.inside("set -e; git remote add fork https://h/f; git checkout -q -b topic; git commit -q --allow-empty -m topic; git push -q -u origin topic; "
                        "git config user.name evil; git config alias.st '!evil'; git remote add gone https://h/x; git remote remove gone; git branch -vv; "
                        "git st || git config user.name")
-    assert done.ok and "[fork/topic]" in done.out and done.out.endswith("evil\n"), done
+    assert done.ok and "[origin/topic]" in done.out and done.out.endswith("evil\n"), done
     after = this.host("cat .git/config").out
     assert after.startswith(before) and "gone" not in after and "evil" not in after, after
-    assert this.host("git config branch.topic.remote; git config remote.fork.fetch").out == "fork\n+refs/heads/*:refs/remotes/fork/*\n"
+    assert this.host("git config branch.topic.remote; git config remote.fork.fetch").out == "origin\n+refs/heads/*:refs/remotes/fork/*\n"
     assert "added to .git/config: remote.fork.url, remote.fork.fetch, branch.topic.remote, branch.topic.merge" in done.err, done
     assert "not added to .git/config, it was for the sandbox alone: user.name, alias.st" in done.err, done
     assert this.host("ls -A .git | grep -c config.lock", check=False).out == "0\n"
@@ -125,7 +125,7 @@ def test_the_file_stays_the_one_it_is(bench):
 
 def test_the_owner_writes_meanwhile(bench):
     this = bench("standard")
-    this.host(REPO)
+    this.host(OWNER)
     owner = threading.Thread(target=lambda: this.host("for i in $(seq 200); do test -e started && break; sleep 0.05; done; git config user.name owner; "
                                                       "git remote add mine https://h/m; touch ended"))
     owner.start()

@@ -34,10 +34,17 @@ note(void *ctx, struct str key, bool kept)
 }
 
 static int
-add(const char *base, const char *copy, const char *now, struct buf *out, struct said *said)
+add_beside(const char *base, const char *copy, const char *now, const char *elsewhere, struct buf *out, struct said *said)
 {
     *said = (struct said){ "", "" };
-    return git_config_add(str_of(base), str_of(copy), str_of(now), out, note, said);
+    return git_config_add(str_of(base), str_of(copy),
+                          &(struct git_config_owner){ .now = str_of(now), .elsewhere = str_of(elsewhere) }, out, note, said);
+}
+
+static int
+add(const char *base, const char *copy, const char *now, struct buf *out, struct said *said)
+{
+    return add_beside(base, copy, now, "", out, said);
 }
 
 static void
@@ -46,14 +53,15 @@ what_is_added(void **state)
     static const struct { const char *copy, *want, *left; } rows[] = {
         { OWNER, "", "" },
         { OWNER "[remote \"fork\"]\n url = https://h/b\n fetch = +refs/heads/*:refs/remotes/fork/*\n",
-          "[remote \"fork\"]\n\turl = \"https://h/b\"\n\tfetch = \"+refs/heads/*:refs/remotes/fork/*\"\n", "" },
+          "[remote \"fork\"]\n\tskipFetchAll = true\n\turl = \"https://h/b\"\n\tfetch = \"+refs/heads/*:refs/remotes/fork/*\"\n", "" },
         { OWNER "[branch \"new\"]\nremote = origin\nmerge = refs/heads/new\n",
           "[branch \"new\"]\n\tremote = \"origin\"\n\tmerge = \"refs/heads/new\"\n", "" },
         { OWNER "[branch \"old\"]\nremote = origin\n", "[branch \"old\"]\n\tremote = \"origin\"\n", "" },
-        { OWNER "[submodule \"lib\"]\nactive = true\nurl = ../lib\n",
-          "[submodule \"lib\"]\n\tactive = \"true\"\n\turl = \"../lib\"\n", "" },
-        { OWNER "[branch \"a\\\"b\\\\c\"]\ndescription = \"x \\\"; # \\n\\ty\\\\\"\n",
-          "[branch \"a\\\"b\\\\c\"]\n\tdescription = \"x \\\"; # \\n\\ty\\\\\"\n", "" },
+        { OWNER "[remote \"r\"]\nurl = git@h:a\nfetch = +refs/heads/m/n:refs/remotes/r/m/n\ntagopt = --tags\n",
+          "[remote \"r\"]\n\tskipFetchAll = true\n\turl = \"git@h:a\"\n\tfetch = \"+refs/heads/m/n:refs/remotes/r/m/n\"\n"
+          "\ttagopt = \"--tags\"\n", "" },
+        { OWNER "[branch \"a\"]\ndescription = \"x \\\"; # \\n\\ty\\\\\"\n",
+          "[branch \"a\"]\n\tdescription = \"x \\\"; # \\n\\ty\\\\\"\n", "" },
         /* what is there stays, and gets no second value */
         { "[core]\n\tbare = false\n", "",
           "remote.origin.url branch.main.remote branch.main.merge branch.old.vscode-merge-base " },
@@ -82,6 +90,37 @@ what_is_added(void **state)
         { OWNER "[submodule \"../x\"]\nurl = a\n", "", "submodule.../x.url " },
         { OWNER "[branch \"x\"]\nremote = ext::evil\n", "", "branch.x.remote " },
         { OWNER "[credential]\nhelper = !evil\n", "", "credential.helper " },
+        /* submodules are the owner's to begin */
+        { OWNER "[submodule \"lib\"]\nactive = true\nurl = https://h/x\n", "", "submodule.lib.active submodule.lib.url " },
+        /* what would lead the owner's git elsewhere */
+        { OWNER "[branch \"old\"]\nremote = fork\n", "", "branch.old.remote " },
+        { OWNER "[branch \"old\"]\nremote = .\nmerge = refs/heads/old\n", "", "branch.old.remote branch.old.merge " },
+        { OWNER "[branch \"old\"]\nremote = origin\nmerge = refs/heads/main\n", "", "branch.old.remote branch.old.merge " },
+        { OWNER "[branch \"new\"]\nrebase = interactive\n", "", "branch.new.rebase " },
+        { OWNER "[branch \"new\"]\ngh-merge-base = x\n", "", "branch.new.gh-merge-base " },
+        { OWNER "[branch \"\told\"]\nremote = origin\n", "", "branch.\told.remote " },
+        { OWNER "[branch \"a\\\"b\"]\nremote = origin\n", "", "branch.a\"b.remote " },
+        { OWNER "[branch \"-x\"]\nremote = origin\n", "", "branch.-x.remote " },
+        { OWNER "[branch \"new\"]\ndescription = \xc2\x9b\n", "", "branch.new.description " },
+        { OWNER "[remote \"x\"]\nurl = ../other\n", "", "remote.x.url " },
+        { OWNER "[remote \"x\"]\nurl = /home/other\n", "", "remote.x.url " },
+        { OWNER "[remote \"x\"]\nurl = ./a:b\n", "", "remote.x.url " },
+        { OWNER "[remote \"x\"]\nurl = file:///home/other\n", "", "remote.x.url " },
+        { OWNER "[remote \"x\"]\npushurl = other\n", "", "remote.x.pushurl " },
+        { OWNER "[remote \"x\"]\nurl = https://h/\xc2\x9b\n", "", "remote.x.url " },
+        { OWNER "[remote \".\"]\nurl = https://h/x\n", "", "remote...url " },
+        { OWNER "[remote \"..\"]\nurl = https://h/x\n", "", "remote....url " },
+        { OWNER "[remote \"a/b\"]\nurl = https://h/x\n", "", "remote.a/b.url " },
+        { OWNER "[remote \"https://h/a\"]\nurl = https://h/x\n", "", "remote.https://h/a.url " },
+        { OWNER "[remote \"Origin\"]\nurl = https://h/x\n", "", "remote.Origin.url " },
+        { OWNER "[remote \"x.lock\"]\nurl = https://h/x\n", "", "remote.x.lock.url " },
+        { OWNER "[remote \"x\"]\nurl = https://h/x\nfetch = +refs/heads/*:refs/heads/*\n", "", "remote.x.url remote.x.fetch " },
+        { OWNER "[remote \"x\"]\nurl = https://h/x\nfetch = +refs/heads/*:refs/remotes/origin/*\n", "",
+          "remote.x.url remote.x.fetch " },
+        { OWNER "[remote \"x\"]\nurl = https://h/x\nfetch = +refs/heads/a..b:refs/remotes/x/a..b\n", "",
+          "remote.x.url remote.x.fetch " },
+        { OWNER "[remote \"x\"]\nurl = https://h/x\ntagopt = --upload-pack=x\n", "", "remote.x.url remote.x.tagopt " },
+        { OWNER "[remote \"x\"]\nurl = https://h/x\nskipfetchall = false\n", "", "remote.x.url remote.x.skipfetchall " },
     };
     struct said said;
 
@@ -130,6 +169,53 @@ beside_the_owner(void **state)
     assert_int_equal(add("", "[a\n", "", &out, &said), -1);
 }
 
+/* The rest of the owner's configuration counts as much, and where git goes by itself stays as it is. */
+static void
+where_git_goes(void **state)
+{
+#define FORK "[remote \"fork\"]\nurl = https://h/b\n"
+#define ORIGIN "[remote \"origin\"]\nurl = https://h/a\n"
+#define FOLLOW(remote) "[branch \"m\"]\nremote = " remote "\nmerge = refs/heads/m\n"
+    static const struct { const char *now, *elsewhere, *more; bool added; } rows[] = {
+        { "", "", FORK, true },
+        { "", "", ORIGIN, true },
+        { "", "", FORK FOLLOW("fork"), false },
+        { "", "[remote]\npushDefault = fork\n", FORK, false },
+        { "", "[alias]\npf = push fork HEAD\n", FORK, false },
+        { "", "[alias]\npf = \"!git push 'Fork'\"\n", FORK, false },
+        { "", "[user]\nname = fork\n[url \"https://h/\"]\ninsteadof = fork:\n", FORK, true },
+        { "", "[remotes]\nall = a fork\n", FORK, false },
+        { "[branch \"x\"]\nremote = fork\n", "", FORK, false },
+        { "", "[remote \"fork\"]\nprune = true\n", FORK, false },
+        { "", FORK, FOLLOW("fork"), true },
+        { "[remote \"up\"]\nurl = https://h/c\n", "", FORK, false },
+        { "[remote \"up\"]\nurl = https://h/c\n", "", ORIGIN, false },
+        { "[remote \"up\"]\nurl = https://h/c\n", "", FOLLOW("up"), true },
+        { "[remote \"up\"]\nurl = https://h/c\nskipFetchAll = true\n", "", FOLLOW("up"), false },
+        { ORIGIN, "", FORK, true },
+        { ORIGIN, "", FOLLOW("origin"), true },
+        { ORIGIN "skipFetchAll\n", "", FOLLOW("origin"), false },
+        { ORIGIN FORK, "", FOLLOW("origin"), true },
+        { ORIGIN FORK ORIGIN, "", FOLLOW("fork"), false },
+        { "[remote \"up\"]\nurl = https://h/c\n" FORK, "", FOLLOW("origin"), false },
+        { ORIGIN, "[branch \"m\"]\nrebase = true\n", FOLLOW("origin"), false },
+        { ORIGIN, "[branch \"m\"]\npushRemote = x\n", FOLLOW("origin"), false },
+        { ORIGIN, "[branch \"M\"]\npushRemote = x\n", FOLLOW("origin"), true },
+    };
+    struct said said;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        cleanup_buf struct buf out = BUF_INIT(GIT_CONFIG_ADD_ROOM), copy = BUF_INIT(4096);
+
+        buf_printf(&copy, "%s%s", rows[i].now, rows[i].more);
+        assert_int_equal(buf_nul(&copy), 0);
+        assert_int_equal(add_beside(rows[i].now, (const char *)copy.p, rows[i].now, rows[i].elsewhere, &out, &said), 0);
+        if ((said.left[0] == '\0') != rows[i].added)
+            fail_msg("row %zu: added %s, left %s", i, said.kept, said.left);
+    }
+}
+
 static void
 bounds(void **state)
 {
@@ -140,8 +226,9 @@ bounds(void **state)
     (void)state;
     for (int i = 0; i < 2 * GIT_CONFIG_ADD_MAX; i++)
         buf_printf(&copy, "[branch \"b%d\"]\nremote = origin\n", i);
-    assert_int_equal(git_config_add(STR_LIT(""), (struct str){ (const char *)copy.p, copy.n }, STR_LIT(""), &out, note,
-                                    &said), 0);
+    assert_int_equal(git_config_add(STR_LIT(""), (struct str){ (const char *)copy.p, copy.n },
+                                    &(struct git_config_owner){ .now = STR_LIT("[remote \"origin\"]\nurl = x\n"),
+                                                                .elsewhere = STR_LIT("") }, &out, note, &said), 0);
     for (size_t i = 0; i < out.n; i++)
         lines += out.p[i] == '\n';
     assert_int_equal(lines, 2 * GIT_CONFIG_ADD_MAX);
@@ -151,7 +238,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_added), cmocka_unit_test(beside_the_owner), cmocka_unit_test(bounds),
+        cmocka_unit_test(what_is_added), cmocka_unit_test(beside_the_owner), cmocka_unit_test(where_git_goes), cmocka_unit_test(bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

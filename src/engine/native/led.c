@@ -15,7 +15,7 @@
 #include "engine/native/expand.h"
 #include "engine/native/led_priv.h"
 #include "engine/native/plan_real.h"
-#include "match/git_config.h"
+#include "match/git_config_add.h"
 #include "match/git_shape.h"
 #include "match/path.h"
 #include "wall/mnt.h"
@@ -32,7 +32,8 @@ led_new(int fd, const char *host, const char *home, const struct policy_list *na
     struct led *l = calloc(1, sizeof(*l));
 
     if (l != NULL)
-        *l = (struct led){ .fd = fd, .host = host, .home = home, .names = names, .put = put, .ctx = ctx };
+        *l = (struct led){ .fd = fd, .host = host, .home = home, .names = names, .put = put, .ctx = ctx,
+                           .said = BUF_INIT(GIT_CONFIG_MAX) };
     else
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
     return l;
@@ -47,6 +48,7 @@ led_free(struct led *l)
         free(l->seen[i]);
     for (size_t i = 0; i < l->n_everywhere; i++)
         free(l->everywhere[i].value);
+    buf_free(&l->said);
     free(l->seen);
     free(l->more.v);
     free(l);
@@ -319,10 +321,19 @@ read_config(struct led *l, const char *path, unsigned depth, struct err *err)
     if (reader == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     git_config_open(reader, (struct str){ (const char *)text.p, text.n });
-    while (git_config_next(reader, &e) > 0)
+    while (git_config_next(reader, &e) > 0) {
+        if (!l->nested)
+            git_config_put(&l->said, &e);
         if (close_entry(l, &e, path, depth, err) < 0)
             return -1;
+    }
     return 0;
+}
+
+const struct buf *
+led_said(const struct led *l)
+{
+    return &l->said;
 }
 
 static int

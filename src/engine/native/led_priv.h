@@ -27,6 +27,7 @@ struct led {
     char top[PATH_MAX];         /* of the work tree that is read about */
     bool nested;                /* ... which lies in the folder */
     bool of_owner;              /* what is read is not a repository's */
+    struct buf said;            /* led_said() */
     unsigned n_files;
     size_t n_text;
     struct { enum led_meaning meaning; char *value; } everywhere[LED_EVERYWHERE_MAX];

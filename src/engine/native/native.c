@@ -191,7 +191,9 @@ take_own(struct native *sb, struct err *err)
         const struct plan_own *own = &sb->plan.own[i];
 
         sb->own[i] = (struct sandbox_own){ .folder = own->tree->host, .folder_fd = own->tree->fd,
-                                           .relative = own->relative, .text = own->text, .n = own->n, .copy = fds[i] };
+                                           .relative = own->relative, .text = own->text, .n = own->n,
+                                           .elsewhere = { (const char *)sb->plan.said.p, sb->plan.said.n },
+                                           .copy = fds[i] };
     }
     return (size_t)n == sb->plan.n_own ? 0 : err_set(err, ERR_PROTOCOL, "wall.own", "%d files came", n);
 }

@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "match/git_config.h"
 #include "match/host.h"
 #include "match/ip.h"
 #include "wall/caps.h"
@@ -354,6 +355,7 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
 void
 plan_init(struct native_plan *plan)
 {
+    plan->said = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
     plan->cow = (struct cow_state)COW_STATE_INIT;
     plan->root.host_tree = plan->root.proc_tree = -1;
     plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
@@ -521,6 +523,7 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->overlay.layers.tree);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
+    buf_free(&plan->said);
     free(plan->named);
     free(plan->reopened);
     cow_close(&plan->cow);

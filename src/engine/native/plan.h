@@ -88,6 +88,7 @@ struct native_plan {
     size_t n_absent;
     struct plan_own own[PLAN_OWN_MAX];
     size_t n_own;
+    struct buf said;                    /* led_said() of each writable tree: sandbox_own's @elsewhere */
     const char **sockets;               /* allowed unix sockets, paths as seen inside */
     size_t n_sockets;
     bool guard_names, guard_connect;

@@ -101,6 +101,7 @@ plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tre
          struct err *err)
 {
     bool git = plan_git_watched(p);
+    const struct buf *said;
 
     if (led_owner(led, git, err) < 0)
         return -1;
@@ -108,7 +109,15 @@ plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tre
         return 0;
     plan->guard_git = true;
     plan->guard_git_config = !p->allow_git_config.v;
-    return led_top(led, err) < 0 ? -1 : keep_head(plan, tree, err);
+    if (led_top(led, err) < 0)
+        return -1;
+    said = led_said(led);
+    /* with more than is kept, git_keep() reads nothing to its end, and adds nothing */
+    if (!buf_ok(said) || buf_append(&plan->said, said->p, said->n) < 0) {
+        buf_reset(&plan->said);
+        (void)buf_puts(&plan->said, "[");
+    }
+    return keep_head(plan, tree, err);
 }
 
 /* Read as git reads it, to its end. */
