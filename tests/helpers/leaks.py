@@ -5,6 +5,7 @@ descent (the test process is a subreaper, so every orphan of a run becomes its c
 during the test and stayed.
 """
 import atexit
+import contextlib
 import ctypes
 import glob
 import os
@@ -137,6 +138,7 @@ def enter_own_cgroups():
     """Where root may: cgroups of v1 that hold this process and what it starts, in the hierarchies in which cloche makes its own."""
     atexit.register(leave_own_cgroups, os.getpid())
     for above in groups_of_this_process() if os.geteuid() == 0 else ():
+        remove_left_ones(above)
         own = f"{above}/ct-{os.getpid()}"
         try:
             os.mkdir(own)
@@ -145,6 +147,16 @@ def enter_own_cgroups():
         except OSError:         # a container shows them and lets nobody write; then neighbours are told apart as on v2
             leave_own_cgroups(os.getpid())
             return
+
+
+def remove_left_ones(above):
+    """A test process that was killed left its own; the kernel removes none in which anything runs."""
+    for path in folders_in(above):
+        name = os.path.basename(path)
+        if name.startswith("ct-") and name[3:].isdigit() and not os.path.exists(f"/proc/{name[3:]}"):
+            for base, _, _ in os.walk(path, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(base)
 
 
 def leave_own_cgroups(pid):
