@@ -117,6 +117,21 @@ def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
     assert len(states) == 3 and (cloche.project / "f").read_text() == "theirs", states
 
 
+def test_what_git_was_told_is_kept_at_the_end(cloche, daemon, has):
+    """A daemon's sandbox adds to the project's .git/config what one of `cloche run` does (docs/name-guard.md)."""
+    has("git")
+    for words in ("init -q", "-c user.name=o -c user.email=o@o commit -q --allow-empty -m one"):
+        assert cloche.run(["git", *words.split()], cwd=cloche.project).ok
+    before = (cloche.project / ".git/config").read_text()
+    box = daemon.create(policy={"workspace": f"{cloche.project}:rw"})
+    done = box.exec("git remote add fork https://h/f && git config core.fsmonitor evil; git remote")
+    assert "fork" in done["stdout"], done
+    assert (cloche.project / ".git/config").read_text() == before
+    assert box.delete().status in (200, 204)
+    after = (cloche.project / ".git/config").read_text()
+    assert after.startswith(before) and 'url = "https://h/f"' in after and "evil" not in after, after
+
+
 def test_no_more_than_are_allowed(cloche):
     daemon = Daemon(cloche, "--max-sandboxes", "1")
     daemon.create()
