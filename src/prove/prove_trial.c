@@ -35,8 +35,9 @@
 #define NOBODY      65534
 /* A rule about requests needs certificates, so there is a vault. */
 #define RULES       "rules.json"
-#define RULES_TEXT  "{\"version\": 1, \"network\": {\"allow\": [{\"host\": \"" SCOPED_HOST "\", " \
-                    "\"methods\": [\"GET\"], \"path\": \"" SCOPED_PATH "**\"}]}}\n"
+#define RULES_BEGIN "{\"version\": 1, \"network\": {\"allow\": [{\"host\": \"" SCOPED_HOST "\", " \
+                    "\"methods\": [\"GET\"], \"path\": \"" SCOPED_PATH "**\"}"
+#define RULES_ROOM  2048
 #define MIB         (1024UL * 1024)
 
 /* The host's table of names, for the trials of the network. */
@@ -122,28 +123,39 @@ has_network(const struct trial *t)
 }
 
 static void
-network_arguments(struct trial *t, const struct bait *b)
+network_arguments(struct trial *t)
 {
-    static const char *const never[] = {
-        "127.0.0.1", "localhost", "169.254.169.254", "[::1]", "168.63.129.16", "100.100.100.200", "192.0.0.192",
-        "[fd00:ec2::254]", "metadata.google.internal", "metadata.goog", "224.0.0.1", "255.255.255.255",
-    };
-
     word(t, "--settings");
     word(t, "%s/" RULES, t->dir);
     words(t, "--allow-domain", "cloche-prove.invalid");
     words(t, "--allow-domain", "*.cloche-prove.invalid");
     words(t, "--deny-domain", "denied.cloche-prove.invalid");
     words(t, "--allow-domain", LED_BOTH_FIRST ":443");
-    /* what no rule opens, named by rules */
+}
+
+/* With what no rule opens, named by rules: a file may have them, a command line is refused for them. */
+static int
+plant_rules(const struct plant *p, const char *dir, const struct bait *b)
+{
+    static const char *const never[] = {
+        "127.0.0.1", "localhost", "169.254.169.254", "[::1]", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+        "[fd00:ec2::254]", "metadata.google.internal", "metadata.goog", "224.0.0.1", "255.255.255.255",
+    };
+    cleanup_buf struct buf text = BUF_INIT(RULES_ROOM);
+    char rule[128];
+
+    buf_puts(&text, RULES_BEGIN);
     for (size_t i = 0; i < ARRAY_LEN(never); i++) {
-        word(t, "--allow-domain");
-        word(t, "%s:%u", never[i], b->tcp_port);
+        snprintf(rule, sizeof(rule), ", \"%s:%u\"", never[i], b->tcp_port);
+        buf_puts(&text, rule);
     }
     if (b->own_address[0] != '\0') {
-        word(t, "--allow-domain");
-        word(t, "%s:%u", b->own_address, b->tcp_port);
+        snprintf(rule, sizeof(rule), ", \"%s:%u\"", b->own_address, b->tcp_port);
+        buf_puts(&text, rule);
     }
+    if (buf_puts(&text, "]}}\n") < 0)
+        return err_set(p->err, ERR_SYSTEM, "memory", "out of memory");
+    return plant_file(p, dir, RULES, (const char *)text.p, text.n, 0644);
 }
 
 static void
@@ -198,7 +210,7 @@ arguments(struct trial *t, const struct bait *b, enum policy_mode mode)
         number(t, "--nofile", NOFILE);
     }
     if (has_network(t))
-        network_arguments(t, b);
+        network_arguments(t);
     word(t, "--");
     word(t, "%s/probe", t->inside);
     word(t, "%s", t->word);
@@ -251,7 +263,7 @@ prepare(struct trial *t, const struct bait *b, enum policy_mode mode, size_t nth
         plant_file(&p, t->project, "probe", probe_image, probe_image_size, 0755) < 0)
         return -1;
     arguments(t, b, mode);
-    if (plant_file(&ours, t->dir, RULES, RULES_TEXT, sizeof(RULES_TEXT) - 1, 0644) < 0)
+    if (plant_rules(&ours, t->dir, b) < 0)
         return -1;
     if (plant_file(&ours, t->dir, TRIAL_HOSTS, hosts_text, sizeof(hosts_text) - 1, 0644) < 0)
         return -1;
@@ -505,7 +517,10 @@ judge(struct proof *p, const struct trial *t)
         /* no sandbox is no hole; but neither was anything tried */
         snprintf(detail, sizeof(detail), "%s%s: %.200s", t->word, t->suffix,
                  error != NULL ? json_text(error, "message") : t->out.n > 0 ? (const char *)t->out.p : "no report");
-        prove_trial_add(p, t, &started, error != NULL ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
+        /* what the host lacks is said so; that our own policy is refused is a mistake of ours, and nothing was tried */
+        prove_trial_add(p, t, &started,
+                        error != NULL && strncmp(json_text(error, "code"), "policy.", 7) != 0
+                            ? CHECK_NOT_APPLICABLE : CHECK_SURPRISE, detail);
     } else if (t->kind == KIND_STAGE) {
         judge_stage(p, t, report);
     } else {
