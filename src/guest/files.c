@@ -324,7 +324,7 @@ do_rename(struct guest *g, const struct msg_file *m)
         rc = guard_link_rename(g, from.dir, from.name, to.dir, to.name, flags == 0);
     if (rc == 0 && syscall(SYS_renameat2, from.dir, from.name, to.dir, to.name, flags) < 0)
         rc = errno;
-    else if (rc == 0 && (rc = guard_link_check(g, to.dir, to.name, "rename")) != 0)
+    else if (rc == 0 && (rc = guard_link_renamed(g, from.dir, from.name, to.dir, to.name)) != 0)
         (void)syscall(SYS_renameat2, to.dir, to.name, from.dir, from.name, RENAME_NOREPLACE);
     if (rc == GUARD_DONE)
         rc = 0;

@@ -161,6 +161,10 @@ int guard_check(struct guard *g, int dirfd, const char *name, const char *op);
 /* Whether the file system takes @name, which was made, for a protected one: the same answers. Then the caller undoes
  * it. guard_check() asks this of what is there before. */
 int guard_aliased(struct guard *g, int dirfd, const char *name, const char *op);
+/* Whether what was made at @name, or came there by a rename, may be there (guard_after.c). guard_made() takes it away
+ * if not. */
+int guard_made(struct guard *g, int dirfd, const char *name, bool directory);
+int guard_renamed(struct guard *g, int from, const char *from_name, int to, const char *to_name);
 /* May the file @name be written to where it is? */
 int guard_check_write(struct guard *g, int dirfd, const char *name);
 /* Rename, if git's state is concerned: 0 when it is for the caller to do, GUARD_DONE, or an errno. Besides

@@ -359,9 +359,8 @@ may_walk_again(const struct aliases *a)
     return since > AGAIN_US && since > AGAIN_COSTS * a->took_us;
 }
 
-/* On a file system of the sandbox's own. */
-static bool
-is_own(const struct guard *g, dev_t dev)
+bool
+guard_is_own(const struct guard *g, dev_t dev)
 {
     for (size_t i = 0; i < g->n_own_devs; i++)
         if (g->own_devs[i] == dev)
@@ -393,7 +392,7 @@ alias_outside(struct guard *g, int object)
         return false;
     if (kernel_statx(object, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, WANTED, &sx) < 0)
         return true;
-    if (sx.stx_nlink == 0 || S_ISDIR(sx.stx_mode) || is_own(g, statx_ident(&sx).dev) ||
+    if (sx.stx_nlink == 0 || S_ISDIR(sx.stx_mode) || guard_is_own(g, statx_ident(&sx).dev) ||
         (sx.stx_nlink == 1 && is_where_it_was(g, object)))
         return false;
     /* one name, and not the one that it had: removed inside, and the other is elsewhere, if it is not found */

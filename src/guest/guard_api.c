@@ -40,6 +40,40 @@ guard_aliased(struct guard *g, int dirfd, const char *name, const char *op)
 }
 
 int
+guard_made(struct guard *g, int dirfd, const char *name, bool directory)
+{
+    struct call c = { .g = g, .op = directory ? "mkdir" : "write" };
+    struct place p;
+    int rc = guard_aliased(g, dirfd, name, c.op);
+
+    if (rc == 0)
+        rc = place_of(g, dirfd, name, &p);
+    p.git_whole = g->asked_whole;
+    return rc == 0 ? -after_made(&c, &p, directory ? S_IFDIR : S_IFREG) : rc;
+}
+
+int
+guard_renamed(struct guard *g, int from, const char *from_name, int to, const char *to_name)
+{
+    struct call c = { .g = g, .op = "rename" };
+    struct place source, target;
+    const char *rule = "";
+    struct stat st;
+    int rc = guard_aliased(g, to, to_name, c.op);
+
+    if (rc == 0)
+        rc = place_of(g, from, from_name, &source);
+    if (rc == 0)
+        rc = place_of(g, to, to_name, &target);
+    if (rc != 0)
+        return rc;
+    target.git_whole = g->asked_whole;
+    if (judge_make(&c, &target, false, &rule))
+        return -deny(&c, &target, rule, EACCES);
+    return fstatat(to, to_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : -git_call_came(&c, &source, &st, &target);
+}
+
+int
 guard_check(struct guard *g, int dirfd, const char *name, const char *op)
 {
     struct call c = { .g = g, .op = op };
@@ -52,6 +86,7 @@ guard_check(struct guard *g, int dirfd, const char *name, const char *op)
         rc = place_of(g, dirfd, name, &p);
     if (rc != 0)
         return rc;
+    g->asked_whole = git_is_whole(g, dirfd, &p.dir_st, str_of(name));
     if (judge_make(&c, &p, directory, &rule))
         return -deny(&c, &p, rule, EACCES);
     if (directory)

@@ -16,11 +16,10 @@
 
 #define DOT_GIT_LINK ".git that is neither directory nor file"
 #define TOP_HEAD "HEAD of the repository at the top"
-#define LOOK_MAX 4096           /* entries of a directory that is looked through; more is refused */
 #define UP_MAX   (PATH_MAX / 3 - 1) /* directories between a name and the git place that it belongs to */
 #define FAR_MAX  8              /* ... where the path is too long to be told */
 
-static int
+int
 guard_git_refuse(char rule[GIT_RULE_MAX], const char *what, const char *why)
 {
     snprintf(rule, GIT_RULE_MAX, "git state: %s%s", what, why);
@@ -71,8 +70,8 @@ depth_of(const struct guard *g, struct str path)
     return git_below_top(g, path, &below) ? git_worktree_ups(below) : 0;
 }
 
-static struct git_site
-site_of(const struct guard *g, struct str path)
+struct git_site
+git_site_of(const struct guard *g, struct str path)
 {
     return (struct git_site){ .path = path, .depth = depth_of(g, path) };
 }
@@ -81,12 +80,7 @@ site_of(const struct guard *g, struct str path)
 static bool
 is_watched(const struct guard *g, const struct stat *dir_st)
 {
-    if ((g->flags & GUARD_GIT) == 0)
-        return false;
-    for (size_t i = 0; i < g->n_own_devs; i++)
-        if (g->own_devs[i] == dir_st->st_dev)
-            return false;
-    return true;
+    return (g->flags & GUARD_GIT) != 0 && !guard_is_own(g, dir_st->st_dev);
 }
 
 /* The directory @levels above @dir. */
@@ -202,93 +196,6 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
     return spot;
 }
 
-/* --- looking through a directory that is to be a git place, or part of one */
-
-struct looking {
-    struct guard *g;
-    struct git_site site;       /* the git place */
-    size_t left;                /* entries that may still be looked at */
-    char *rule;
-};
-
-/* Exchange the judged file for a copy. A mount on it is the host's file, and cannot be written. */
-static int
-exchange(struct looking *l, int dir, const char *name, enum git_state state)
-{
-    cleanup_close int file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int rc;
-
-    if (file < 0)
-        return guard_git_refuse(l->rule, git_state_name(state), " that cannot be read");
-    rc = git_copy_file(file, dir, name, state, &l->site, 0, l->rule);
-    if (rc == EBUSY || rc == EROFS)
-        return 0;
-    return rc == 0 || rc == EACCES ? rc : guard_git_refuse(l->rule, git_state_name(state), " that cannot be exchanged");
-}
-
-static int look_through(struct looking *l, int dir, struct str sub);
-
-/* One entry, @name of @dir, which is @sub of the place. */
-static int
-look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
-{
-    enum git_state state = git_state_in(sub, str_of(name));
-    cleanup_close int below = -1;
-    struct stat st;
-
-    if (state == GIT_STATE_NONE || (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
-        return 0;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : guard_git_refuse(l->rule, git_state_name(state), " that cannot be looked at");
-    switch (state) {
-    case GIT_STATE_HOOK:
-    case GIT_STATE_REMOTE:
-        return guard_git_refuse(l->rule, git_state_name(state), "");
-    case GIT_STATE_HOOKS:
-    case GIT_STATE_DIR:
-        below = S_ISDIR(st.st_mode) ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        return below >= 0 ? look_through(l, below, str_of(name))
-                          : guard_git_refuse(l->rule, git_state_name(state), " that is not a plain directory");
-    default:
-        break;
-    }
-    if (!S_ISREG(st.st_mode))
-        return guard_git_refuse(l->rule, git_state_name(state), " that is not a plain file");
-    return state == GIT_STATE_SAMPLE || state == GIT_STATE_REDIRECT ? 0 : exchange(l, dir, name, state);
-}
-
-/* @dir is closed by the caller; @sub: "" for the git place itself. */
-static int
-look_through(struct looking *l, int dir, struct str sub)
-{
-    cleanup_close int listed = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    cleanup_dir DIR *list = listed >= 0 ? fdopendir(listed) : NULL;
-    struct dirent *entry;
-    int rc = 0;
-
-    if (list == NULL)
-        return guard_git_refuse(l->rule, "a directory that cannot be listed", "");
-    listed = -1;
-    while (rc == 0 && (entry = readdir(list)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (l->left-- == 0)
-            return guard_git_refuse(l->rule, "a directory with too many entries", "");
-        rc = look_at_entry(l, dir, sub, entry->d_name);
-    }
-    return rc;
-}
-
-/* @dir is, or becomes, @sub of a git place at @path. */
-static int
-may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[GIT_RULE_MAX])
-{
-    struct looking l = { .g = g, .site = site_of(g, path), .left = LOOK_MAX, .rule = rule };
-    int rc = sub.n == 0 ? git_place_leads(dir, rule) : 0;
-
-    return rc == 0 ? look_through(&l, dir, sub) : rc;
-}
-
 /* --- names that the file system takes for others */
 
 bool
@@ -369,7 +276,70 @@ git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str nam
                                                : may_be_made(spot, what, rule);
     if (rc == 0 && what == GIT_ARRIVES_OTHER)
         rc = git_may_lead(dir, path, name, rule);
-    return rc == 0 && spot.completes ? may_become(g, dir, STR_LIT(""), path, rule) : rc;
+    return rc == 0 && spot.completes ? git_may_become(g, dir, STR_LIT(""), path, rule) : rc;
+}
+
+/* --- looking again (guard_after.c) */
+
+/* Whether @dir, at @path, is one by its shape; more than one look, for who changes the parts meanwhile may show no
+ * whole shape at any one time. A `.git` is one whatever is in it. */
+static bool
+is_shaped_now(int dir, struct str path)
+{
+    size_t start = path.n;
+
+    while (start > 0 && path.p[start - 1] != '/')
+        start--;
+    return !is_dot_git(path.p + start, path.n - start) && git_parts_place(parts_there(dir) | parts_there(dir));
+}
+
+bool
+git_is_whole(struct guard *g, int dir, const struct stat *dir_st, struct str name)
+{
+    return git_part_of(name) == GIT_PART_NONE || !is_watched(g, dir_st) ||
+           git_is_place(dir, rules_path(g, dir, dir_st));
+}
+
+/* A directory that became a git place by @name, and perhaps by what another sandbox made beside it. */
+static int
+has_become(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool whole, char rule[GIT_RULE_MAX])
+{
+    struct str path = rules_path(g, dir, dir_st);
+
+    return whole || git_part_of(name) == GIT_PART_NONE || !is_shaped_now(dir, path)
+               ? 0 : git_may_become(g, dir, STR_LIT(""), path, rule);
+}
+
+int
+git_made(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what, bool whole,
+         char rule[GIT_RULE_MAX])
+{
+    int rc;
+
+    if (!is_watched(g, dir_st))
+        return 0;
+    rc = git_may_make(g, dir, dir_st, name, what, rule);
+    return rc == 0 ? has_become(g, dir, dir_st, name, whole, rule) : rc;
+}
+
+int
+git_came(struct guard *g, int from, const char *from_name, const struct stat *st, int dir,
+         const struct stat *dir_st, const char *name, bool whole, char rule[GIT_RULE_MAX])
+{
+    const char *why;
+    int rc;
+
+    if (!is_watched(g, dir_st))
+        return 0;
+    if (S_ISDIR(st->st_mode) && !git_keeps_worktrees(g, from, str_of(from_name), dir, dir_st, str_of(name), &why))
+        return guard_git_refuse(rule, why, "");
+    rc = git_may_rename(g, dir, name, st, dir, dir_st, str_of(name), rule);
+    /* HEAD at the top may have come where none was */
+    if (rc == GIT_BY_COPY && git_is_top_head(g, dir, dir_st, str_of(name)))
+        return 0;
+    if (rc == GIT_BY_COPY)
+        return guard_git_refuse(rule, "a place that changed", "");
+    return rc == 0 ? has_become(g, dir, dir_st, str_of(name), whole, rule) : rc;
 }
 
 static bool
@@ -403,6 +373,15 @@ git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str na
         return guard_git_refuse(rule, TOP_HEAD, " written in place");
     spot = look_at(g, dir, dir_st, name, &path);
     return is_kept(spot.state) ? guard_git_refuse(rule, git_state_name(spot.state), " written in place") : 0;
+}
+
+int
+git_opened(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX])
+{
+    struct str path;
+    enum git_state state = is_watched(g, dir_st) ? look_at(g, dir, dir_st, name, &path).state : GIT_STATE_NONE;
+
+    return is_kept(state) ? guard_git_refuse(rule, git_state_name(state), " written in place") : 0;
 }
 
 bool
@@ -462,14 +441,14 @@ may_bring(struct guard *g, int from, const char *from_name, struct str sub, stru
 {
     cleanup_close int dir = openat(from, from_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    return dir < 0 ? guard_git_refuse(rule, "a directory that cannot be listed", "") : may_become(g, dir, sub, place,
-                                                                                                  rule);
+    return dir < 0 ? guard_git_refuse(rule, "a directory that cannot be listed", "")
+                   : git_may_become(g, dir, sub, place, rule);
 }
 
 static int
 place_among(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX])
 {
-    return path.n == 0 || git_is_place(dir, path) ? may_become(ctx, dir, STR_LIT(""), path, rule) : 0;
+    return path.n == 0 || git_is_place(dir, path) ? git_may_become(ctx, dir, STR_LIT(""), path, rule) : 0;
 }
 
 /* To a `.git`, and into it, redirections lead (git_file_harmless): so the repositories that a directory brings there
@@ -531,7 +510,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     if (rc == 0 && S_ISDIR(st->st_mode) && (spot.own || path.n == 0 || git_below_dot_git(path)))
         rc = may_bring_places(g, from, from_name, path, to_name, rule);
     if (rc == 0 && spot.completes)
-        rc = may_become(g, to, STR_LIT(""), path, rule);
+        rc = git_may_become(g, to, STR_LIT(""), path, rule);
     return rc == 0 && is_judged(spot.state) && S_ISREG(st->st_mode) ? GIT_BY_COPY : rc;
 }
 
@@ -564,9 +543,21 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     /* what was written in place (guard_git_later.c) may be in no git place any more */
     if (!is_judged(spot.state) && spot.state != GIT_STATE_NONE)
         return guard_git_refuse(rule, "a place that changed", "");
-    struct git_site site = site_of(g, path);
-    int rc = spot.completes ? may_become(g, to, STR_LIT(""), path, rule) : 0;
-    return rc == 0 ? git_copy_file(file, to, to_name, spot.state, &site, flags, rule) : rc;
+    struct git_site site = git_site_of(g, path);
+    int rc = spot.completes ? git_may_become(g, to, STR_LIT(""), path, rule) : 0;
+    if (rc == 0)
+        rc = git_copy_file(file, to, to_name, spot.state, &site, flags, rule);
+    if (rc != 0)
+        return rc;
+    rules_next_call(&g->rules);
+    enum git_state now = look_at(g, to, to_st, str_of(to_name), &path).state;
+    if (now != spot.state && now != GIT_STATE_NONE)
+        rc = guard_git_refuse(rule, "a place that changed", "");
+    if (rc == 0)
+        rc = has_become(g, to, to_st, str_of(to_name), !spot.completes, rule);
+    if (rc != 0)
+        (void)unlinkat(to, to_name, 0);
+    return rc;
 }
 
 int

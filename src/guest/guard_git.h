@@ -43,11 +43,21 @@ struct git_spot {
  * that becomes a git place by it has had its judged files exchanged for copies then. */
 int git_may_make(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what,
                  char rule[GIT_RULE_MAX]);
+/* Is @dir a git place, or does @name matter to none? Asked before the name is made, for git_made(). */
+bool git_is_whole(struct guard *g, int dir, const struct stat *dir_st, struct str name);
+/* @what has come to @name: may it be there? @whole: what git_is_whole() said. 0 or EACCES with @rule said. */
+int git_made(struct guard *g, int dir, const struct stat *dir_st, struct str name, enum git_arrival what, bool whole,
+             char rule[GIT_RULE_MAX]);
+/* The same of what has come from (@from, @from_name) by a rename. */
+int git_came(struct guard *g, int from, const char *from_name, const struct stat *st, int dir,
+             const struct stat *dir_st, const char *name, bool whole, char rule[GIT_RULE_MAX]);
 /* May the file that is at @name be written to where it is? */
 int git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
-/* Refused by these two, may it be written in place all the same, if it is judged when it is complete? Only what nobody
- * reads at once: options of an interrupted command, redirections, an index (git's own comes by rename), and files that
- * are not there yet. */
+/* It was opened for writing, or made for that: the same, but for HEAD at the top, which may be new. */
+int git_opened(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
+/* Refused by git_may_write() or git_may_make(), may it be written in place all the same, if it is judged when it is
+ * complete? Only what nobody reads at once: options of an interrupted command, redirections, an index (git's own comes
+ * by rename), and files that are not there yet. */
 bool git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct str name, bool there);
 /* guard_git_move.c. @path below the top of the tree that it is in; false when that cannot be told. */
 bool git_below_top(const struct guard *g, struct str path, struct str *below);
@@ -71,6 +81,12 @@ int git_each_directory(int from, const char *from_name, const char *path,
                        char rule[GIT_RULE_MAX]);
 /* The same of what is in @dir, which is or becomes a git place. */
 int git_place_leads(int dir, char rule[GIT_RULE_MAX]);
+/* guard_git_look.c: @dir is, or becomes, @sub ("" for itself) of a git place at @path. May it be, with what is in it?
+ * Its judged files have been exchanged for copies then. */
+int git_may_become(struct guard *g, int dir, struct str sub, struct str path, char rule[GIT_RULE_MAX]);
+/* guard_git.c: EACCES, with @rule said. */
+int guard_git_refuse(char rule[GIT_RULE_MAX], const char *what, const char *why);
+struct git_site git_site_of(const struct guard *g, struct str path);
 /* guard_git.c: whether @dir, which lies at @path, is a git place; and the directory @levels above @dir, -1: none. */
 bool git_is_place(int dir, struct str path);
 int git_open_above(int dir, unsigned levels);

@@ -32,10 +32,18 @@ said(struct call *c, const struct place *p, int rc, const char *rule)
     return rc == EACCES ? deny(c, p, rule, EACCES) : -rc;
 }
 
+/* Asked before the name comes; what was found then is remembered for looking again. */
+static void
+note_whole(struct call *c, struct place *p)
+{
+    p->git_whole = git_is_whole(c->g, p->dir, &p->dir_st, name_of(p));
+}
+
 static int
-make(struct call *c, const struct place *p, enum git_arrival what)
+make(struct call *c, struct place *p, enum git_arrival what)
 {
     char rule[GIT_RULE_MAX] = "";
+    note_whole(c, p);
     int rc = git_may_make(c->g, p->dir, &p->dir_st, name_of(p), what, rule);
     struct stat st;
 
@@ -45,14 +53,14 @@ make(struct call *c, const struct place *p, enum git_arrival what)
 }
 
 int
-git_call_make(struct call *c, const struct place *p, bool directory, bool regular)
+git_call_make(struct call *c, struct place *p, bool directory, bool regular)
 {
     return !is_watched(c) ? 0
                           : make(c, p, directory ? GIT_ARRIVES_DIR : regular ? GIT_ARRIVES_FILE : GIT_ARRIVES_OTHER);
 }
 
 int
-git_call_open(struct call *c, const struct place *p, int flags)
+git_call_open(struct call *c, struct place *p, int flags)
 {
     bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     char rule[GIT_RULE_MAX] = "";
@@ -71,6 +79,7 @@ git_call_open(struct call *c, const struct place *p, int flags)
     }
     if ((flags & O_CREAT) == 0)
         return 0;
+    note_whole(c, p);
     rc = git_may_make(c->g, p->dir, &p->dir_st, name_of(p), GIT_ARRIVES_FILE, rule);
     if (rc == 0 || is_there(p, &st))
         return 0;
@@ -95,7 +104,7 @@ git_call_link_from(struct call *c, const struct place *p)
 }
 
 int
-git_call_link_to(struct call *c, const struct place *p, bool regular)
+git_call_link_to(struct call *c, struct place *p, bool regular)
 {
     return !is_watched(c) ? 0 : make(c, p, regular ? GIT_ARRIVES_LINK : GIT_ARRIVES_OTHER);
 }
@@ -119,7 +128,7 @@ git_call_leave(struct call *c, const struct place *p)
 }
 
 int
-git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to)
+git_call_come(struct call *c, const struct place *from, const struct stat *st, struct place *to)
 {
     unfilled char name[PATH_MAX + 1];
     char rule[GIT_RULE_MAX] = "";
@@ -127,6 +136,7 @@ git_call_come(struct call *c, const struct place *from, const struct stat *st, c
 
     if (!is_watched(c))
         return 0;
+    note_whole(c, to);
     rc = git_may_rename(c->g, from->dir, place_name(from, name), st, to->dir, &to->dir_st, name_of(to), rule);
     return rc == GIT_BY_COPY ? GIT_CALL_COPY : said(c, to, rc, rule);
 }
@@ -140,4 +150,33 @@ git_call_copy(struct call *c, const struct place *from, const struct place *to, 
         return -ENOTDIR;
     return said(c, to, git_rename_copy(c->g, from->dir, place_name(from, from_name), to->dir, &to->dir_st,
                                        place_name(to, to_name), flags, rule), rule);
+}
+
+int
+git_call_made(struct call *c, const struct place *p, mode_t type)
+{
+    enum git_arrival what = S_ISDIR(type) ? GIT_ARRIVES_DIR : S_ISREG(type) ? GIT_ARRIVES_FILE : GIT_ARRIVES_OTHER;
+    char rule[GIT_RULE_MAX] = "";
+
+    return !is_watched(c)
+               ? 0 : said(c, p, git_made(c->g, p->dir, &p->dir_st, name_of(p), what, p->git_whole, rule), rule);
+}
+
+int
+git_call_opened(struct call *c, const struct place *p)
+{
+    char rule[GIT_RULE_MAX] = "";
+
+    return !is_watched(c) ? 0 : said(c, p, git_opened(c->g, p->dir, &p->dir_st, name_of(p), rule), rule);
+}
+
+int
+git_call_came(struct call *c, const struct place *from, const struct stat *st, const struct place *to)
+{
+    char rule[GIT_RULE_MAX] = "", from_name[PATH_MAX + 1], to_name[PATH_MAX + 1];
+
+    if (!is_watched(c))
+        return 0;
+    return said(c, to, git_came(c->g, from->dir, place_name(from, from_name), st, to->dir, &to->dir_st,
+                                place_name(to, to_name), to->git_whole, rule), rule);
 }

@@ -131,7 +131,7 @@ guard_link_check(struct guest *g, int dir, const char *name, const char *op)
 int
 guard_link_made(struct guest *g, int dir, const char *name, bool directory)
 {
-    int rc = g->guard != NULL ? guard_aliased(g->guard, dir, name, directory ? "mkdir" : "write") : 0;
+    int rc = g->guard != NULL ? guard_made(g->guard, dir, name, directory) : 0;
 
     if (rc != 0)
         (void)unlinkat(dir, name, directory ? AT_REMOVEDIR : 0);
@@ -148,6 +148,12 @@ int
 guard_link_rename(struct guest *g, int from, const char *from_name, int to, const char *to_name, bool replace)
 {
     return g->guard != NULL ? guard_rename(g->guard, from, from_name, to, to_name, replace) : 0;
+}
+
+int
+guard_link_renamed(struct guest *g, int from, const char *from_name, int to, const char *to_name)
+{
+    return g->guard != NULL ? guard_renamed(g->guard, from, from_name, to, to_name) : 0;
 }
 
 int

@@ -27,9 +27,10 @@ int guard_link_made(struct guest *g, int dir, const char *name, bool directory);
 int guard_link_unshare(struct guest *g, int dir, const char *name, uint64_t keep);
 /* ... has opened it for that, as @fd. 0 or the errno to answer. */
 int guard_link_opened(struct guest *g, int dir, const char *name, int fd);
-/* guard_check_write(), guard_rename(), guard_place(): 0 without a guard. */
+/* guard_check_write(), guard_rename(), guard_renamed(), guard_place(): 0 without a guard. */
 int guard_link_check_write(struct guest *g, int dir, const char *name);
 int guard_link_rename(struct guest *g, int from, const char *from_name, int to, const char *to_name, bool replace);
+int guard_link_renamed(struct guest *g, int from, const char *from_name, int to, const char *to_name);
 int guard_link_place(struct guest *g, int fd, int dir, const char *name, bool replace);
 
 #endif

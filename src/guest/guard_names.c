@@ -28,9 +28,10 @@ may_make(struct call *c, const struct place *p, bool directory)
     return exists(p) ? -EEXIST : deny(c, p, rule, EACCES);
 }
 
-/* After @p was made: take it away again when the file system took its name for a protected one. */
+/* After @p was made: take it away again when the file system took its name for a protected one, or it may not be there
+ * any more. */
 static int
-made(struct call *c, const struct place *p, long rc, int remove_flags)
+made(struct call *c, const struct place *p, long rc, mode_t type)
 {
     const char *rule = "";
     unfilled char name[PATH_MAX + 1];
@@ -39,8 +40,8 @@ made(struct call *c, const struct place *p, long rc, int remove_flags)
         return -errno;
     if (!rules_ambiguous(c->g, p->name, p->name_n) ||
         !rules_aliased(c->g, p->dir, &p->dir_st, place_name(p, name), &rule))
-        return 0;
-    (void)unlinkat(p->dir, name, remove_flags);
+        return after_made(c, p, type);
+    after_undo(p, type);
     return deny(c, p, rule, EACCES);
 }
 
@@ -78,7 +79,7 @@ call_make(struct call *c)
     else
         made_rc = syscall(SYS_mknodat, at.dir, at.name, (unsigned)a[1], (unsigned)a[2]);
     caller_umask_end(c);
-    return made(c, &at, made_rc, directory ? AT_REMOVEDIR : 0);
+    return made(c, &at, made_rc, directory ? S_IFDIR : (a[1] & S_IFMT) == 0 ? S_IFREG : (mode_t)(a[1] & S_IFMT));
 }
 
 int
@@ -101,7 +102,7 @@ call_symlink(struct call *c)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    return made(c, &at, symlinkat(target, at.dir, at.name), 0);
+    return made(c, &at, symlinkat(target, at.dir, at.name), S_IFLNK);
 }
 
 /* --- link */
@@ -112,12 +113,12 @@ struct linking {
     char old[PATH_MAX], new[PATH_MAX];
 };
 
-/* The file that gets another name: a descriptor of the object itself, or a place. */
+/* The file that gets another name, held before anything is asked about its place: what another sandbox puts there later
+ * is not linked. @placed: it has a place. */
 static int
-link_source(struct call *c, const struct linking *l, struct place *from, int *object)
+link_source(struct call *c, const struct linking *l, struct place *from, int *object, bool *placed)
 {
     const char *rule = "";
-    struct stat st;
     int rc;
 
     *object = -1;
@@ -127,15 +128,17 @@ link_source(struct call *c, const struct linking *l, struct place *from, int *ob
     } else {
         rc = walk_object(c, l->olddir, l->old, (l->flags & AT_SYMLINK_FOLLOW) != 0, from, object);
     }
+    *placed = *object < 0;
     if (rc < 0)
         return rc;
-    if (*object >= 0) {
+    if (!*placed) {
         if (!object_protected(c->g, *object, &rule))
             return git_call_object(c, *object);
         deny_object(c, *object, rule);
         return -EACCES;
     }
-    if (fstatat(from->dir, from->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    *object = openat(from->dir, from->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (*object < 0)
         return -errno;
     return judge_make(c, from, true, &rule) ? deny(c, from, rule, EACCES) : git_call_link_from(c, from);
 }
@@ -144,9 +147,10 @@ static int
 link_it(struct call *c, const struct linking *l)
 {
     cleanup_place struct place from = PLACE_INIT, to = PLACE_INIT;
-    cleanup_close int object = -1, held = -1;
-    int source = -1, rc = link_source(c, l, &from, &source);
-    bool known = false;
+    cleanup_close int object = -1;
+    int source = -1;
+    bool known = false, placed;
+    int rc = link_source(c, l, &from, &source, &placed);
     struct stat st;
     long linked;
 
@@ -154,24 +158,17 @@ link_it(struct call *c, const struct linking *l)
     if (rc < 0 || (rc = l->new_error) < 0 || (rc = walk_parent(c, l->newdir, l->new, &to)) < 0 ||
         (rc = may_make(c, &to, false)) < 0)
         return rc;
-    if ((object >= 0 ? fstat(object, &st) : fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW)) < 0)
+    if (fstat(object, &st) < 0)
         return -errno;
     if ((rc = git_call_link_to(c, &to, S_ISREG(st.st_mode))) < 0)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    if (alias_walked(c->g)) {
-        held = object >= 0 ? fcntl(object, F_DUPFD_CLOEXEC, 0)
-                           : openat(from.dir, from.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        known = held >= 0 && alias_known(c->g, held);
-    }
-    if (object >= 0)
-        linked = syscall(SYS_linkat, AT_FDCWD, fd_path(object).text, to.dir, to.name, AT_SYMLINK_FOLLOW);
-    else
-        linked = syscall(SYS_linkat, from.dir, from.name, to.dir, to.name, 0);
-    rc = made(c, &to, linked, 0);
+    known = alias_walked(c->g) && alias_known(c->g, object);
+    linked = syscall(SYS_linkat, AT_FDCWD, fd_path(object).text, to.dir, to.name, AT_SYMLINK_FOLLOW);
+    rc = made(c, &to, linked, st.st_mode & S_IFMT);
     if (rc == 0 && known)
-        alias_linked(c->g, held);
+        alias_linked(c->g, object);
     return rc;
 }
 

@@ -391,6 +391,20 @@ open_or_create(struct opening *o, bool plain, bool closed)
     return fd == -ENOENT && (flags & O_CREAT) != 0 ? create(o, flags) : fd;
 }
 
+/* Look again at the place of @fd (guard_after.c); @is_new: it was made. */
+static int
+judge_again(struct opening *o, int fd, bool is_new)
+{
+    int rc = after_opened(o->c, &o->at, o->flags);
+
+    if (rc == 0)
+        return fd;
+    close(fd);
+    if (is_new)
+        after_undo(&o->at, S_IFREG);
+    return rc;
+}
+
 /* Make a file that nothing is known of, but that it may be absent (as the one before it was), or must be. FOLLOW: that
  * is for the kernel's way. */
 static int
@@ -408,46 +422,10 @@ open_new(struct opening *o, bool plain, bool absent)
     if (s != NULL && !exclusive)
         s->makes_new = fd >= 0;
     if (fd >= 0)
+        fd = judge_again(o, fd, true);
+    if (fd >= 0)
         return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
     return exclusive || fd != -EEXIST ? fd : FOLLOW;
-}
-
-/* Is nothing between the '/' of this path, or behind it, empty? */
-static bool
-has_whole_names(const char *path, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (path[i] == '/' && (i + 1 == n || path[i + 1] == '/'))
-            return false;
-    return n > 0;
-}
-
-/* Where @path leads, as the kernel would tell it, if there is no link on it: in @text, of 2 * PATH_MAX bytes. -1: it
- * cannot be told. *@base: the directory that @path is relative to. */
-static ssize_t
-text_of(struct opening *o, int dirfd, const char *path, char *text, int *base)
-{
-    size_t n = strlen(path);
-    struct str dir = STR_LIT("");
-    struct call *c = o->c;
-    struct seen *s = seen_of(c);
-
-    if (n >= PATH_MAX || !has_whole_names(path, n))
-        return -1;
-    *base = c->g->root;
-    if (path[0] != '/') {
-        /* a directory that is known not to be one of /proc's */
-        if (dirfd != AT_FDCWD || s == NULL || !(c->cwd_lent || (c->cwd < 0 && seen_cwd(c, s))))
-            return -1;
-        *base = c->cwd;
-        dir = rules_path(c->g, c->cwd, &c->cwd_st);
-        if (dir.n == 0 || dir.p[0] != '/')
-            return -1;
-        memcpy(text, dir.p, dir.n);
-        text[dir.n++] = '/';
-    }
-    memcpy(text + dir.n, path, n);
-    return (ssize_t)(dir.n + n);
 }
 
 /* Most files that are made have a name, and lie on a path, that nobody asks about: no rule, and nothing of git's. Then
@@ -464,7 +442,7 @@ open_unasked(struct opening *o, int dirfd, const char *path)
     if ((o->flags & (O_CREAT | O_DIRECTORY)) != O_CREAT ||
         ((o->flags & O_EXCL) == 0 && (s == NULL || !s->makes_new)))
         return FOLLOW;
-    n = text_of(o, dirfd, path, text, &base);
+    n = walk_text(o->c, dirfd, path, text, &base);
     if (n < 0 || !rules_no_name(o->c->g, (struct str){ text, (size_t)n }) ||
         !git_no_name((struct str){ text, (size_t)n }) || caller_umask(o->c) < 0)
         return FOLLOW;
@@ -473,7 +451,12 @@ open_unasked(struct opening *o, int dirfd, const char *path)
     caller_umask_begin(o->c);
     fd = open_no_links(base, path, (o->flags & ~O_TRUNC) | O_CREAT | O_EXCL | O_CLOEXEC, o->mode);
     caller_umask_end(o->c);
-    return fd < 0 ? FOLLOW : answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+    if (fd < 0)
+        return FOLLOW;
+    if (after_unasked(o->c, fd, text))
+        return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
+    close(fd);
+    return -EACCES;
 }
 
 static int
@@ -505,6 +488,8 @@ open_place(struct opening *o)
     if (fd < 0)
         return open_failed(o, fd);
     if (is_settled(o) && (fd = settle_opened(o, fd)) < 0)
+        return fd;
+    if (!closed && (fd = judge_again(o, fd, false)) < 0)
         return fd;
     return hand_over(o, fd);
 }

@@ -16,6 +16,7 @@
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
  *   guard_object.c    an object that was reached without its directory
+ *   guard_after.c     what was done is judged once more
  *   guard_bind.c      does a name belong to the socket that was bound by it?
  *   guard_sock.c      connect, bind, socketpair
  *   guard_alias.c     has a file names (hard links) outside of the writable trees?
@@ -203,6 +204,7 @@ struct guard {
     struct own_socket own_sockets[OWN_SOCKETS_MAX];
     size_t n_own_sockets, next_own_socket;
     int bind_watch;             /* inotify, of directories in which a socket is bound (guard_bind.c) */
+    bool asked_whole;           /* git_is_whole() of the name that guard_check() was asked about last */
     struct later later[LATER_MAX];
     size_t n_later;
     struct denial_slot denials[DENIALS_MAX];
@@ -236,6 +238,7 @@ struct place {
     bool borrowed;              /* @dir is the call's, not ours to close */
     struct stat dir_st;
     bool on_proc;
+    bool git_whole;             /* when the name was judged: git_is_whole() */
     bool at_once;               /* the kernel walked the path as it is, without a magic link: it would do so again */
     size_t name_n;              /* without a '/' behind it */
     char name[PATH_MAX + 1];    /* with a '/' behind it when the path had one; "/" alone is the root directory. Last:
@@ -379,6 +382,9 @@ bool walk_is_proc(int fd);
 /* "/proc/self/fd/N" */
 struct fd_path { char text[32]; };
 struct fd_path fd_path(int fd);
+/* Where @path leads, as the kernel would tell it, if there is no link on it: in @text, of 2 * PATH_MAX bytes. -1: it
+ * cannot be told. *@base: the directory that @path is relative to. */
+ssize_t walk_text(struct call *c, int dirfd, const char *path, char *text, int *base);
 /* Where @fd lies, as text. Its length, cut at @room; -1. */
 ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
 
@@ -506,15 +512,15 @@ bool held_by_mount(const struct guard *g, int object);
  * What the kernel would refuse anyhow is not asked about. */
 
 /* A new name at @p. */
-int git_call_make(struct call *c, const struct place *p, bool directory, bool regular);
+int git_call_make(struct call *c, struct place *p, bool directory, bool regular);
 /* @p is opened with @flags. GIT_CALL_LATER: by later_open(). */
 #define GIT_CALL_LATER 2
-int git_call_open(struct call *c, const struct place *p, int flags);
+int git_call_open(struct call *c, struct place *p, int flags);
 /* The file at @p is changed, where it is, other than by opening it. */
 int git_call_write(struct call *c, const struct place *p);
 /* Linking: where the file is, and where it gets a name. */
 int git_call_link_from(struct call *c, const struct place *p);
-int git_call_link_to(struct call *c, const struct place *p, bool regular);
+int git_call_link_to(struct call *c, struct place *p, bool regular);
 /* An object that was reached without its directory is written to, or gets another name. */
 int git_call_object(struct call *c, int object);
 /* Removing or renaming away what is at @p. */
@@ -523,13 +529,30 @@ int git_call_leave(struct call *c, const struct place *p);
 bool git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const struct stat *made);
 /* What is at @from (@st) comes to @to. GIT_CALL_COPY: by git_call_copy(), instead of the rename. */
 #define GIT_CALL_COPY 1
-int git_call_come(struct call *c, const struct place *from, const struct stat *st, const struct place *to);
+int git_call_come(struct call *c, const struct place *from, const struct stat *st, struct place *to);
+/* @p was opened for writing; a name of that type was made there; something came from @from to @to: may it stay? */
+int git_call_opened(struct call *c, const struct place *p);
+int git_call_made(struct call *c, const struct place *p, mode_t type);
+int git_call_came(struct call *c, const struct place *from, const struct stat *st, const struct place *to);
 /* guard_git_copy.c: all of @file (for reading) is then all of @to. 0 or an errno. */
 int git_copy_whole(int file, int to);
 int git_call_copy(struct call *c, const struct place *from, const struct place *to, unsigned flags);
 
+/* --- guard_after.c: what was done is judged once more. 0, or the refusal, which is noted. */
+
+/* A name of that type was made at @p (refused: it is taken away again); @p was opened with @flags, perhaps made. */
+int after_made(struct call *c, const struct place *p, mode_t type);
+int after_opened(struct call *c, const struct place *p, int flags);
+/* The new file @fd, made without a question: does nobody ask about where it lies (@text, 2 * PATH_MAX bytes) now? Else
+ * it is taken away, which is noted. */
+bool after_unasked(struct call *c, int fd, char *text);
+/* Take away what is at @p; a directory that something was put in gets another name. */
+void after_undo(const struct place *p, mode_t type);
+
 /* --- guard_alias.c */
 
+/* Whether @dev is a file system of the sandbox's own, which ends with it. */
+bool guard_is_own(const struct guard *g, dev_t dev);
 int alias_init(struct guard *g);
 void alias_free(struct guard *g);
 /* Has @object (O_PATH will do) names that are not in the writable trees? The first question about a file of several

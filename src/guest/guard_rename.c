@@ -19,6 +19,7 @@ struct renaming {
     bool directory;             /* one of the two is, or may be */
     bool copy;                  /* a judged copy takes the name (guard_git.h) */
     bool into_own;              /* what is in it goes into the file that lies over a protected one */
+    struct stat from_st, to_st; /* what goes from each; to_st with RENAME_EXCHANGE only */
     struct place from, to;      /* last: what is before them is zeroed */
 };
 
@@ -71,7 +72,7 @@ may_leave(struct call *c, const struct place *place, const struct stat *st)
 /* May the object (@st) come from @from to @place? GIT_CALL_COPY: as a copy; COME_INTO_OWN: into the file of the
  * sandbox's own that lies there. */
 static int
-may_come(struct call *c, const struct place *from, const struct stat *st, const struct place *place)
+may_come(struct call *c, const struct place *from, const struct stat *st, struct place *place)
 {
     const char *rule = "";
 
@@ -103,27 +104,26 @@ free_place(struct call *c, const struct place *p)
 static int
 judge(struct renaming *r)
 {
-    struct stat from_st, to_st;
     int rc;
 
     /* the kernel's own answers: EBUSY, EINVAL, ENOTEMPTY; nothing can come of it */
     r->directory = true;
     if (special_name(&r->from) || special_name(&r->to))
         return 0;
-    if ((rc = stat_name(&r->from, &from_st)) < 0)
+    if ((rc = stat_name(&r->from, &r->from_st)) < 0)
         return free_place(r->c, &r->to) ? 0 : rc;
-    if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
+    if ((rc = may_leave(r->c, &r->from, &r->from_st)) < 0 || (rc = may_come(r->c, &r->from, &r->from_st, &r->to)) < 0)
         return rc;
     r->copy = rc == GIT_CALL_COPY;
     r->into_own = rc == COME_INTO_OWN;
-    r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
+    r->directory = S_ISDIR(r->from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
-    if ((rc = stat_name(&r->to, &to_st)) < 0)
+    if ((rc = stat_name(&r->to, &r->to_st)) < 0)
         return free_place(r->c, &r->from) ? 0 : rc;
-    if ((rc = may_leave(r->c, &r->to, &to_st)) < 0)
+    if ((rc = may_leave(r->c, &r->to, &r->to_st)) < 0)
         return rc;
-    rc = may_come(r->c, &r->to, &to_st, &r->from);
+    rc = may_come(r->c, &r->to, &r->to_st, &r->from);
     /* two copies cannot change places at once */
     return rc >= 0 && (r->copy || r->into_own || rc != 0) ? deny(r->c, &r->to, "git state: exchanged", EACCES) : rc;
 }
@@ -159,6 +159,53 @@ write_own(const struct renaming *r)
     return rc == 0 && unlinkat(r->from.dir, from, 0) < 0 && errno != ENOENT ? -errno : -rc;
 }
 
+/* What came from @from is at @at now (guard_after.c): may it be there? */
+static int
+came(struct call *c, const struct place *from, const struct stat *st, const struct place *at)
+{
+    const char *rule = "";
+
+    switch (rules_place(c->g, at->dir, &at->dir_st, at->name, at->name_n, &rule)) {
+    case PLACE_PROTECTED:
+        return deny(c, at, rule, EACCES);
+    case PLACE_INTERIOR:
+        if (!S_ISDIR(st->st_mode) || brings(c, at, at, &rule))
+            return deny(c, at, rule, EACCES);
+        break;
+    case PLACE_FREE:
+        break;
+    }
+    return git_call_came(c, from, st, at);
+}
+
+/* Back; where another sandbox has taken the old name meanwhile, away. */
+static void
+undo(struct renaming *r)
+{
+    char from[PATH_MAX + 1], to[PATH_MAX + 1];
+    unsigned back = (r->flags & GS_RENAME_EXCHANGE) != 0 ? GS_RENAME_EXCHANGE : GS_RENAME_NOREPLACE;
+
+    if (rename_raw(&r->to, place_name(&r->to, to), &r->from, place_name(&r->from, from), back) < 0) {
+        after_undo(&r->to, r->from_st.st_mode);
+        if (back == GS_RENAME_EXCHANGE)
+            after_undo(&r->from, r->to_st.st_mode);
+    }
+}
+
+static int
+judge_again(struct renaming *r)
+{
+    int rc;
+
+    rules_next_call(&r->c->g->rules);
+    rc = came(r->c, &r->from, &r->from_st, &r->to);
+    if (rc == 0 && (r->flags & GS_RENAME_EXCHANGE) != 0)
+        rc = came(r->c, &r->to, &r->to_st, &r->from);
+    if (rc < 0)
+        undo(r);
+    return rc;
+}
+
 static int
 perform(struct renaming *r)
 {
@@ -179,11 +226,9 @@ perform(struct renaming *r)
     (void)place_name(&r->to, name);
     if (!rules_ambiguous(r->c->g, r->to.name, r->to.name_n) ||
         !rules_aliased(r->c->g, r->to.dir, &r->to.dir_st, name, &rule))
-        return 0;
-    /* the file system took the name for a protected one: back */
-    if (rename_raw(&r->to, name, &r->from, r->from.name,
-                   (r->flags & GS_RENAME_EXCHANGE) != 0 ? GS_RENAME_EXCHANGE : GS_RENAME_NOREPLACE) < 0)
-        (void)unlinkat(r->to.dir, name, 0);
+        return judge_again(r);
+    /* the file system took the name for a protected one */
+    undo(r);
     return deny(r->c, &r->to, rule, EACCES);
 }
 

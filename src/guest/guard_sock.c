@@ -300,6 +300,8 @@ bind_path(struct call *c, int sock, const struct address *a)
         rc = deny(c, &at, rule, EACCES);
     }
     if (rc == 0)
+        rc = after_made(c, &at, S_IFSOCK);
+    if (rc == 0)
         remember_own(c->g, &at, &watch);
     bind_watch_end(c->g, &watch);
     return rc;

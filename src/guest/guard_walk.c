@@ -527,3 +527,40 @@ walk_object(struct call *c, int dirfd, const char *path, bool follow, struct pla
     }
     return rc;
 }
+
+/* --- a path as text */
+
+/* Is nothing between the '/' of this path, or behind it, empty? */
+static bool
+has_whole_names(const char *path, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (path[i] == '/' && (i + 1 == n || path[i + 1] == '/'))
+            return false;
+    return n > 0;
+}
+
+ssize_t
+walk_text(struct call *c, int dirfd, const char *path, char *text, int *base)
+{
+    size_t n = strlen(path);
+    struct str dir = STR_LIT("");
+    struct seen *s = seen_of(c);
+
+    if (n >= PATH_MAX || !has_whole_names(path, n))
+        return -1;
+    *base = c->g->root;
+    if (path[0] != '/') {
+        /* a directory that is known not to be one of /proc's */
+        if (dirfd != AT_FDCWD || s == NULL || !(c->cwd_lent || (c->cwd < 0 && seen_cwd(c, s))))
+            return -1;
+        *base = c->cwd;
+        dir = rules_path(c->g, c->cwd, &c->cwd_st);
+        if (dir.n == 0 || dir.p[0] != '/')
+            return -1;
+        memcpy(text, dir.p, dir.n);
+        text[dir.n++] = '/';
+    }
+    memcpy(text + dir.n, path, n);
+    return (ssize_t)(dir.n + n);
+}
