@@ -96,7 +96,7 @@ bind_watch_begin(struct guard *g, struct bind_watch *w, int cwd, const char *pat
     for (size_t i = 0; i < w->n && known; i++)
         known = step_holds(&w->steps[i]);
     if (known)
-        w->name = watch_add(g, at->dir, IN_CREATE | IN_MOVED_TO);
+        w->name = watch_add(g, at->dir, IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM);
 }
 
 void
@@ -127,7 +127,8 @@ may_be_name(const char *a, const char *b)
     return !is_ascii(a) || !is_ascii(b) || strcasecmp(a, b) == 0;
 }
 
-/* How often @name came, by what was told; more than once also when something on the way moved. */
+/* How often @name came, by what was told; more than once also when something on the way moved. That it went counts too:
+ * of two alike the kernel tells one, if nothing was in between. */
 static unsigned
 times_told(struct guard *g, const struct bind_watch *w, const char *name)
 {
