@@ -261,6 +261,10 @@ take_object(struct changing *w, const char *path, struct place *at, int *object)
     /* most are no links, and a '/' behind the name may lead through one */
     if (rc == 0 && at->name[at->name_n] != '/' && at->name[0] != '/') {
         *object = openat(at->dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (*object < 0 && errno == ENOENT && lock_file(w->c) >= 0 && lock_is(w->c->g, at)) {
+            *object = fcntl(lock_file(w->c), F_DUPFD_CLOEXEC, 0);
+            return *object < 0 ? -errno : 0;
+        }
         if (*object < 0)
             return -errno;
         if (!w->follow || (fstat(*object, &st) == 0 && !S_ISLNK(st.st_mode)))

@@ -463,11 +463,15 @@ static int
 open_place(struct opening *o)
 {
     const char *rule = "";
+    struct stat st;
     bool closed = judge_make(o->c, &o->at, false, &rule);
     bool plain = o->at.name[o->at.name_n] != '/' && o->at.name[0] != '/';
     bool absent = false;
     int fd, rc;
 
+    if ((o->flags & O_CREAT) != 0 && lock_is(o->c->g, &o->at) &&
+        fstatat(o->at.dir, o->at.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return caller_waits(o->c) ? lock_make(o->c, &o->at, o->flags) : ANSWERED;
     if (closed && (rc = open_closed(o, rule)) < 0)
         return rc;
     if (!closed && (rc = git_call_open(o->c, &o->at, o->flags)) != 0)

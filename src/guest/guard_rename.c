@@ -134,14 +134,30 @@ rename_raw(const struct place *from, const char *from_name, const struct place *
     return syscall(SYS_renameat2, from->dir, from_name, to->dir, to_name, flags);
 }
 
+/* All of @file is then in the sandbox's own file, which lies over @to as a mount. */
+static int
+put_own(struct call *c, const struct place *to, int file)
+{
+    char name[PATH_MAX + 1];
+    cleanup_close int own = openat(to->dir, place_name(to, name),
+                                   O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (own < 0)
+        return -errno;
+    /* the host may have put another file there since it was looked at, and its mount is gone */
+    if (fstat(own, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev == to->dir_st.st_dev)
+        return deny(c, to, "git state: config of the host's", EACCES);
+    return -git_copy_whole(file, own);
+}
+
 /* A file that lies over another as a mount cannot be replaced: it gets what is in the one that was to take its place.
  * Not at once as by a rename, but nobody outside ever reads it. */
 static int
 write_own(const struct renaming *r)
 {
-    char from[PATH_MAX + 1], to[PATH_MAX + 1];
-    cleanup_close int file = -1, own = -1;
-    struct stat st;
+    char from[PATH_MAX + 1];
+    cleanup_close int file = -1;
     int rc;
 
     if (r->from.name[r->from.name_n] == '/' || r->to.name[r->to.name_n] == '/')
@@ -149,14 +165,29 @@ write_own(const struct renaming *r)
     if ((r->flags & GS_RENAME_NOREPLACE) != 0)
         return -EEXIST;
     file = openat(r->from.dir, place_name(&r->from, from), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    own = openat(r->to.dir, place_name(&r->to, to), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (file < 0 || own < 0)
+    if (file < 0)
         return -errno;
-    /* the host may have put another file there since it was looked at, and its mount is gone */
-    if (fstat(own, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev == r->to.dir_st.st_dev)
-        return deny(r->c, &r->to, "git state: config of the host's", EACCES);
-    rc = git_copy_whole(file, own);
-    return rc == 0 && unlinkat(r->from.dir, from, 0) < 0 && errno != ENOENT ? -errno : -rc;
+    rc = put_own(r->c, &r->to, file);
+    return rc == 0 && unlinkat(r->from.dir, from, 0) < 0 && errno != ENOENT ? -errno : rc;
+}
+
+/* The lock that this caller made becomes the file. */
+static int
+commit_lock(const struct renaming *r)
+{
+    const struct place *to = &r->to;
+    int rc;
+
+    if (to->name[to->name_n] == '/' || !rules_own(r->c->g, to->dir, &to->dir_st, to->name, to->name_n))
+        return deny(r->c, to, "git state: lock", EACCES);
+    if (r->flags != 0)
+        return -EEXIST;
+    if (!caller_waits(r->c))
+        return ANSWERED;
+    rc = put_own(r->c, to, lock_file(r->c));
+    if (rc == 0)
+        lock_drop(r->c);
+    return rc;
 }
 
 /* What came from @from is at @at now (guard_after.c): may it be there? */
@@ -270,10 +301,13 @@ call_rename(struct call *c)
         rc = caller_string(c, new, to);
     if (rc == 0)
         rc = walk_parent_as(c, newdir, to, olddir, from, &r.from, &r.to);
-    if (rc == 0)
+    if (rc == 0 && lock_file(c) >= 0 && lock_is(c->g, &r.from)) {
+        rc = commit_lock(&r);
+    } else if (rc == 0) {
         rc = judge(&r);
-    if (rc == 0)
-        rc = perform(&r);
+        if (rc == 0)
+            rc = perform(&r);
+    }
     place_close(&r.to);
     place_close(&r.from);
     return rc;

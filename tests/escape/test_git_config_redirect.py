@@ -190,3 +190,67 @@ def test_the_owners_new_file_is_not_the_sandboxs(bench, has):
             slow.terminate()
         thread.join()
         assert this.host("git config user.name; grep -c evil .git/config", check=False).out == "owner\n0\n"
+
+
+LOCK = """
+import os, time
+end = time.time() + 8
+text = b'[x]\\n\\ty = evil\\n'
+open('started', 'w').close()
+def attempt(what, *a):
+    try:
+        return what(*a)
+    except OSError:
+        return None
+while time.time() < end and not os.path.exists('ended'):
+    f = attempt(os.open, '.git/config.lock', os.O_WRONLY | os.O_APPEND)
+    if f is not None:
+        attempt(os.write, f, text)
+        os.close(f)
+    if TURN and os.path.exists('.git/config.lock'):
+        attempt(os.unlink, '.git/config.lock')
+        for make in range(3):
+            open('t', 'wb').write(text)
+            attempt(os.rename, 't', '.git/config.lock')
+            attempt(os.link, 't', '.git/config.lock')
+            attempt(os.symlink, '../t', '.git/config.lock')
+            f = attempt(os.open, '.git/config.lock', os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            if f is not None:
+                attempt(os.write, f, text)
+                os.close(f)
+"""
+
+
+@pytest.mark.parametrize("way", ("standard", "host view", "light"))
+@pytest.mark.parametrize("turn", (0, 1))
+def test_the_owners_lock_is_not_written_to(bench, turn, way):
+    """The owner's git writes its configuration to config.lock: what came into that would be the owner's."""
+    this = bench(way)
+    this.host(BEGIN)
+    (this.project / "l.py").write_text(LOCK.replace("TURN", str(turn)))
+    thread = threading.Thread(target=lambda: this.inside("python3 l.py"))
+    thread.start()
+    while not (this.project / "started").exists() and thread.is_alive():
+        time.sleep(0.02)
+    this.host("for i in $(seq 300); do git config user.name owner$i; done 2> /dev/null; touch ended", check=False)
+    thread.join()
+    assert "evil" not in this.host("cat .git/config").out
+
+
+def test_programs_inside_write_one_after_the_other(bench):
+    """The lock of the sandbox's own is no file of the project's; who comes while it is taken is told, as ever."""
+    this = bench("standard")
+    this.host(BEGIN + ORIGIN)
+    done = this.inside("""set -e; for i in 1 2 3 4 5; do git config a.b$i c$i; done; git config --unset no.such || true; git config a.b6 c6
+python3 - <<'P'
+import os, subprocess
+f = os.open('.git/config.lock', os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+assert subprocess.run(['git', 'config', 'a.b', 'd'], stderr=subprocess.PIPE).returncode != 0
+assert not os.path.exists('.git/config.lock')
+os.write(f, open('.git/config', 'rb').read() + b'[x]\\n\\ty = z\\n')
+os.close(f)
+os.rename('.git/config.lock', '.git/config')
+P
+git config --get-regexp 'a|x'; git config a.b7 c7; git remote rename origin up; git remote""")
+    assert done.ok and "a.b6 c6" in done.out and "x.y z" in done.out and done.out.endswith("up\n"), done
+    assert this.host("ls .git | grep -c lock", check=False).out == "0\n"

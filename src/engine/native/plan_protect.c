@@ -169,6 +169,10 @@ found_protected(void *ctx, const char *relative, struct err *err)
         plan_guard_name(c->plan, c->tree->inside, relative, err) < 0)
         return -1;
     own = plan_git_own(c->plan, c->tree, relative, inside, err);
+    /* the owner's git writes there what becomes its configuration */
+    if (own == 0 && strcmp(relative, ".git/config") == 0 &&
+        plan_guard_name(c->plan, c->tree->inside, ".git/config.lock", err) < 0)
+        return -1;
     return own != 0 ? own < 0 ? -1 : 0 : pin(c->plan, inside, err);
 }
 
