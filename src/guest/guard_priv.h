@@ -10,8 +10,7 @@
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
  *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
- *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete;
- *   guard_lock.c: the lock of a file of the sandbox's own
+ *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
  *   guard_git_own.c   no link where git itself writes
  *   guard_git_move.c  work trees stay in the project when repositories are moved
  *   guard_api.c       the guest's own file requests
@@ -40,6 +39,7 @@
 
 #include "base/str.h"
 #include "guest/guard.h"
+#include "guest/guard_lock.h"
 #include "guest/guard_near.h"
 #include "guest/guard_sys.h"
 
@@ -156,14 +156,6 @@ struct later {
     int dir;                    /* O_PATH */
     int file;                   /* for reading; it has no name */
     char name[NAME_MAX + 1];
-};
-
-#define LOCKS_MAX 8
-
-/* A lock that somebody inside made of the sandbox's own file (guard_lock.c). */
-struct own_lock {
-    pid_t tid;
-    int file;                   /* for reading; it has no name */
 };
 
 struct denial_slot {
@@ -588,16 +580,6 @@ int unshare_object(struct call *c, int object, uint64_t keep, int *copy);
 /* Whether @fd, which was opened for writing at @at, is the file that was judged there: a sandbox of the same tree may
  * have renamed another one to that name. 0, or -EACCES (a denial is noted): it has names outside, or is protected. */
 int unshare_opened(struct call *c, const struct place *at, int fd);
-
-/* --- guard_lock.c */
-
-/* Is that the lock of a file of the sandbox's own? */
-bool lock_is(const struct guard *g, const struct place *p);
-/* Make it, for this caller: the answer to its call, with the descriptor. */
-int lock_make(struct call *c, const struct place *p, int flags);
-/* The file that this caller made so, or -1; lent. */
-int lock_file(const struct call *c);
-void lock_drop(const struct call *c);
 
 /* --- guard_git_later.c */
 
