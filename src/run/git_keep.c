@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,13 +187,7 @@ void
 git_keep(const struct sandbox *sb, struct session_result *r, bool say)
 {
     const struct sandbox_facts *f = sandbox_facts(sb);
-    struct sigaction was;
 
-    if (f->n_own == 0)
-        return;
-    /* a limit on the size of files is an error here, not our end with the lock held */
-    (void)sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, &was);
     for (size_t i = 0; i < f->n_own; i++)
         keep(&f->own[i], r, say);
-    (void)sigaction(SIGXFSZ, &was, NULL);
 }

@@ -283,6 +283,8 @@ conclude(struct live *l)
     guest_client_free(l->client);       /* while it dies */
     l->client = NULL;
     sandbox_kill(l->sb);
+    /* a limit on the size of files is an error there, not our end with the lock held */
+    (void)sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     git_keep(l->sb, r, !l->s->quiet);
     sandbox_usage(l->sb, &r->usage);
     r->oom_killed = l->memory || (r->usage.oom_kills > 0 && (!l->ended || r->signal == SIGKILL));
