@@ -32,14 +32,17 @@ can_wait(const struct policy *p)
            p->registries.n == 0 && p->preset.p == NULL;
 }
 
-/* What its settings come to, as they are now. */
+/* What its settings come to, as they are now; of an agent's, also the ceiling that it was held to. */
 static int
 print_of(const struct keeper_live *k, uint8_t bounds, const char *text, uint8_t out[SHA256_SIZE], struct err *err)
 {
-    cleanup_policy struct policy p = { .srt = false };
+    cleanup_policy struct policy p = { .srt = false }, ceiling = { .srt = false };
     cleanup_buf struct buf print = BUF_INIT(EDGE_PRINT_MAX);
 
     if (keeper_policy_read(k, &p, text, bounds, err) < 0 || keeper_print_policy(&p, &print, err) < 0)
+        return -1;
+    if ((bounds & EDGE_BOUNDED) != 0 && (keeper_policy_read(k, &ceiling, "", 0, err) < 0 ||
+                                         keeper_print_policy(&ceiling, &print, err) < 0))
         return -1;
     if (!can_wait(&p))
         return err_set(err, ERR_UNSUPPORTED, "pool.policy", "a sandbox with that policy is not made ahead");

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, caller
 from helpers.mcp import Client
 from helpers.runner import wait_for
 
@@ -303,3 +303,18 @@ def test_mcp_takes_them_too(pooled):
     assert said["stderr"].splitlines()[1] == '  File "<stdin>", line 1, in <module>' and hits(pooled) == 1
     # it is the session's own from here on, and its next code starts as always
     assert session.call("code_execute", code="print(2)", language="python", sandbox_id=said["sandbox_id"])["stdout"] == "2\n"
+
+
+def test_a_lower_ceiling_is_the_ceiling_of_what_waits(cloche):
+    """Settings that say less than an agent's policy refuse it, and no sandbox that was made before is given in its place."""
+    settings = cloche.home / "settings.yaml"
+    settings.write_text("limits: {memory: 512m}\n")
+    daemon = Daemon(cloche, "--pool", "1", "--settings", str(settings))
+    agent = caller(daemon, "agent")
+    asks = {"language": "python", "code": "print(1)", "policy": {"limits": {"memory": "256m"}}}
+    assert agent.post("/v1/execute", asks).json["stdout"] == "1\n"
+    assert wait_for(lambda: parked(daemon) > 0, 60), daemon.log
+    settings.write_text("limits: {memory: 128m}\n")
+    answer = agent.post("/v1/execute", asks)
+    assert hits(daemon) == 1 and answer.status != 200 and "memory" in answer.json["error"], answer
+    assert daemon.stop() == 0, daemon.log
