@@ -187,14 +187,27 @@ is_packages(const struct keeper_live *k, const char *entry)
            strstr(entry, "/..") == NULL;
 }
 
+/* Where packages of its user would be is in the workspace, and something was put there. */
 static bool
-fits(const struct keeper_live *k, const struct edge_op *want)
+has_users_packages(const struct keeper_live *k, const char *const *env)
+{
+    static const char *const folders[] = { "HOME", "PYTHONUSERBASE" };
+    const char *root = sandbox_facts(k->l.sb)->root, *at;
+
+    for (size_t i = 0; k->park.touched && i < sizeof(folders) / sizeof(folders[0]); i++)
+        if ((at = entry_of(env, folders[i])) != NULL && strncmp(at, root, strlen(root)) == 0)
+            return true;
+    return false;
+}
+
+static bool
+fits(const struct keeper_live *k, const struct edge_op *want, const char *const *env)
 {
     const struct language *l = k->park.language;
     unsigned other = want->flags & (OP_PTY | OP_BACKGROUND | OP_LIMITS);
 
     if (!k->park.ready || k->park.channel == 0 || (want->flags & OP_STDIN) == 0 || other != 0 ||
-        want->path[0] != '\0')
+        want->path[0] != '\0' || has_users_packages(k, env))
         return false;
     for (size_t i = 0; i < want->n_argv || l->argv[i] != NULL; i++)
         if (i >= want->n_argv || l->argv[i] == NULL || strcmp(l->argv[i], want->argv[i]) != 0)
@@ -311,7 +324,7 @@ park_exec(struct op *o, const struct edge_op *want, const char *const *env)
     buf_puts(&p->job, size);
     for (size_t i = 0; env[i] != NULL; i++)
         buf_append(&p->job, env[i], strlen(env[i]) + 1);
-    if (!fits(k, want) || !buf_ok(&p->job)) {
+    if (!fits(k, want, env) || !buf_ok(&p->job)) {
         buf_free(&p->job);
         (void)guest_client_signal(k->l.client, p->channel, SIGKILL, SIGNAL_GROUP, NULL);
         return false;       /* its end is heard in park_event() */

@@ -96,6 +96,10 @@ NODE = {
     "worker": "const { Worker } = require('worker_threads'); console.log(Worker.name, Worker.length); new Worker('console.log(process.execArgv, process.argv.length)', { eval: true }).on('exit', c => console.log('exit', c))",
     "worker of own": "new (require('worker_threads').Worker)('console.log(process.env.A, process.execArgv)', { eval: true, env: { A: 'b' }, execArgv: ['--no-warnings'] })",
     "worker import": "import('worker_threads').then(m => console.log(m.Worker === require('worker_threads').Worker))",
+    "worker class": "const { Worker } = require('worker_threads'); console.log(Worker, Object.getOwnPropertyNames(Worker.prototype), new Worker('1', { eval: true }).constructor === Worker); try { new Worker('1', null) } catch (e) { console.log(e.message) } try { Worker('1') } catch (e) { console.log(e.message) }",
+    "worker of libraries": "const { Worker } = require('worker_threads'); class Mine extends Worker {} new Mine('console.log(process.execArgv)', { eval: true, execArgv: undefined }).on('exit', c => console.log('exit', c))",
+    "hooks": "const m = require('module'), hook = 'data:text/javascript,export async function resolve(s, c, n) { return s === \"mine\" ? { url: \"data:text/javascript,export default 5\", shortCircuit: true } : n(s, c) }'; console.log(m.register); m.register(hook); m.register(hook); import('mine').then(f => console.log(f.default, require('fs').readdirSync('/tmp')))",
+    "hooks of nothing": "try { require('module').register('./none.mjs', 'file:///workspace/') } catch (e) { console.log(e.code) } console.log(require('fs').readdirSync('/tmp'))",
     "fork": "require('fs').writeFileSync('c.js', 'console.log(process.execArgv, process.argv.length)'); require('child_process').fork('./c.js')",
     "spawn": "console.log(require('child_process').execFileSync(process.execPath, ['-p', '1 + 1']).toString())",
     "own module": "require('fs').writeFileSync('m.js', 'exports.a = 5'); console.log(require('./m').a, require.resolve('./m'))",
@@ -181,6 +185,17 @@ def test_variables_of_the_call(pair):
     for env in ENVIRONMENTS.values():
         warm(pooled)
         assert run(pooled, SHOWS, env=env) == run(cold, SHOWS, env=env)
+
+
+def test_variables_of_the_policy(pair):
+    """An interpreter adds some itself while it starts, and looks for packages of its user where one of them leads."""
+    pooled, cold = pair
+    own = {"path": ".local/lib/python3.11/site-packages/usercustomize.py", "content": "print('mine')"}
+    for more in ({"policy": {"env": {"LANG": "C"}}}, {"policy": {"env": {"LANG": "C"}}, "env": {"A": "b"}},
+                 {"policy": {"env": {"HOME": "/workspace"}}, "files": [own]}, {"policy": {"env": {"PYTHONUSERBASE": "/workspace/.local"}}, "files": [own]}):
+        before, got = hits(pooled), []
+        assert wait_for(lambda: got.append(run(pooled, SHOWS, **more)) or hits(pooled) > before, 60)
+        assert got[-1] == run(cold, SHOWS, **more)
 
 
 def test_standard_input_and_files_of_the_call(pair):
