@@ -263,7 +263,7 @@ room_for_agent(const struct warden *w, size_t own, struct err *err)
 }
 
 static int
-room_for_one(struct warden *w, const struct edge_box *r, bool probe, struct err *err)
+room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
 {
     size_t own = 0, same = 0, probes = 0, live = box_count(w);
 
@@ -278,13 +278,11 @@ room_for_one(struct warden *w, const struct edge_box *r, bool probe, struct err 
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", live, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
-    if (live + pool_count(w) >= w->max_boxes)
-        pool_make_room(w);
     return w->who.role == EDGE_AGENT ? room_for_agent(w, own, err) : 0;
 }
 
 int
-box_may(struct warden *w, const struct edge_box *r, struct err *err)
+box_may(const struct warden *w, const struct edge_box *r, struct err *err)
 {
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
@@ -307,6 +305,8 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     }
     if (room_for_one(w, r, probe, err) < 0 || (!probe && volume_is_free(w, r->volume, NULL, err) < 0))
         return -1;
+    if (box_count(w) + pool_count(w) >= w->max_boxes)
+        pool_make_room(w);
     b = box_new(w, r);
     if (b == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

@@ -263,7 +263,7 @@ void box_adopt(struct warden *w, const struct edge_box *r, int fd);
 struct box *box_new(struct warden *w, const struct edge_box *r);
 void box_take_out(struct box *b);
 void box_unrecord(struct warden *w, const char *id);
-int box_may(struct warden *w, const struct edge_box *r, struct err *err);
+int box_may(const struct warden *w, const struct edge_box *r, struct err *err);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
 void box_state(struct box *b, enum box_state state, const char *detail);
 void box_stop(struct box *b, const char *why);

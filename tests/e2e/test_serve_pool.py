@@ -289,6 +289,18 @@ def test_the_place_of_one_is_anybodys(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def test_to_take_one_needs_no_place(cloche):
+    """Where as many live as may, the one that waits is given, and does not end to make room for itself."""
+    daemon = Daemon(cloche, "--pool", "1", "--max-sandboxes", "2")
+    daemon.create()
+    warm(daemon)
+    before = hits(daemon)
+    mine = run(daemon, "import os; print(os.environ['CLOCHE_SANDBOX'])")["stdout"].decode().strip()
+    # one that was made anew for the same record has another id inside
+    assert hits(daemon) == before + 1 and daemon.get(f"/v1/sandboxes/{mine}").ok, daemon.log
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_other_settings_other_sandboxes(cloche):
     """They are read when one is made, so they are when it is taken; and a reload ends all."""
     settings = cloche.home / "settings.yaml"
