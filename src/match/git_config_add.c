@@ -458,7 +458,7 @@ is_read_as(struct str whole, struct str first, struct str rest)
     struct git_config_reader *r = calloc(2, sizeof(*r));
     struct git_config_entry a, b;
     bool in_rest = false;
-    int got, want = -1;
+    int got = -1, want = -1;
 
     if (r == NULL)
         return false;

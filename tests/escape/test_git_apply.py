@@ -326,7 +326,6 @@ def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, comm
 
 def test_a_shape_that_another_run_completes(cloche, command, world, repo):
     """A `.git` that is no repository yet, with what git would run in one, and then a run that makes it one."""
-    begin = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n"
     todo = "put('in/.git/rebase-merge/git-rebase-todo', 'exec ' + RUN + '\\n')"
     listed = "Path('in/.git/index').write_bytes(index('.git/hooks/post-index-change'))"
     told = cow(cloche, world, f"{todo}; {listed}; put('in/.git/remotes/origin', 'URL: x')")
