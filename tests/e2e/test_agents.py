@@ -380,6 +380,16 @@ def test_git_knows_whose_commits_they_are(mine, has):
     assert mine(show).out.startswith("Mine <ann@example.org>\n")
 
 
+def test_a_git_configuration_that_was_given(once):
+    """What somebody binds to /etc/gitconfig, or puts there, stays."""
+    once.put(once.cloche.home / ".gitconfig", IDENTITY)
+    (once.cloche.project / ".git").mkdir()
+    given = once.cloche.project / "given"
+    given.write_text("[user]\n\tname = Given\n")
+    result = once("cat /etc/gitconfig", flags=["--bind", f"{given}:/etc/gitconfig"])
+    assert result.out == given.read_text(), result
+
+
 def test_an_included_identity(once, has):
     has("git")
     once.put(once.cloche.home / ".gitconfig", IDENTITY.replace("~/elsewhere/", f"{once.cloche.project}/"))

@@ -48,6 +48,19 @@ def test_it_outlives_its_sandbox(daemon, cloche):
     assert again.read("f").body == b"new\n" and len(volumes(daemon)) == 1
 
 
+@own
+def test_it_tells_nothing_of_whose_daemon_it_is(daemon, cloche):
+    """A repository in a volume is its caller's: git is not told there who runs the daemon."""
+    (cloche.home / ".gitconfig").write_text("[user]\n\tname = Operator\n")
+    box = daemon.create(volume={"name": "v"})
+    assert box.exec("mkdir .git")["exit_code"] == 0 and box.delete().ok
+    again = daemon.create(volume={"name": "v"})
+    assert again.exec("ls -d .git; cat /etc/gitconfig")["stdout"] == ".git\n"
+    (cloche.project / ".git").mkdir()
+    project = daemon.create(policy={"workspace": str(cloche.project)})
+    assert "Operator" in project.exec("cat /etc/gitconfig")["stdout"], "a project is its owner's"
+
+
 def test_one_sandbox_at_a_time(daemon):
     box = daemon.create(volume={"name": "v"})
     busy = ask(daemon)

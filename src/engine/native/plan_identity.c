@@ -2,7 +2,7 @@
  *
  * Nothing of the owner's git configuration is shown in a private root, and without a name and a mail address git makes
  * no commit, or programs invent some. Both are in every commit of the owner's, so where a writable folder is a
- * repository they are told, and nothing else: as /etc/gitconfig, which every other configuration is stronger than.
+ * repository they are told, and nothing else: as /etc/gitconfig, over which every other configuration prevails.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -18,9 +18,11 @@
 #include "base/io.h"
 #include "engine/native/plan.h"
 #include "match/git_config.h"
+#include "policy/judge.h"
 
 #define FILES_MAX 16            /* read for it, with what they include */
 #define VALUE_MAX 255
+#define PLACE     "/etc/gitconfig"
 
 struct identity {
     const char *home;
@@ -126,6 +128,8 @@ read_owner(struct identity *id)
     read_file(id, path);
 }
 
+/* Of the owner's folders: what cloche made for the sandbox (a volume) is whoever's that is, who is not told the owner's
+ * name. */
 static const struct plan_tree *
 first_repository(const struct native_plan *plan)
 {
@@ -133,9 +137,20 @@ first_repository(const struct native_plan *plan)
 
     for (size_t i = 0; i < plan->n_trees; i++)
         if ((plan->trees[i].writable || plan->trees[i].cow) && plan->trees[i].is_dir &&
+            !policy_gives(&plan->real, plan->trees[i].host) &&
             fstatat(plan->trees[i].fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0)
             return &plan->trees[i];
     return NULL;
+}
+
+/* Somebody gave a file there (--bind). */
+static bool
+is_taken(const struct native_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_items; i++)
+        if (strcmp(plan->items[i].dest, PLACE) == 0)
+            return true;
+    return false;
 }
 
 int
@@ -146,7 +161,7 @@ plan_identity(struct native_plan *plan, const struct policy *p, struct err *err)
     struct root_item *item;
     char *text;
 
-    if (tree == NULL || p->home == NULL)
+    if (tree == NULL || p->home == NULL || is_taken(plan))
         return 0;
     id.repository = plan_printf(plan, "%s/.git", tree->host);
     if (id.repository == NULL)
@@ -157,7 +172,7 @@ plan_identity(struct native_plan *plan, const struct policy *p, struct err *err)
     text = plan_printf(plan, "[user]\n%s%s%s%s%s%s", id.name[0] != '\0' ? "\tname = \"" : "", id.name,
                        id.name[0] != '\0' ? "\"\n" : "", id.email[0] != '\0' ? "\temail = \"" : "", id.email,
                        id.email[0] != '\0' ? "\"\n" : "");
-    item = text == NULL ? NULL : plan_item(plan, ROOT_FILE, text, "/etc/gitconfig", err);
+    item = text == NULL ? NULL : plan_item(plan, ROOT_FILE, text, PLACE, err);
     if (item == NULL)
         return text == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : -1;
     item->mode = 0644;
