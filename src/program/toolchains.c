@@ -63,11 +63,10 @@ locate(const struct finding *f, const char *path, char out[PATH_MAX])
     return n > 1 && n < PATH_MAX;
 }
 
-/* There, and nobody's but the user's or root's, by whatever links lead to it. */
+/* There, and nobody's but the user's or root's, by whatever links lead to it: where they do is @real. */
 static bool
-is_ours(const struct finding *f, const char *path)
+is_ours(const struct finding *f, const char *path, char real[PATH_MAX])
 {
-    char real[PATH_MAX];
     struct stat st;
 
     if (realpath(path, real) == NULL || stat(real, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0))
@@ -86,11 +85,13 @@ static void
 show(const struct finding *f, const char *path)
 {
     struct toolchains *t = f->out;
+    char real[PATH_MAX], home[PATH_MAX];
 
-    if (!is_ours(f, path) || is_shown_anyhow(path) || t->n_shown == TOOLCHAINS_SHOWN_MAX || strchr(path, ':') != NULL)
+    if (!is_ours(f, path, real) || is_shown_anyhow(path) || t->n_shown == TOOLCHAINS_SHOWN_MAX ||
+        strchr(path, ':') != NULL)
         return;
-    /* never the home, or what holds it, whatever a variable says */
-    if (f->home != NULL && path_within(str_of(f->home), str_of(path)))
+    /* never the home, or what holds it, whatever a variable says, and however */
+    if (f->home != NULL && (realpath(f->home, home) == NULL || path_within(str_of(home), str_of(real))))
         return;
     snprintf(t->shown[t->n_shown++], PATH_MAX, "%s", path);
 }
@@ -116,8 +117,9 @@ put_folder(const struct finding *f, const char *folder)
 {
     struct toolchains *t = f->out;
     size_t n = strlen(t->folders), more = strlen(folder);
+    char real[PATH_MAX];
 
-    if (is_ours(f, folder) && strchr(folder, ':') == NULL && n + more + 2 < sizeof(t->folders))
+    if (is_ours(f, folder, real) && strchr(folder, ':') == NULL && n + more + 2 < sizeof(t->folders))
         snprintf(t->folders + n, sizeof(t->folders) - n, "%s:", folder);
 }
 
@@ -158,20 +160,29 @@ put_folders(const struct finding *f, const char *path)
     globfree(&found);
 }
 
+static bool
+is_taken(const struct toolchains *t, const struct toolchain *c)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->names[i] == c->name)
+            return true;
+    return false;
+}
+
 /* Whether it is there. */
 static bool
 take(struct finding *f, const struct toolchain *c)
 {
     const char *said = getenv(c->from);
     struct toolchains *t = f->out;
-    char mark[PATH_MAX];
+    char mark[PATH_MAX], real[PATH_MAX];
 
     f->root[0] = '\0';
-    if (said != NULL && said[0] == '/')
+    if (said != NULL && said[0] == '/' && strlen(said) < sizeof(f->root))
         snprintf(f->root, sizeof(f->root), "%s", said);
     else if (!locate(f, c->root, f->root))
         return false;
-    if (!locate(f, c->mark, mark) || !is_ours(f, mark))
+    if (!locate(f, c->mark, mark) || !is_ours(f, mark, real))
         return false;
     for (size_t i = 0; i < LIST_MAX && c->show[i] != NULL; i++)
         if (locate(f, c->show[i], mark))
@@ -193,7 +204,7 @@ take_named(struct finding *f, struct str name, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (!str_eq_c(name, all[i].name))
             continue;
-        if (take(f, &all[i]))
+        if (is_taken(f->out, &all[i]) || take(f, &all[i]))
             return 0;
         err_set(err, ERR_UNSUPPORTED, "toolchains.absent", "there is no %s here", all[i].name);
         return err_hint(err, "it is looked for in %s, or where the variable %s says", all[i].root, all[i].from);

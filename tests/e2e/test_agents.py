@@ -487,3 +487,21 @@ def test_a_toolchain_that_the_project_made(once):
     assert "evil" not in result.out and ".deno" not in result.out, result
     result = once.cloche("run", "--toolchains", "auto", "--", "sh", "-c", "deno; echo $PATH", cwd=project, env={"BUN_INSTALL": str(project / "evil"), "DENO_INSTALL": "/"})
     assert "evil" not in result.out, result
+
+
+def test_a_toolchain_that_is_named_twice(once):
+    toolchains(once)
+    result = once.cloche("run", "--toolchains", ",".join(["deno", "nvm"] * 200), "--", "deno", cwd=once.cloche.project)
+    assert result.out == "deno\n", result
+
+
+@pytest.mark.parametrize("said", ["{home}/.", "{home}/.deno/..", "{home}/", "{home}/link"])
+def test_a_toolchain_that_is_the_whole_home(once, said):
+    """However a variable spells it."""
+    home = toolchains(once)
+    (home / "versions").mkdir()
+    (home / "diary").write_text("dear diary")
+    (home / "link").symlink_to(home)
+    result = once.cloche("run", "--toolchains", "auto", "--", "sh", "-c", f"deno; cat {home}/diary {said.format(home=home)}/diary", cwd=once.cloche.project,
+                         env={"PYENV_ROOT": said.format(home=home)})
+    assert result.out == "deno\n", result
