@@ -119,6 +119,8 @@ on_made(struct warden *w, const struct keep_made *m)
         return -1;
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return 0;       /* it was told to stop meanwhile */
+    if (b->again && b->taken_ms == 0)
+        return 0;       /* it was too late, and is killed: another one is made */
     b->again = false;       /* of one that was made ahead: it was given */
     b->taken_ms = 0;
     box_text(&b->r.facts, m->facts);
@@ -275,7 +277,7 @@ on_gone(struct warden *w, const struct keep_gone *m)
 {
     struct box *b = w->heard;
 
-    if (b->ahead || b->taken_ms > 0) {      /* nobody's yet; what comes of it is box_lost()'s */
+    if (b->ahead || b->again) {     /* nobody's yet, or made anew; what comes of it is box_lost()'s */
         b->stop_ms = clock_ms();
         return 0;
     }

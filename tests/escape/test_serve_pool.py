@@ -199,6 +199,25 @@ def test_a_keeper_that_is_killed_or_stands_still_fails_nobody(daemon):
     assert wait_for(lambda: daemon.get("/v1/sandboxes").json["sandboxes"] == [], 60), listed
 
 
+def test_one_that_is_given_too_late_is_not_given(daemon):
+    """Its end was asked for by then: whoever got it would lose it."""
+    warm(daemon)
+    keepers, before, said = {k for k, _ in interpreters(daemon)}, hits(daemon), []
+    for k in keepers:
+        os.kill(k, signal.SIGSTOP)
+    asking = threading.Thread(target=lambda: said.append(daemon("POST", "/v1/execute", {"language": "python", "code": "import time; time.sleep(2); print(1)"})))
+    asking.start()
+    assert wait_for(lambda: hits(daemon) == before + 1, 60)
+    os.kill(daemon.process.pid, signal.SIGSTOP)     # whoever is told to kill them
+    threading.Event().wait(3)
+    for k in keepers:
+        os.kill(k, signal.SIGCONT)
+    threading.Event().wait(0.5)
+    os.kill(daemon.process.pid, signal.SIGCONT)
+    asking.join()
+    assert said[0].ok and said[0].json["stdout"] == "1\n", said
+
+
 def test_they_end_with_their_warden_and_with_the_daemon(daemon):
     warm(daemon)
     keepers = set(daemon.processes("cloche-keeper"))
