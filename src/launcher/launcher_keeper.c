@@ -136,20 +136,27 @@ vacant_drop(struct launcher *l)
     l->vacant_ms = clock_ms() + VACANT_MS;
 }
 
+/* Not while a warden starts: it may have a record to mend. */
+static bool
+is_due(const struct launcher *l)
+{
+    return l->vacant_ms > 0 && l->ready && !l->ending;
+}
+
 int
 vacant_timeout(const struct launcher *l, int ms)
 {
     uint64_t now = clock_ms();
     int left = l->vacant_ms > now ? (int)(l->vacant_ms - now) : 0;
 
-    return l->vacant_ms > 0 && !l->ending && (ms < 0 || left < ms) ? left : ms;
+    return is_due(l) && (ms < 0 || left < ms) ? left : ms;
 }
 
 /* One at a time: what comes meanwhile goes first. Where none can be had, whoever asks for one is told. */
 void
 vacant_time(struct launcher *l)
 {
-    if (l->vacant_ms == 0 || l->ending || !l->ready || clock_ms() < l->vacant_ms)
+    if (!is_due(l) || clock_ms() < l->vacant_ms)
         return;
     if (l->n_vacant >= VACANT_MAX || l->maker.late > 0 || vacant_make(l, NULL) == NULL)
         l->vacant_ms = 0;

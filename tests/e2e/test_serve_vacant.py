@@ -1,12 +1,13 @@
 """Keepers that are started before anybody asks for a sandbox: each becomes one's keeper, and no more than that."""
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from helpers import leaks, requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, answers
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R81")
@@ -75,6 +76,42 @@ def test_the_kill_switch_is_not_for_them(daemon):
     assert keeper in before
     # the last of what the switch meant is killed after two seconds
     assert not wait_for(lambda: after.show()["state"] != "ready", 4), after.show()
+
+
+def used(pid):
+    """Ticks of processor time."""
+    return sum(int(x) for x in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
+
+
+def stop_the_next_warden(daemon):
+    """Before it has said that it is ready; None where it was faster."""
+    before, = daemon.processes("cloche-warden")
+    os.kill(before, signal.SIGKILL)
+    now = wait_for(lambda: set(daemon.processes("cloche-warden")) - {before}, 60, every=0.0005)
+    os.kill(pid := now.pop(), signal.SIGSTOP)
+    stuck = not wait_for(lambda: daemon.processes("cloche-front"), 0.3)
+    if not stuck:
+        os.kill(pid, signal.SIGCONT)
+    return pid if stuck else None
+
+
+def test_one_that_is_due_while_a_warden_starts_waits_for_it(daemon):
+    """It is not asked for all the time: a warden may have much to mend."""
+    for _ in range(5):
+        for pid in vacant(daemon):
+            os.kill(pid, signal.SIGKILL)        # a second later there is one again
+        warden = stop_the_next_warden(daemon)
+        if warden is not None:
+            break
+        assert answers(daemon)
+    assert warden is not None
+    time.sleep(1)
+    before = used(daemon.process.pid)
+    time.sleep(0.7)
+    assert used(daemon.process.pid) - before < 5
+    os.kill(warden, signal.SIGCONT)
+    assert answers(daemon)
+    vacant(daemon)
 
 
 def test_they_have_the_settings_of_now(cloche, world):
