@@ -307,15 +307,15 @@ send_begin(struct webhook *h)
     resolver_ask(h->resolver, host->name, on_resolved, h);
 }
 
-/* What is under way is late, or what is next is due. */
+/* What is under way is late, or what is next is due; not what an answer of the same round has changed. */
 static void
 on_time(struct timer *t)
 {
     struct webhook *h = t->owner;
 
-    if (h->state != HOOK_IDLE)
+    if (h->state != HOOK_IDLE && h->loop.now_ms >= h->deadline_ms)
         fail(h, true, "the server took too long");
-    else if (h->n > 0)
+    else if (h->state == HOOK_IDLE && h->n > 0 && h->loop.now_ms >= h->queue[0].due_ms)
         send_begin(h);
 }
 

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 import pytest
 
@@ -128,6 +129,25 @@ def test_nobody_waits_for_a_server_that_says_nothing(serve):
             assert daemon.post(f"/v1/approvals/{which}/deny").ok
         assert daemon.stop() == 0
     assert "too many wait" in daemon.log, daemon.log
+
+
+def test_an_answer_that_is_read_late_is_followed_by_the_usual_pause(serve):
+    """It came in time; the time of its try is over when it is read, and that begins no other one."""
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        busy.settimeout(60)
+        daemon = serve(f"http://127.0.0.1:{busy.getsockname()[1]}/", "--webhook-timeout", "1s")
+        ask(daemon)
+        with busy.accept()[0] as first:
+            assert first.recv(100000).startswith(b"POST ")
+            teller, = daemon.processes("cloche-webhook")
+            os.kill(teller, signal.SIGSTOP)
+            first.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+            time.sleep(1.3)
+            goes_on = time.monotonic()
+            os.kill(teller, signal.SIGCONT)
+            busy.accept()[0].close()
+            assert time.monotonic() - goes_on > 0.8
+        assert daemon.stop() == 0
 
 
 def test_nobody_listens(serve):
