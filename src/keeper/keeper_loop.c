@@ -135,7 +135,6 @@ keeper_main(int argc, char **argv)
         .vault = { .fd = -1, .ready = on_vault, .owner = &k },
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .volume_fd = -1,
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
-
     int named;
 
     if (argc != 2 || strlen(argv[1]) != EDGE_ID || fcntl(FD_CONTROL, F_GETFD) < 0 ||

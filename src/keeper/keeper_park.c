@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper.h"
+#include "launcher/serve.h"
 #include "match/parked.h"
 
 #define WINDOW   (256U * 1024)          /* of output, as every command has it */
@@ -157,7 +159,7 @@ park_take(struct keeper_live *k, struct err *err)
     if (k->daemon.settings[0] != '\0' && memcmp(print, k->park.print, sizeof(print)) != 0)
         return err_set(err, ERR_DENIED, "pool.changed", "settings changed since the sandbox was made");
     k->park.waits = false;
-    prctl(PR_SET_NAME, "cloche-keeper");
+    prctl(PR_SET_NAME, KEEPER_NAME);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
     return 0;
 }
@@ -169,7 +171,7 @@ is_early(const char *entry)
     static const char *const early[] = { "PATH=", "HOME=", "PYTHON", "NODE_", "UV_", "LD_", "LC_", "LANG", "LOCPATH=",
                                          "TZ", "MALLOC_", "GLIBC_", "GCONV_", "OPENSSL_", "SSL_", "ICU_", "TMPDIR=" };
 
-    for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+    for (size_t i = 0; i < ARRAY_LEN(early); i++)
         if (strncmp(entry, early[i], strlen(early[i])) == 0)
             return true;
     return false;
@@ -194,7 +196,7 @@ has_users_packages(const struct keeper_live *k, const char *const *env)
     static const char *const folders[] = { "HOME", "PYTHONUSERBASE" };
     const char *root = sandbox_facts(k->l.sb)->root, *at;
 
-    for (size_t i = 0; k->park.touched && i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; k->park.touched && i < ARRAY_LEN(folders); i++)
         if ((at = entry_of(env, folders[i])) != NULL && strncmp(at, root, strlen(root)) == 0)
             return true;
     return false;
