@@ -19,7 +19,7 @@ struct renaming {
     bool directory;             /* one of the two is, or may be */
     bool copy;                  /* a judged copy takes the name (guard_git.h) */
     bool into_own;              /* what is in it goes into the file that lies over a protected one */
-    struct stat from_st, to_st; /* what goes from each; to_st with RENAME_EXCHANGE only */
+    mode_t from_type, to_type;  /* of what goes from each; to_type with RENAME_EXCHANGE only */
     struct place from, to;      /* last: what is before them is zeroed */
 };
 
@@ -104,26 +104,29 @@ free_place(struct call *c, const struct place *p)
 static int
 judge(struct renaming *r)
 {
+    struct stat from_st, to_st;
     int rc;
 
     /* the kernel's own answers: EBUSY, EINVAL, ENOTEMPTY; nothing can come of it */
     r->directory = true;
     if (special_name(&r->from) || special_name(&r->to))
         return 0;
-    if ((rc = stat_name(&r->from, &r->from_st)) < 0)
+    if ((rc = stat_name(&r->from, &from_st)) < 0)
         return free_place(r->c, &r->to) ? 0 : rc;
-    if ((rc = may_leave(r->c, &r->from, &r->from_st)) < 0 || (rc = may_come(r->c, &r->from, &r->from_st, &r->to)) < 0)
+    if ((rc = may_leave(r->c, &r->from, &from_st)) < 0 || (rc = may_come(r->c, &r->from, &from_st, &r->to)) < 0)
         return rc;
     r->copy = rc == GIT_CALL_COPY;
     r->into_own = rc == COME_INTO_OWN;
-    r->directory = S_ISDIR(r->from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
+    r->from_type = from_st.st_mode & S_IFMT;
+    r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
-    if ((rc = stat_name(&r->to, &r->to_st)) < 0)
+    if ((rc = stat_name(&r->to, &to_st)) < 0)
         return free_place(r->c, &r->from) ? 0 : rc;
-    if ((rc = may_leave(r->c, &r->to, &r->to_st)) < 0)
+    r->to_type = to_st.st_mode & S_IFMT;
+    if ((rc = may_leave(r->c, &r->to, &to_st)) < 0)
         return rc;
-    rc = may_come(r->c, &r->to, &r->to_st, &r->from);
+    rc = may_come(r->c, &r->to, &to_st, &r->from);
     /* two copies cannot change places at once */
     return rc >= 0 && (r->copy || r->into_own || rc != 0) ? deny(r->c, &r->to, "git state: exchanged", EACCES) : rc;
 }
@@ -190,23 +193,32 @@ commit_lock(const struct renaming *r)
     return rc;
 }
 
-/* What came from @from is at @at now (guard_after.c): may it be there? */
+/* What came from @from is at @at now (guard_after.c): may it be there? It need not be what was looked at before, which
+ * another sandbox may have exchanged, and its type goes to @type. */
 static int
-came(struct call *c, const struct place *from, const struct stat *st, const struct place *at)
+came(struct call *c, const struct place *from, const struct place *at, mode_t *type)
 {
-    const char *rule = "";
+    const char *rule = "a place that changed";
+    struct stat st;
+    int rc = stat_name(at, &st);
 
+    /* gone again: by another sandbox, whose guard judged that */
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : deny(c, at, rule, EACCES);
+    *type = st.st_mode & S_IFMT;
+    if (S_ISDIR(st.st_mode))
+        rules_moved(&c->g->rules);
     switch (rules_place(c->g, at->dir, &at->dir_st, at->name, at->name_n, &rule)) {
     case PLACE_PROTECTED:
         return deny(c, at, rule, EACCES);
     case PLACE_INTERIOR:
-        if (!S_ISDIR(st->st_mode) || brings(c, at, at, &rule))
+        if (!S_ISDIR(st.st_mode) || brings(c, at, at, &rule))
             return deny(c, at, rule, EACCES);
         break;
     case PLACE_FREE:
         break;
     }
-    return git_call_came(c, from, st, at);
+    return git_call_came(c, from, &st, at);
 }
 
 /* Back; where another sandbox has taken the old name meanwhile, away. */
@@ -217,9 +229,9 @@ undo(struct renaming *r)
     unsigned back = (r->flags & GS_RENAME_EXCHANGE) != 0 ? GS_RENAME_EXCHANGE : GS_RENAME_NOREPLACE;
 
     if (rename_raw(&r->to, place_name(&r->to, to), &r->from, place_name(&r->from, from), back) < 0) {
-        after_undo(&r->to, r->from_st.st_mode);
+        after_undo(&r->to, r->from_type);
         if (back == GS_RENAME_EXCHANGE)
-            after_undo(&r->from, r->to_st.st_mode);
+            after_undo(&r->from, r->to_type);
     }
 }
 
@@ -229,9 +241,9 @@ judge_again(struct renaming *r)
     int rc;
 
     rules_next_call(&r->c->g->rules);
-    rc = came(r->c, &r->from, &r->from_st, &r->to);
+    rc = came(r->c, &r->from, &r->to, &r->from_type);
     if (rc == 0 && (r->flags & GS_RENAME_EXCHANGE) != 0)
-        rc = came(r->c, &r->to, &r->to_st, &r->from);
+        rc = came(r->c, &r->to, &r->from, &r->to_type);
     if (rc < 0)
         undo(r);
     return rc;

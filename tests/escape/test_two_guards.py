@@ -8,13 +8,16 @@ pytestmark = requirement("R82", "R12")
 
 EVIL = '[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch marker; false"\n'
 COMMON = f"EVIL = {EVIL!r}\n" + """
-import os, shutil, sys, time
+import ctypes, os, shutil, sys, time
+LIBC = ctypes.CDLL(None)
 SECONDS = float(sys.argv[1])
 def attempt(f, *words, **more):
     try: return f(*words, **more)
     except OSError: return None
 def put(path, text):
     with open(path, 'w') as f: f.write(text)
+def exchange(a, b):
+    if LIBC.renameat2(-100, a.encode(), -100, b.encode(), 2) != 0: raise OSError('exchange')
 TOP = os.getcwd()
 def within(folder, f, *words):
     os.chdir(folder)
@@ -71,6 +74,14 @@ RACES = {
     "two parts": ("os.mkdir('x'); put('x/config', EVIL)", ("os.mkdir('x/objects')", "os.rmdir('x/objects')"), COMPLETE, "whole('x') and evil('x/config')"),
     "commands of an agent": ("os.mkdir('d')", ("os.mkdir('d/commands')", "os.rmdir('d/commands')"),
                              ("os.rename('d', '.claude')", "os.rename('.claude', 'd')"), "os.path.isdir('.claude/commands')"),
+    "a link in the place of a file": ("os.makedirs('x/objects'); os.mkdir('x/refs'); put('victim', '')",
+                                      ("os.symlink('../victim', 's'); os.rename('s', 'f')", "put('g', ''); os.rename('g', 'f')"),
+                                      ("os.rename('f', 'x/ORIG_HEAD')", "os.unlink('x/ORIG_HEAD')"), "os.path.islink('x/ORIG_HEAD')"),
+    "a link where nothing was": ("os.makedirs('x/objects'); os.mkdir('x/refs'); put('victim', '')", ("os.symlink('../victim', 'f')", "os.unlink('f')"),
+                                 ("os.rename('f', 'x/ORIG_HEAD')", "os.unlink('x/ORIG_HEAD')"), "os.path.islink('x/ORIG_HEAD')"),
+    "a link that is exchanged": ("os.makedirs('x/objects'); os.mkdir('x/refs'); put('victim', ''); put('x/ORIG_HEAD', '')",
+                                 ("os.symlink('../victim', 's'); os.rename('s', 'f')", "put('g', ''); os.rename('g', 'f')"),
+                                 ("exchange('f', 'x/ORIG_HEAD')", "os.unlink('x/ORIG_HEAD'); put('x/ORIG_HEAD', '')"), "os.path.islink('x/ORIG_HEAD')"),
     "settings of an agent": ("os.mkdir('d')", ("put('d/settings.json', EVIL)", "os.unlink('d/settings.json')"),
                              ("os.rename('d', '.claude')", "os.rename('.claude', 'd')"), "os.path.exists('.claude/settings.json')"),
 }
