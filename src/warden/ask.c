@@ -160,7 +160,7 @@ new_id(char out[EDGE_ID + 1])
 static int
 create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, struct err *err)
 {
-    struct box *ahead = pool_take(w, c, r);
+    struct box *ahead = pool_find(w, c, r);
     char name[EDGE_ID + 16];
     unsigned how;
 
@@ -178,8 +178,10 @@ create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, st
     }
     how = (r->is_default ? 0 : BOX_KEYED) | ((c->flags & EDGE_REATTACH) != 0 ? BOX_PROBE : 0) |
           ((c->flags & EDGE_FLEETING) != 0 ? BOX_FLEETING : 0) | ((c->flags & EDGE_ONCE) != 0 ? BOX_ONCE : 0);
-    if ((ahead != NULL ? box_take(ahead, r, w->asker, how, err) : box_create(w, r, w->asker, how, err)) == 0)
+    if ((ahead != NULL ? box_take(ahead, r, w->asker, how, err) : box_create(w, r, w->asker, how, err)) == 0) {
+        pool_asked(w, c, r, ahead != NULL);
         return 0;
+    }
     if (c->key != NULL)
         (void)state_once_forget(w->state, r->id, NULL);
     return -1;

@@ -136,23 +136,42 @@ asked(const struct box *b)
     return b->kind != NULL ? b->kind->asked_ms : 0;
 }
 
-/* The one whose like was asked for the longest ago, and before @since, ends. */
-static void
-make_room(struct warden *w, uint64_t since)
+/* Those of a kind that is of that owner. */
+static size_t
+places(const struct warden *w, const char *owner)
 {
+    size_t n = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        n += b->ahead && !ends(b) && b->kind != NULL && strcmp(b->kind->owner, owner) == 0;
+    return n;
+}
+
+/* One of the owner who has most of them ends, with one more of @mine: the one whose like was asked for the longest ago.
+ * So nobody's kinds take every place of others. NULL: for a client's. */
+static void
+make_room(struct warden *w, const struct pool_key *mine)
+{
+    size_t own = mine != NULL ? places(w, mine->owner) + 1 : 0, most = 0;
     struct box *oldest = NULL;
 
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (b->ahead && !ends(b) && asked(b) < since && (oldest == NULL || asked(b) < asked(oldest)))
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (!b->ahead || ends(b) || b->kind == NULL)
+            continue;
+        size_t n = mine != NULL && strcmp(mine->owner, b->kind->owner) == 0 ? own : places(w, b->kind->owner);
+        if (n > most || (n == most && asked(b) < asked(oldest))) {
             oldest = b;
-    if (oldest != NULL)
+            most = n;
+        }
+    }
+    if (oldest != NULL && (most > own || mine == NULL || asked(oldest) < mine->asked_ms))
         end(oldest, "its place is needed");
 }
 
 void
 pool_make_room(struct warden *w)
 {
-    make_room(w, UINT64_MAX);
+    make_room(w, NULL);
 }
 
 /* --- demand ------------------------------------------------------------------------------------------------------- */
@@ -164,20 +183,36 @@ owner_of(const struct edge_box *r)
     return r->policy[0] != '\0' ? r->owner : "";
 }
 
+/* Of the owner who would have most, with one more of @owner's: the one that was asked for the longest ago. */
+static struct pool_key *
+least_needed(const struct warden *w, const char *owner)
+{
+    struct pool_key *oldest = NULL;
+    size_t most = 0;
+
+    for (struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
+        size_t n = strcmp(k->owner, owner) == 0;
+        for (const struct pool_key *o = w->pool.keys; o != NULL; o = o->next)
+            n += strcmp(o->owner, k->owner) == 0;
+        if (n > most || (n == most && k->asked_ms < oldest->asked_ms)) {
+            oldest = k;
+            most = n;
+        }
+    }
+    return oldest;
+}
+
 static struct pool_key *
 new_key(struct warden *w, const struct edge_create *c, const struct edge_box *r)
 {
-    struct pool_key *k = calloc(1, sizeof(*k)), *oldest = w->pool.keys;
+    struct pool_key *k = calloc(1, sizeof(*k));
 
     if (k == NULL || (k->policy = strdup(r->policy)) == NULL) {
         free(k);
         return NULL;
     }
-    for (struct pool_key *o = w->pool.keys; o != NULL; o = o->next)
-        if (o->asked_ms < oldest->asked_ms)
-            oldest = o;
     if (w->pool.n_keys >= KEYS_MAX)
-        forget(w, oldest, "others are asked for");
+        forget(w, least_needed(w, owner_of(r)), "others are asked for");
     memcpy(k->language, c->language, strlen(c->language) + 1);
     memcpy(k->owner, owner_of(r), strlen(owner_of(r)) + 1);
     k->bounds = r->bounds;
@@ -199,30 +234,40 @@ key_of(const struct warden *w, const struct edge_create *c, const struct edge_bo
     return k;
 }
 
-struct box *
-pool_take(struct warden *w, const struct edge_create *c, const struct edge_box *r)
+static bool
+is_for(const struct warden *w, const struct edge_create *c, const struct edge_box *r)
 {
-    uint64_t now = clock_ms();
-    struct box *b = w->boxes;
-    struct pool_key *k;
+    return c->language[0] != '\0' && w->pool.is.max > 0 && !w->closing && r->workspace[0] == '\0' && !r->is_default &&
+           c->volume[0] == '\0' && (c->flags & EDGE_REATTACH) == 0;
+}
 
-    if (c->language[0] == '\0' || w->pool.is.max == 0 || w->closing || r->workspace[0] != '\0' || r->is_default ||
-        c->volume[0] != '\0' || (c->flags & EDGE_REATTACH) != 0)
-        return NULL;
-    k = key_of(w, c, r);
-    if (k == NULL && (k = new_key(w, c, r)) == NULL)
-        return NULL;
+struct box *
+pool_find(const struct warden *w, const struct edge_create *c, const struct edge_box *r)
+{
+    const struct pool_key *k = is_for(w, c, r) ? key_of(w, c, r) : NULL;
+    struct box *b = k != NULL ? w->boxes : NULL;
+
     while (b != NULL && (!b->ahead || b->kind != k || !b->parked || ends(b)))
         b = b->next;
+    return b;
+}
+
+void
+pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box *r, bool found)
+{
+    uint64_t now = clock_ms();
+    struct pool_key *k = is_for(w, c, r) ? key_of(w, c, r) : NULL;
+
+    if (!is_for(w, c, r) || (k == NULL && (k = new_key(w, c, r)) == NULL))
+        return;
     k->asked_ms = now;
     if (k->fill_ms < now + FILL_MS)
         k->fill_ms = now + FILL_MS;
-    if (b == NULL) {
+    if (!found) {
         k->want += k->want < w->pool.is.max;
         k->missed_ms = now;
     }
-    ++*(b != NULL ? &w->pool.taken : &w->pool.missed);
-    return b;
+    ++*(found ? &w->pool.taken : &w->pool.missed);
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
@@ -279,7 +324,7 @@ may_make(struct warden *w, const struct pool_key *k, uint64_t now)
         box_count(w) + pool_count(w) >= w->max_boxes)
         return false;
     if (!room && have == 0 && pool_count(w) == count(w, NULL, true))
-        make_room(w, k->asked_ms);
+        make_room(w, k);
     return room;
 }
 

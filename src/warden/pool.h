@@ -21,8 +21,10 @@ struct pool {
     struct histogram fill;              /* how long it took to make them */
 };
 
-/* One that waits for what @c asks for as @r, or NULL. Either way it is known that somebody asked. */
-struct box *pool_take(struct warden *w, const struct edge_create *c, const struct edge_box *r);
+/* One that waits for what @c asks for as @r, or NULL. */
+struct box *pool_find(const struct warden *w, const struct edge_create *c, const struct edge_box *r);
+/* Somebody has asked for such a one, and was not refused: it was @found, or not. */
+void pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box *r, bool found);
 /* It could be taken; its keeper has ended (@why NULL: without a word, or because it was told to). */
 int pool_on_parked(struct warden *w, const struct edge_count *memory);
 void pool_gone(struct box *b, const struct err *why);

@@ -301,6 +301,36 @@ def test_to_take_one_needs_no_place(cloche):
     assert daemon.stop() == 0, daemon.log
 
 
+def test_a_call_that_is_refused_asks_for_none(cloche):
+    daemon = Daemon(cloche, "--pool", "2", "--max-sandboxes-per-agent", "1")
+    agent = caller(daemon, "agent")
+    assert agent.post("/v1/sandboxes", {}).status == 201
+    for n in range(3):
+        assert agent.post("/v1/execute", {"language": "python", "code": "", "policy": {"hostname": f"kind-{n}"}}).status == 429
+    time.sleep(1)
+    found = numbers(daemon)
+    assert parked(daemon) == found["fill_duration_seconds_count"] == found['requests_total{result="miss"}'] == 0, found
+    assert daemon.stop() == 0, daemon.log
+
+
+def test_one_callers_kinds_take_no_place_of_others(cloche):
+    """Nor are the kinds of others forgotten when one caller asks for more of them than are known at once."""
+    daemon = Daemon(cloche, "--pool", "2")
+    agent = caller(daemon, "agent")
+    warm(daemon)
+
+    def ask(n, **more):
+        return agent.post("/v1/execute", {"language": "python", "code": "", "policy": {"hostname": f"kind-{n}", **more}}).status
+
+    for n in range(4):
+        assert ask(n) == 200
+        time.sleep(.3)      # one of it is made
+    assert 200 not in {ask(n, mode="off") for n in range(4, 70)}    # a keeper refuses that, and makes nothing
+    before = hits(daemon)
+    assert run(daemon, "print(1)")["stdout"] == b"1\n" and hits(daemon) == before + 1
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_other_settings_other_sandboxes(cloche):
     """They are read when one is made, so they are when it is taken; and a reload ends all."""
     settings = cloche.home / "settings.yaml"
