@@ -276,3 +276,16 @@ def test_each_caller_has_its_own(daemon):
     assert wait_for(lambda: waits() or not run(daemon, "", one["token"], policy=own), 60)
     daemon("DELETE", f"/v1/tokens/{one['id']}")
     assert wait_for(lambda: not waits(), 60)
+
+
+def test_what_an_agent_may_is_what_the_settings_say_now(cloche):
+    """Also where the agent's own policy says everything that they changed."""
+    settings, policy = cloche.home / "settings.yaml", {"limits": {"pids": 50}}
+    settings.write_text("limits: {pids: 100}\n", encoding="ascii")
+    daemon = Daemon(cloche, "--pool", "1", "--settings", str(settings))
+    token = daemon.post("/v1/tokens", {"role": "agent", "name": "one"}).json["token"]
+    warm(daemon, token=token, policy=policy)
+    settings.write_text("limits: {pids: 20}\n", encoding="ascii")
+    said = daemon("POST", "/v1/execute", {"language": "python", "code": "print(1)", "policy": policy}, {"Authorization": f"Bearer {token}"})
+    assert said.status == 403 and said.json["code"] == "policy.ceiling" and hits(daemon) == 1, said
+    assert daemon.stop() == 0, daemon.log
