@@ -346,7 +346,8 @@ drain_queue(int queue)
     return 0;
 }
 
-/* Remove one entry of the directory @name of @dir, at its top or further down: what has none below it. */
+/* Remove one entry of the directory @name of @dir, at its top or further down: what has none below it. An empty one
+ * goes itself. */
 static int
 remove_one(int dir, const char *name)
 {
@@ -357,7 +358,7 @@ remove_one(int dir, const char *name)
     snprintf(at, sizeof(at), "%s", name);
     if (above < 0 || fstatat(dir, name, &top, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
-    for (size_t depth = 0;; depth++) {
+    for (;;) {
         struct tree_names names;
 
         if (make_enterable(above, at) < 0)
@@ -367,8 +368,7 @@ remove_one(int dir, const char *name)
             return -1;
         if (names.n == 0) {
             tree_names_free(&names);
-            errno = ENOSPC;
-            return depth == 0 ? -1 : unlinkat(above, at, AT_REMOVEDIR);
+            return unlinkat(above, at, AT_REMOVEDIR);
         }
         snprintf(at, sizeof(at), "%s", names.v[0]);
         tree_names_free(&names);
@@ -400,8 +400,11 @@ make_queue(int dir, const char *name, const char *queue_name)
 static int
 remove_directory(int dir, const char *name, const char *queue_name)
 {
+    struct stat st;
+
+    /* it may be gone before there was room */
     if (make_queue(dir, name, queue_name) < 0)
-        return -1;
+        return errno == ENOENT && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT ? 0 : -1;
     cleanup_close int queue = openat(dir, queue_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (queue < 0)
         return -1;

@@ -469,6 +469,24 @@ def test_no_room_for_a_name_leaves_everything_as_it_was(cloche, world):
         subprocess.run(["umount", project], check=True)
 
 
+@pytest.mark.root
+def test_the_last_inode(cloche, world):
+    """Where what is applied takes the last one, the folder in which it was prepared goes all the same."""
+    for inodes in range(4, 9):
+        project = world.root / f"last{inodes}"
+        project.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"nr_inodes={inodes}", "none", project], check=True)
+        try:
+            (project / "f").write_text("old\n")
+            assert cloche("run", "--workspace", f"{project}:cow", "--", "sh", "-c", "echo > n", cwd=project).ok
+            result = cloche("apply", cwd=project)
+            assert sorted(p.name for p in project.iterdir()) == (["f", "n"] if result.ok else ["f"]), (inodes, result)
+            assert result.ok or "the project is as it was" in result.err, (inodes, result)
+        finally:
+            subprocess.run(["umount", project], check=True)
+    assert result.ok
+
+
 def test_more_folders_than_may_be_open(cloche):
     """The folders of an apply are kept open, where there is room for that."""
     project = fill(cloche)
