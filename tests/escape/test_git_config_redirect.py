@@ -96,6 +96,18 @@ def test_no_other_repository_is_fetched_into_the_project(bench, url):
     assert "private" not in this.host("cat .git/config").out
 
 
+def test_each_repository_is_judged_by_its_own_remotes(bench):
+    """Of two folders with a repository: what the one calls `origin` is a folder in the other, which anybody inside makes."""
+    this = bench("standard")
+    this.host(BEGIN + "git remote add origin ../up.git; git init -q ../second; git -C ../second remote add upstream https://h/x")
+    second = this.project.parent / "second"
+    assert this.inside("cd /mnt/second; git config branch.topic.remote origin; git config branch.topic.merge refs/heads/topic; "
+                       "git config branch.next.remote upstream; git config branch.next.merge refs/heads/next",
+                       flags=["--bind", f"{second}:/mnt/second:rw"]).ok
+    told = (second / ".git/config").read_text()
+    assert "topic" not in told and "next" in told, told
+
+
 def test_nothing_asks_an_added_remote_by_itself(bench):
     """fetch --all, remote update and git's own maintenance leave it out, whatever it is."""
     this = bench("standard")

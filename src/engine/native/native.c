@@ -189,10 +189,12 @@ take_own(struct native *sb, struct err *err)
         return (void)said_why(sb, err), -1;
     for (int i = 0; i < n && i < PLAN_OWN_MAX; i++) {
         const struct plan_own *own = &sb->plan.own[i];
+        const struct str said = { (const char *)sb->plan.said.p + own->said_at, own->said_n };
 
         sb->own[i] = (struct sandbox_own){ .folder = own->tree->host, .folder_fd = own->tree->fd,
                                            .relative = own->relative, .text = own->text, .n = own->n,
-                                           .elsewhere = { (const char *)sb->plan.said.p, sb->plan.said.n },
+                                           /* cut, it is not read to its end, and git_keep() adds nothing */
+                                           .elsewhere = sb->plan.said_cut ? STR_LIT("[") : said,
                                            .copy = fds[i] };
     }
     return (size_t)n == sb->plan.n_own ? 0 : err_set(err, ERR_PROTOCOL, "wall.own", "%d files came", n);

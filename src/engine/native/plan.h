@@ -56,6 +56,7 @@ struct plan_own {
     const char *relative;   /* ".git/config", or "config" where the tree is a `.git` */
     const char *text;       /* at the start */
     size_t n;
+    size_t said_at, said_n; /* in @said of the plan: what the rest of the configuration says of this tree */
     int fd;                 /* in the child: the copy, until the parent has it; else -1 */
 };
 
@@ -89,6 +90,9 @@ struct native_plan {
     struct plan_own own[PLAN_OWN_MAX];
     size_t n_own;
     struct buf said;                    /* led_said() of each writable tree: sandbox_own's @elsewhere */
+    const struct plan_tree *said_of;    /* the last one, ... */
+    size_t said_at;                     /* ... whose begins there */
+    bool said_cut;                      /* there is more than is kept */
     const char **sockets;               /* allowed unix sockets, paths as seen inside */
     size_t n_sockets;
     bool guard_names, guard_connect;

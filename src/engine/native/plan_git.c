@@ -96,6 +96,14 @@ keep_head(struct native_plan *plan, const struct plan_tree *tree, struct err *er
     return 0;
 }
 
+/* Of this tree; of a tree that was not looked at yet, all that is known. */
+static void
+note_said(const struct native_plan *plan, struct plan_own *own)
+{
+    own->said_at = plan->said_of == own->tree ? plan->said_at : 0;
+    own->said_n = plan->said.n - own->said_at;
+}
+
 int
 plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct led *led,
          struct err *err)
@@ -112,11 +120,13 @@ plan_git(struct native_plan *plan, const struct policy *p, const struct plan_tre
     if (led_top(led, err) < 0)
         return -1;
     said = led_said(led);
-    /* with more than is kept, git_keep() reads nothing to its end, and adds nothing */
-    if (!buf_ok(said) || buf_append(&plan->said, said->p, said->n) < 0) {
-        buf_reset(&plan->said);
-        (void)buf_puts(&plan->said, "[");
-    }
+    plan->said_of = tree;
+    plan->said_at = plan->said.n;
+    plan->said_cut |= !buf_ok(said) || buf_append(&plan->said, said->p, said->n) < 0;
+    /* what led into this one may have come before it */
+    for (size_t i = 0; i < plan->n_own; i++)
+        if (plan->own[i].tree == tree)
+            note_said(plan, &plan->own[i]);
     return keep_head(plan, tree, err);
 }
 
@@ -197,6 +207,7 @@ plan_git_own(struct native_plan *plan, const struct plan_tree *tree, const char 
     item->mode = mode | 0600;
     item->writable = true;
     item->kept = &own->fd;
+    note_said(plan, own);
     plan->n_own++;
     /* the owner's git writes to it, and inside it is no file at all (guest/guard_lock.c) */
     if (plan_guard_name(plan, tree->inside, plan_printf(plan, "%s.lock", name), err) < 0)
