@@ -175,8 +175,8 @@ keep(const struct sandbox_own *own, struct session_result *r, bool say)
     if (locked >= 0)
         unlock(git, locked);
     if (done < 0) {
-        session_warn(r, say, "%s/%s is as it was: what was written to it inside could not be added", own->folder,
-                     own->relative);
+        session_warn(r, say, "%s/%s %s: what was written to it inside could not be added", own->folder, own->relative,
+                     done == -2 ? "ends with a part of an addition, which you should remove" : "is as it was");
         return;
     }
     say_told(r, say, &t.kept, "added to .git/config");

@@ -55,9 +55,12 @@ condition_holds(const struct identity *id, struct str condition)
 {
     static const struct str gitdir = STR_LIT("gitdir:");
     char path[PATH_MAX];
-    struct str value = { condition.p + gitdir.n, condition.n - gitdir.n };
+    struct str value;
 
-    if (!str_starts(condition, gitdir) || value.n == 0 || memchr(value.p, '*', value.n) != NULL ||
+    if (!str_starts(condition, gitdir))
+        return false;
+    value = (struct str){ condition.p + gitdir.n, condition.n - gitdir.n };
+    if (value.n == 0 || memchr(value.p, '*', value.n) != NULL ||
         (value.p[0] != '~' && value.p[0] != '/') || !locate(id, value, "", path))
         return false;
     return value.p[value.n - 1] == '/' ? str_starts(str_of(id->repository), str_of(path))
