@@ -265,6 +265,20 @@ bind_at(struct call *c, int sock, const struct address *a, const struct place *a
     return rc;
 }
 
+/* In a host's tree: remember to look what becomes of the name. Below such a tree's top another sandbox of the same tree
+ * can exchange the directories on the way, while the kernel walks it: there the held one is named instead. */
+static void
+bind_in_tree(struct guard *g, struct bind_watch *watch, int cwd, const char *path, struct place *at)
+{
+    const char *tree = g->n_socket_trees > 0 ? socket_tree_of(g, at->dir) : NULL;
+    struct stat st;
+
+    if (tree == NULL)
+        return;
+    at->at_once = at->at_once && stat(tree, &st) == 0 && ident_eq(ident_of(&st), ident_of(&at->dir_st));
+    bind_watch_begin(g, watch, cwd, path, at);
+}
+
 static int
 bind_path(struct call *c, int sock, const struct address *a)
 {
@@ -291,8 +305,7 @@ bind_path(struct call *c, int sock, const struct address *a)
         return rc;
     if (!caller_waits(c))
         return ANSWERED;
-    if (c->g->n_socket_trees > 0 && socket_tree_of(c->g, at.dir) != NULL)
-        bind_watch_begin(c->g, &watch, cwd, a->u.un.sun_path, &at);
+    bind_in_tree(c->g, &watch, cwd, a->u.un.sun_path, &at);
     rc = bind_at(c, sock, a, &at, cwd);
     if (rc == 0 && rules_ambiguous(c->g, at.name, at.name_n) &&
         rules_aliased(c->g, at.dir, &at.dir_st, name, &rule)) {

@@ -42,6 +42,7 @@ WORKLOAD = [
     "test_serve_audit.py::test_what_waits_is_written_before_the_end",
     "test_serve_audit.py::test_a_full_disk_stops_what_must_be_recorded",
     "test_serve_transcript.py::test_everything_that_was_done_outlives_the_sandbox",
+    "test_serve_pool.py::test_what_waits_is_nobodys",
     "test_serve_transcript.py::test_old_transcripts_go_and_those_of_the_living_stay",
     "test_serve_webhook.py::test_what_is_not_tried_again",
     "test_serve_network.py",

@@ -132,7 +132,7 @@ CASES = {
                "prompt": "forshortcuts|Try\"|❯"},
     "codex": {"args": ["-c", f'model_providers.t={{name="t",base_url="https://{MODEL}/v1",env_key="T_KEY",wire_api="responses"}}',
                        "-c", 'model_provider="t"', "-c", 'model="gpt-5"'], "env": {"T_KEY": "key"},
-              "dialogs": [("Yes,continue", "\r")], "prompt": "›"},
+              "dialogs": [("Yes,continue", "\r")], "prompt": "›AskCodex|›(?!1[.]).*forshortcuts"},
     "gemini": {"env": {"GOOGLE_GEMINI_BASE_URL": f"https://{MODEL}", "GEMINI_API_KEY": "key"},
                "files": {".gemini/settings.json": json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})},
                "dialogs": [("Doyoutrustthefiles", "\r")], "prompt": "Typeyourmessage"},
@@ -173,10 +173,9 @@ def test_up_to_its_prompt_and_an_answer(online, has, name):
         at.write_text(text, encoding="ascii")
     terminal = start(online, name, folder)
     try:
-        left = list(case.get("dialogs", ()))
-        while left:
-            terminal.type(left.pop(terminal.until(*[text for text, _ in left]))[1])
-        terminal.until(case["prompt"])
+        left = list(case.get("dialogs", ()))    # not every version has each
+        while (at := terminal.until(*[text for text, _ in left], case["prompt"])) < len(left):
+            terminal.type(left.pop(at)[1])
         terminal.type("hello\r")
         terminal.until(SAYS)
     finally:
