@@ -1,6 +1,5 @@
 """Other people's clients, with nothing said to them but the variables that cloche sets: what a rule opens they reach, through
 the proxy where they read the variables, and what none opens they do not."""
-import hashlib
 import io
 import json
 import os
@@ -8,13 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from helpers import golang, npm, pypi, requirement
+from helpers import crates, golang, npm, pypi, requirement
 from helpers.internet import CA_INSIDE
 
 pytestmark = [requirement("R13", "R14"), pytest.mark.root]
@@ -150,16 +148,7 @@ def cargo(net):
     rustc = found and subprocess.run([Path(found).with_name("rustc"), "--print", "sysroot"], capture_output=True, check=False, text=True)
     if not found or asked.returncode != 0 or rustc.returncode != 0:
         pytest.skip("cargo is not installed")
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as t:
-        for file, text in (("Cargo.toml", '[package]\nname = "itoa"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
-            entry = tarfile.TarInfo(f"itoa-1.0.0/{file}")
-            entry.size, entry.mode = len(text), 0o644
-            t.addfile(entry, io.BytesIO(text.encode()))
-    crate = {"name": "itoa", "vers": "1.0.0", "deps": [], "cksum": hashlib.sha256(data.getvalue()).hexdigest(), "features": {}, "yanked": False}
-    net.pages[HOST, "/index/config.json"] = ("application/json", json.dumps({"dl": f"https://{HOST}/crates"}).encode())
-    net.pages[HOST, "/index/it/oa/itoa"] = ("text/plain", json.dumps(crate).encode() + b"\n")
-    net.pages[HOST, "/crates/itoa/1.0.0/download"] = ("application/gzip", data.getvalue())
+    crates.publish(net.pages, HOST, HOST, "https")
     code = """cd $(mktemp -d) && mkdir src && touch src/lib.rs && export CARGO_HOME=$PWD/home &&
 printf '[package]\\nname = "x"\\nversion = "0.1.0"\\n[dependencies]\\nitoa = "1"\\n' > Cargo.toml &&
 /mnt/rust/bin/cargo --config 'source.crates-io.replace-with="mine"' --config "source.mine.registry=\\"sparse+$U/index/\\"" fetch"""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import requirement
+from helpers import crates, requirement
 from helpers.registries import CERTIFICATES, PATIENCE, addresses, allowed
 from helpers.runner import wait_for
 
@@ -257,18 +257,7 @@ def cargo(online):
         pytest.skip("cargo is not installed")
     rustup = os.environ.get("RUSTUP_HOME", os.path.join(os.path.expanduser("~"), ".rustup"))
     online.cloche.env |= {"PATH": f"{online.cloche.env['PATH']}:{os.path.dirname(program)}", "RUSTUP_HOME": rustup}
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as t:
-        for file, text in (("Cargo.toml", '[package]\nname = "itoa"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
-            entry = tarfile.TarInfo(f"itoa-1.0.0/{file}")
-            entry.size, entry.mode = len(text), 0o644
-            t.addfile(entry, io.BytesIO(text.encode()))
-    crate = {"name": "itoa", "vers": "1.0.0", "deps": [], "cksum": hashlib.sha256(data.getvalue()).hexdigest(),
-             "features": {}, "yanked": False}
-    online.net.pages[INDEX, "/index/config.json"] = ("application/json", json.dumps(
-        {"dl": f"http://{FILES}/crates", "api": f"http://{INDEX}"}).encode())
-    online.net.pages[INDEX, "/index/it/oa/itoa"] = ("text/plain", json.dumps(crate).encode() + b"\n")
-    online.net.pages[FILES, "/crates/itoa/1.0.0/download"] = ("application/gzip", data.getvalue())
+    crates.publish(online.net.pages, INDEX, FILES, "http")
     config = online.bare.home / ".cargo" / "config.toml"
     config.parent.mkdir()
     config.write_text(f'[source.crates-io]\nreplace-with = "mine"\n[source.mine]\n'
