@@ -221,6 +221,16 @@ came(struct call *c, const struct place *from, const struct place *at, mode_t *t
     return git_call_came(c, from, &st, at);
 }
 
+/* What was given back need not be what came from there: if it may not be at @at either, away. */
+static void
+judge_back(struct call *c, const struct place *from, const struct place *at)
+{
+    mode_t type = 0;
+
+    if (came(c, from, at, &type) < 0)
+        after_undo(at, type);
+}
+
 /* Back; where another sandbox has taken the old name meanwhile, away. */
 static void
 undo(struct renaming *r)
@@ -232,6 +242,9 @@ undo(struct renaming *r)
         after_undo(&r->to, r->from_type);
         if (back == GS_RENAME_EXCHANGE)
             after_undo(&r->from, r->to_type);
+    } else if (back == GS_RENAME_EXCHANGE) {
+        judge_back(r->c, &r->from, &r->to);
+        judge_back(r->c, &r->to, &r->from);
     }
 }
 
