@@ -275,7 +275,8 @@ bind_in_tree(struct guard *g, struct bind_watch *watch, int cwd, const char *pat
 
     if (tree == NULL)
         return;
-    at->at_once = at->at_once && stat(tree, &st) == 0 && ident_eq(ident_of(&st), ident_of(&at->dir_st));
+    if (strchr(path, '/') != NULL)
+        at->at_once = at->at_once && stat(tree, &st) == 0 && ident_eq(ident_of(&st), ident_of(&at->dir_st));
     bind_watch_begin(g, watch, cwd, path, at);
 }
 
