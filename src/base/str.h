@@ -34,6 +34,13 @@ bool mem_same(const void *a, const void *b, size_t n);
  * where none begins or it is not all there. */
 size_t utf8_char(const uint8_t *p, size_t n, uint32_t *c);
 
+/* Of an ASCII letter the small one; every other byte is itself. */
+static inline char
+ascii_lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
 /* Decimal digits only, no sign, no blank, no leading '+'; the whole of @s. False when not so or > @max. */
 bool str_parse_u64(struct str s, uint64_t max, uint64_t *out);
 /* The same in hexadecimal, either case, without a prefix. */

@@ -84,7 +84,7 @@ read_host(struct dns_query *q)
         for (size_t i = 0; i < label_n; i++) {
             if (!is_host_byte(label[i]))
                 return;
-            text[n++] = (char)(label[i] >= 'A' && label[i] <= 'Z' ? label[i] - 'A' + 'a' : label[i]);
+            text[n++] = ascii_lower((char)label[i]);
         }
     }
     memcpy(q->name, text, n);

@@ -288,7 +288,7 @@ own(struct h2_fields *f, struct str s, bool lower)
         return (struct str){ NULL, 0 };
     at = (char *)f->own.p + f->own.n;
     for (size_t i = 0; i < s.n; i++)
-        at[i] = lower && s.p[i] >= 'A' && s.p[i] <= 'Z' ? (char)(s.p[i] - 'A' + 'a') : s.p[i];
+        at[i] = lower ? ascii_lower(s.p[i]) : s.p[i];
     f->own.n += s.n;
     return (struct str){ at, s.n };
 }

@@ -41,12 +41,6 @@ be16(const unsigned char *p)
     return (unsigned)p[0] << 8 | p[1];
 }
 
-static char
-lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-}
-
 /* --- paths */
 
 /* Of characters that are not ASCII some do, to some file systems. */
@@ -67,7 +61,7 @@ like_dot_git(const char *p, size_t n)
         const char *want = names[i];
         size_t at = 0;
 
-        while (at < n && (counts_for_nothing(p[at]) || (*want != '\0' && lower(p[at]) == *want)))
+        while (at < n && (counts_for_nothing(p[at]) || (*want != '\0' && ascii_lower(p[at]) == *want)))
             want += !counts_for_nothing(p[at++]);
         while (at < n && *want == '\0' && (counts_for_nothing(p[at]) || p[at] == '.' || p[at] == ' '))
             at++;
@@ -85,7 +79,7 @@ is_gitmodules(const char *p, size_t n)
     if (n != sizeof(want) - 1)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (lower(p[i]) != want[i])
+        if (ascii_lower(p[i]) != want[i])
             return false;
     return true;
 }

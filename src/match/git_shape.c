@@ -6,19 +6,13 @@
 
 #include "base/array.h"
 
-static char
-lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-}
-
 /* @name against @want, which is in lower case. */
 static bool
 named(struct str name, const char *want)
 {
     /* mostly the first byte tells, and this is asked of every name on a path for each row below */
     for (size_t i = 0; i < name.n; i++)
-        if (want[i] == '\0' || lower(name.p[i]) != want[i])
+        if (want[i] == '\0' || ascii_lower(name.p[i]) != want[i])
             return false;
     return want[name.n] == '\0';
 }

@@ -148,10 +148,8 @@ host_canonical(struct str text, struct host *out)
         set_ip(out, ip);
         return HOST_OK;
     }
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        out->name[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
+    for (size_t i = 0; i < text.n; i++)
+        out->name[i] = ascii_lower(text.p[i]);
     out->n = text.n;
     out->name[text.n] = '\0';
     return check_labels(out);

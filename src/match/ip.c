@@ -446,19 +446,13 @@ ip_is_blocked_private_or_link_local(struct str text)
     }
 }
 
-static char
-lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool
 equals_nocase(struct str s, struct str lit)
 {
     if (s.n != lit.n)
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (lower(s.p[i]) != lit.p[i])
+        if (ascii_lower(s.p[i]) != lit.p[i])
             return false;
     return true;
 }

@@ -97,12 +97,6 @@ same_key(struct str key, const char *name, bool exact)
     return (snake && key.n == strlen(name)) || (camel && at == key.n);
 }
 
-static char
-lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Letters to change, add, drop or swap to get from @a to @b; case, `-` and `_` cost nothing. Long keys: no idea. */
 static size_t
 distance(struct str a, struct str b)
@@ -113,10 +107,10 @@ distance(struct str a, struct str b)
 
     for (size_t i = 0; i < a.n && n < MAX; i++)
         if (a.p[i] != '-' && a.p[i] != '_')
-            x[n++] = lower(a.p[i]);
+            x[n++] = ascii_lower(a.p[i]);
     for (size_t i = 0; i < b.n && m < MAX; i++)
         if (b.p[i] != '-' && b.p[i] != '_')
-            y[m++] = lower(b.p[i]);
+            y[m++] = ascii_lower(b.p[i]);
     return str_distance((struct str){ x, n }, (struct str){ y, m });
 }
 

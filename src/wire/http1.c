@@ -145,19 +145,13 @@ http1_target_ok(struct str path, struct str query)
     return all(path, C_PATH) && all(query, C_QUERY) && escapes_ok(path) && escapes_ok(query);
 }
 
-static char
-lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 bool
 http1_equal(struct str a, struct str b)
 {
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
             return false;
     return true;
 }
