@@ -1,6 +1,7 @@
 /* match/git_config.c: see git_config.h; the reader follows git's config.c, the list is ours */
 #include "match/git_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -26,12 +27,6 @@ static bool
 is_space(int c)
 {
     return c == ' ' || c == '\t';
-}
-
-static char
-lower(int c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
 /* The next byte; CR LF is one line end. A NUL ends git's strings, and a lone CR is white space only to some. */
@@ -89,7 +84,7 @@ read_section(struct git_config_reader *r)
                 return false;
             break;
         }
-        if ((!is_key_char(c) && c != '.') || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
+        if ((!is_key_char(c) && c != '.') || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, ascii_lower((char)c)))
             return false;
     }
     if (n == 0 || !git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, '.'))
@@ -158,7 +153,7 @@ read_entry(struct git_config_reader *r, int c, struct git_config_entry *e)
     size_t n = r->stem, value = 0;
 
     for (; is_key_char(c); c = next_byte(r))
-        if (!git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, lower(c)))
+        if (!git_config_put(r->key, GIT_CONFIG_KEY_MAX, &n, ascii_lower((char)c)))
             return false;
     while (is_space(c))
         c = next_byte(r);
@@ -363,7 +358,7 @@ same_word(struct str s, const char *word)
     if (s.n != n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (lower(s.p[i]) != word[i])
+        if (ascii_lower(s.p[i]) != word[i])
             return false;
     return true;
 }
@@ -483,6 +478,30 @@ git_config_entry_harmless(const struct git_config_entry *e, size_t depth)
     return false;
 }
 
+void
+git_config_said_key(struct str key, char out[GIT_CONFIG_SAID_MAX + 1])
+{
+    size_t n = key.n < GIT_CONFIG_SAID_MAX ? key.n : GIT_CONFIG_SAID_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = key.p[i] > 0x20 && key.p[i] < 0x7f ? key.p[i] : '?';
+    out[n] = '\0';
+}
+
+bool
+git_config_path(struct str value, const char *home, const char *base, char *out, size_t cap)
+{
+    int n;
+
+    if (str_starts(value, STR_LIT("~/")))
+        n = home == NULL ? -1 : snprintf(out, cap, "%s%.*s", home, (int)value.n - 1, value.p + 1);
+    else if (str_starts(value, STR_LIT("/")))
+        n = snprintf(out, cap, "%.*s", (int)value.n, value.p);
+    else
+        n = base[0] == '\0' || value.n == 0 ? -1 : snprintf(out, cap, "%s/%.*s", base, (int)value.n, value.p);
+    return n > 0 && (size_t)n < cap;
+}
+
 int
 git_config_judge(struct str text, size_t depth, struct git_config_fault *fault)
 {
@@ -496,11 +515,8 @@ git_config_judge(struct str text, size_t depth, struct git_config_fault *fault)
     while ((got = git_config_next(&r, &e)) > 0) {
         if (git_config_entry_harmless(&e, depth))
             continue;
-        size_t n = e.key.n < GIT_CONFIG_SAID_MAX ? e.key.n : GIT_CONFIG_SAID_MAX;
-        for (size_t i = 0; fault != NULL && i < n; i++)
-            fault->key[i] = e.key.p[i] > 0x20 && e.key.p[i] < 0x7f ? e.key.p[i] : '?';
         if (fault != NULL)
-            fault->key[n] = '\0';
+            git_config_said_key(e.key, fault->key);
         return -1;
     }
     return got;

@@ -39,12 +39,18 @@ void git_config_open(struct git_config_reader *r, struct str text);
  * file here, or may read it otherwise than we (a NUL, a lone CR, a key without a section, something too long). */
 int git_config_next(struct git_config_reader *r, struct git_config_entry *e);
 
+/* Where @value, a path as configurations have them, leads: `~/` is @home (NULL: there is none), what is relative lies
+ * below @base ("": nowhere). False: nowhere, or @out, with room for @cap bytes, is too small. */
+bool git_config_path(struct str value, const char *home, const char *base, char *out, size_t cap);
+
 #define GIT_CONFIG_SAID_MAX 95
+
+/* @key for a person: shortened, unprintable bytes as '?'. */
+void git_config_said_key(struct str key, char out[GIT_CONFIG_SAID_MAX + 1]);
 
 /* Why a configuration is not harmless. */
 struct git_config_fault {
-    char key[GIT_CONFIG_SAID_MAX + 1];  /* "core.fsmonitor", shortened, unprintable bytes as '?'; "" when it cannot be
-                                           read to its end */
+    char key[GIT_CONFIG_SAID_MAX + 1];  /* "core.fsmonitor", for a person; "" when it cannot be read to its end */
 };
 
 /* Whether git can use the configuration @text without running anything that it names. @depth is how many directories

@@ -111,16 +111,12 @@ struct owner {
     bool has_origin, only_fresh, origin_fresh;  /* _fresh: with the mark of one that was added */
 };
 
-static char
-small(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool
 is_nick_char(char c)
 {
-    return (small(c) >= 'a' && small(c) <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    char letter = ascii_lower(c);
+
+    return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
 /* Without case: a file system may take two names of refs for one. */
@@ -130,7 +126,7 @@ hash_word(struct str s)
     uint64_t h = 0xcbf29ce484222325u;
 
     for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)small(s.p[i])) * 0x100000001b3u;
+        h = (h ^ (unsigned char)ascii_lower(s.p[i])) * 0x100000001b3u;
     return h;
 }
 
@@ -410,7 +406,7 @@ put_line(struct buf *out, const struct git_config_entry *e)
 }
 
 void
-git_config_put(struct buf *out, const struct git_config_entry *e)
+git_config_write(struct buf *out, const struct git_config_entry *e)
 {
     put_header(out, e);
     put_line(out, e);

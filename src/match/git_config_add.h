@@ -32,7 +32,7 @@ typedef void git_config_said(void *ctx, struct str key, bool kept);
 
 struct git_config_owner {
     struct str now;         /* the owner's file */
-    struct str elsewhere;   /* what the rest of the owner's configuration says, as one text of git_config_put() */
+    struct str elsewhere;   /* what the rest of the owner's configuration says, as one text of git_config_write() */
 };
 
 /* @base is what the copy was at the start, @copy what it is now. What is to be appended to @owner->now goes to @out,
@@ -42,6 +42,6 @@ int git_config_add(struct str base, struct str copy, const struct git_config_own
                    git_config_said *said, void *ctx);
 
 /* Append an entry, with a header of its own. */
-void git_config_put(struct buf *out, const struct git_config_entry *e);
+void git_config_write(struct buf *out, const struct git_config_entry *e);
 
 #endif

@@ -41,16 +41,14 @@ struct telling {
 static void
 tell(struct told *t, struct str key)
 {
-    char safe[GIT_CONFIG_SAID_MAX + 1];
-    size_t n = key.n < GIT_CONFIG_SAID_MAX ? key.n : GIT_CONFIG_SAID_MAX, used = strlen(t->text);
+    char safe[GIT_CONFIG_SAID_MAX + 1] = "";
+    size_t used = strlen(t->text);
 
-    for (size_t i = 0; i < n; i++)
-        safe[i] = key.p[i] > 0x20 && key.p[i] < 0x7f ? key.p[i] : '?';
-    safe[n] = '\0';
+    git_config_said_key(key, safe);
     if (t->n + t->more > 0 && strcmp(safe, t->last) == 0)
         return;
-    memcpy(t->last, safe, n + 1);
-    if (t->n == TOLD_MAX || used + n + 3 > sizeof(t->text)) {
+    memcpy(t->last, safe, sizeof(safe));
+    if (t->n == TOLD_MAX || used + strlen(safe) + 3 > sizeof(t->text)) {
         t->more++;
         return;
     }

@@ -84,21 +84,6 @@ static const struct {
     { "sendemail", "sendmailcmd", MEANS_PROGRAM }, { "sendemail", "smtpserver", MEANS_PROGRAM },
 };
 
-/* @value as a path: `~/` is the home, what is relative is below @base ("" nothing). False: it is nowhere. */
-static bool
-locate(const struct led *l, struct str value, const char *base, char out[PATH_MAX])
-{
-    int n;
-
-    if (value.n >= 2 && value.p[0] == '~' && value.p[1] == '/')
-        n = l->home == NULL ? -1 : snprintf(out, PATH_MAX, "%s%.*s", l->home, (int)value.n - 1, value.p + 1);
-    else if (value.n > 0 && value.p[0] == '/')
-        n = snprintf(out, PATH_MAX, "%.*s", (int)value.n, value.p);
-    else
-        n = base[0] == '\0' || value.n == 0 ? -1 : snprintf(out, PATH_MAX, "%s/%.*s", base, (int)value.n, value.p);
-    return n > 0 && n < PATH_MAX;
-}
-
 /* Close @path, and where links lead from it. */
 static int
 close_place(struct led *l, const char *path, struct err *err)
@@ -165,7 +150,8 @@ close_program(struct led *l, struct str value, struct err *err)
             expected = any_file = true;
             continue;
         }
-        if (word.p[0] == '-' || (first && memchr(word.p, '/', word.n) == NULL) || !locate(l, word, l->top, path)) {
+        if (word.p[0] == '-' || (first && memchr(word.p, '/', word.n) == NULL) ||
+            !git_config_path(word, l->home, l->top, path, sizeof(path))) {
             expected = false;
             continue;
         }
@@ -186,7 +172,7 @@ close_value(struct led *l, enum led_meaning meaning, struct str value, struct er
 
     if (meaning == MEANS_PROGRAM)
         return close_program(l, value, err);
-    return locate(l, value, l->top, path) ? close_place(l, path, err) : 0;
+    return git_config_path(value, l->home, l->top, path, sizeof(path)) ? close_place(l, path, err) : 0;
 }
 
 /* --- files */
@@ -274,7 +260,7 @@ close_entry(struct led *l, const struct git_config_entry *e, const char *file, u
             return l->of_owner && keep_for_all(l, e, keys[i].meaning, err) < 0
                        ? -1 : close_value(l, keys[i].meaning, e->value, err);
         snprintf(base, sizeof(base), "%.*s", slash != NULL ? (int)(slash - file) : 0, file);
-        if (!locate(l, e->value, base, path))
+        if (!git_config_path(e->value, l->home, base, path, sizeof(path)))
             return 0;
         return close_place(l, path, err) < 0 ? -1 : read_config(l, path, depth + 1, err);
     }
@@ -323,7 +309,7 @@ read_config(struct led *l, const char *path, unsigned depth, struct err *err)
     git_config_open(reader, (struct str){ (const char *)text.p, text.n });
     while (git_config_next(reader, &e) > 0) {
         if (!l->nested)
-            git_config_put(&l->said, &e);
+            git_config_write(&l->said, &e);
         if (close_entry(l, &e, path, depth, err) < 0)
             return -1;
     }

@@ -33,22 +33,6 @@ struct identity {
 
 static void read_file(struct identity *id, const char *path);
 
-/* @value, of the file @from: `~/`, absolute, or beside that. */
-static bool
-locate(const struct identity *id, struct str value, const char *from, char out[PATH_MAX])
-{
-    const char *slash = strrchr(from, '/');
-    int n;
-
-    if (str_starts(value, STR_LIT("~/")))
-        n = snprintf(out, PATH_MAX, "%s%.*s", id->home, (int)value.n - 1, value.p + 1);
-    else if (str_starts(value, STR_LIT("/")))
-        n = snprintf(out, PATH_MAX, "%.*s", (int)value.n, value.p);
-    else
-        n = snprintf(out, PATH_MAX, "%.*s/%.*s", slash != NULL ? (int)(slash - from) : 0, from, (int)value.n, value.p);
-    return n > 0 && n < PATH_MAX;
-}
-
 /* Of git's conditions the one by folder, without patterns: "gitdir:~/work/". */
 static bool
 condition_holds(const struct identity *id, struct str condition)
@@ -61,7 +45,7 @@ condition_holds(const struct identity *id, struct str condition)
         return false;
     value = (struct str){ condition.p + gitdir.n, condition.n - gitdir.n };
     if (value.n == 0 || memchr(value.p, '*', value.n) != NULL ||
-        (value.p[0] != '~' && value.p[0] != '/') || !locate(id, value, "", path))
+        (value.p[0] != '~' && value.p[0] != '/') || !git_config_path(value, id->home, "", path, sizeof(path)))
         return false;
     return value.p[value.n - 1] == '/' ? str_starts(str_of(id->repository), str_of(path))
                                        : strcmp(id->repository, path) == 0;
@@ -83,8 +67,10 @@ take(char out[VALUE_MAX + 1], struct str value)
 static void
 take_entry(struct identity *id, const struct git_config_entry *e, const char *file)
 {
-    char path[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    char path[PATH_MAX], base[PATH_MAX];
 
+    snprintf(base, sizeof(base), "%.*s", slash != NULL ? (int)(slash - file) : 0, file);
     if (str_eq_c(e->key, "user.name"))
         take(id->name, e->value);
     else if (str_eq_c(e->key, "user.email"))
@@ -92,7 +78,7 @@ take_entry(struct identity *id, const struct git_config_entry *e, const char *fi
     else if (str_eq_c(e->name, "path") &&
              (str_eq_c(e->key, "include.path") ||
               (str_eq_c(e->section, "includeif") && condition_holds(id, e->subsection))) &&
-             locate(id, e->value, file, path))
+             git_config_path(e->value, id->home, base, path, sizeof(path)))
         read_file(id, path);
 }
 
