@@ -27,6 +27,19 @@ is_special(char c)
 }
 
 bool
+path_list_has(const char *list, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    for (size_t len; *list != '\0'; list += len + (list[len] == ':')) {
+        len = strcspn(list, ":");
+        if (len == n && memcmp(list, folder, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool
 path_has_glob(struct str text)
 {
     for (size_t i = 0; i < text.n; i++)

@@ -42,6 +42,9 @@ enum path_fault path_normalise(struct str path, struct str base, bool glob, char
 /* Whether a normal @path is @dir or lies below it, by whole names: "/a/bc" is not within "/a/b". */
 bool path_within(struct str path, struct str dir);
 
+/* Whether @folder is one of @list, which has ':' between them, as PATH. */
+bool path_list_has(const char *list, const char *folder);
+
 /* Whether @text has a character that is special in a glob. */
 bool path_has_glob(struct str text);
 

@@ -100,10 +100,7 @@ on_path(const struct search *s, const char *file)
     size_t n = strlen(all);
 
     parent(file, folder);
-    for (const char *at = all; *at != '\0'; at += *at == ':' ? 1 : strcspn(at, ":"))
-        if (strncmp(at, folder, strlen(folder)) == 0 && at[strlen(folder)] == ':')
-            return;
-    if (!in_the_system(folder))
+    if (!path_list_has(all, folder) && !in_the_system(folder))
         snprintf(all + n, sizeof(s->out->folders) - n, "%s:", folder);
 }
 

@@ -96,22 +96,6 @@ show(const struct finding *f, const char *path)
     snprintf(t->shown[t->n_shown++], PATH_MAX, "%s", path);
 }
 
-static bool
-is_on_path(const char *folder)
-{
-    const char *path = getenv("PATH");
-    size_t n = strlen(folder);
-
-    for (; path != NULL && *path != '\0'; path += *path == ':') {
-        size_t len = strcspn(path, ":");
-
-        if (len == n && memcmp(path, folder, n) == 0)
-            return true;
-        path += len;
-    }
-    return false;
-}
-
 static void
 put_folder(const struct finding *f, const char *folder)
 {
@@ -127,10 +111,10 @@ put_folder(const struct finding *f, const char *folder)
 static const char *
 chosen(char **v, size_t n)
 {
-    const char *newest = n > 0 ? v[0] : NULL;
+    const char *newest = n > 0 ? v[0] : NULL, *path = getenv("PATH");
 
     for (size_t i = 0; i < n; i++) {
-        if (is_on_path(v[i]))
+        if (path != NULL && path_list_has(path, v[i]))
             return v[i];
         if (strverscmp(v[i], newest) > 0)
             newest = v[i];
