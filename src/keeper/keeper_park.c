@@ -81,22 +81,32 @@ entry_of(const char *const *env, const char *name)
     return NULL;
 }
 
-int
-park_begin(struct keeper_live *k, struct err *err)
+/* A command that is not one of its owner's: without a terminal, in the sandbox's own folder. */
+static int
+start_program(struct keeper_live *k, const char *const *argv, const char *const *env, uint16_t *channel,
+              struct err *err)
 {
     struct guest_exec x = GUEST_EXEC_INIT;
 
-    x.argv = k->park.language->parked;
-    x.env = sandbox_facts(k->l.sb)->env;
+    x.argv = argv;
+    x.env = env;
     x.cwd = "";
     x.umask = 022;
     x.window = WINDOW;
     x.flags = MSG_EXEC_QUIET;
-    if (entry_of(x.env, "PYTHONPATH") != NULL)
+    return guest_client_exec(k->l.client, &x, channel, err);
+}
+
+int
+park_begin(struct keeper_live *k, struct err *err)
+{
+    const char *const *env = sandbox_facts(k->l.sb)->env;
+
+    if (entry_of(env, "PYTHONPATH") != NULL)
         return err_set(err, ERR_UNSUPPORTED, "pool.policy", "PYTHONPATH is set");
     prctl(PR_SET_NAME, "cloche-pooled");
     k->park.waits = true;
-    return guest_client_exec(k->l.client, &x, &k->park.channel, err);
+    return start_program(k, k->park.language->parked, env, &k->park.channel, err);
 }
 
 static void
@@ -248,7 +258,6 @@ start(struct op *o, struct err *err)
     struct keeper_live *k = o->k;
     const char *text = (const char *)k->park.job.p + PARKED_SIZE, *end = (const char *)k->park.job.p + k->park.job.n;
     cleanup_free const char **env = NULL;
-    struct guest_exec x = GUEST_EXEC_INIT;
     size_t n = 0;
 
     for (const char *at = text; at < end; at += strlen(at) + 1)
@@ -259,13 +268,7 @@ start(struct op *o, struct err *err)
     n = 0;
     for (const char *at = text; at < end; at += strlen(at) + 1)
         env[n++] = at;
-    x.argv = k->park.language->argv;
-    x.env = env;
-    x.cwd = "";
-    x.umask = 022;
-    x.window = WINDOW;
-    x.flags = MSG_EXEC_QUIET;
-    return guest_client_exec(k->l.client, &x, &o->channel, err);
+    return start_program(k, k->park.language->argv, env, &o->channel, err);
 }
 
 bool

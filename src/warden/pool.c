@@ -256,9 +256,9 @@ void
 pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box *r, bool found)
 {
     uint64_t now = clock_ms();
-    struct pool_key *k = is_for(w, c, r) ? key_of(w, c, r) : NULL;
+    struct pool_key *k;
 
-    if (!is_for(w, c, r) || (k == NULL && (k = new_key(w, c, r)) == NULL))
+    if (!is_for(w, c, r) || ((k = key_of(w, c, r)) == NULL && (k = new_key(w, c, r)) == NULL))
         return;
     k->asked_ms = now;
     if (k->fill_ms < now + FILL_MS)
