@@ -186,6 +186,8 @@ def test_precedence_of_the_caller_is_not_inherited(cloche, mode, words):
     code = ("import ctypes, os\nprint(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0) >= 0, "
             "ctypes.CDLL(None).syscall(252, 1, 0) >> 13)")
     result = cloche.behind(*words)("run", "--mode", mode, "--", "/usr/bin/python3", "-c", code, cwd="/")
+    if result.err.startswith("chrt: "):
+        pytest.skip("the cgroup of this machine's tests has no real-time share: " + result.err)
     assert result.out.split()[:2] == ["0", "True"] and result.out.split()[2] != "1", result
 
 

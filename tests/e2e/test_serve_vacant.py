@@ -60,8 +60,10 @@ def test_more_than_are_there_are_made_at_once(daemon):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_those_that_are_killed_cost_nothing(daemon, number):
-    for pid in vacant(daemon):
+    killed = vacant(daemon)
+    for pid in killed:
         os.kill(pid, number)
+    assert wait_for(lambda: not any(is_there(pid) for pid in killed), 60)
     assert daemon.create().exec("echo on")["stdout"] == "on\n"
     vacant(daemon)
 

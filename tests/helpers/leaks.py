@@ -143,19 +143,26 @@ def enter_own_cgroups():
         try:
             os.mkdir(own)
             OURS.append(own)
-            allow_real_time(own)
-            move_to(own)
-        except OSError:         # a container shows them and lets nobody write; then neighbours are told apart as on v2
+            if allow_real_time(own):
+                move_to(own)
+            else:               # in this hierarchy neighbours are told apart as on v2
+                os.rmdir(OURS.pop())
+        except OSError:         # a container shows them and lets nobody write; then so in all
             leave_own_cgroups(os.getpid())
             return
 
 
 def allow_real_time(group):
-    """Where the kernel gives each cgroup a share of it, a new one has none, and no test could start anything so."""
+    """Where the kernel gives each cgroup a share of it, a new one has none, and no test could start anything so.
+    False: the group above has none to give."""
     share = f"{group}/cpu.rt_runtime_us"
-    if os.path.exists(share):
-        with contextlib.suppress(OSError), open(share, "w", encoding="ascii") as f:
-            f.write("10000")
+    try:
+        if os.path.exists(share):
+            with open(share, "w", encoding="ascii") as f:
+                f.write("10000")
+    except OSError:
+        return False
+    return True
 
 
 def remove_left_ones(above):
