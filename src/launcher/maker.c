@@ -276,16 +276,18 @@ forget_ended(struct maker *m)
     m->n_made = n;
 }
 
-/* A place for another one: those that have ended are looked for when there is none. */
+/* A place for another one. Those that have ended are looked for where there is none: so they are not more than those
+ * that live, or a few. */
 static bool
 has_place(struct maker *m)
 {
     size_t more = m->room > 0 ? 2 * m->room : MADE_FIRST;
     int *made;
 
-    if (m->n_made == m->room)
-        forget_ended(m);
-    if (m->n_made < m->room && m->n_made * 2 <= m->room)
+    if (m->n_made < m->room)
+        return true;
+    forget_ended(m);
+    if (m->room > 0 && m->n_made <= m->room / 2)
         return true;
     made = reallocarray(m->made, more, sizeof(*made));
     if (made == NULL)
@@ -295,21 +297,31 @@ has_place(struct maker *m)
     return true;
 }
 
-/* As fork(2), but a child of our parent's. */
+/* As fork(2), but a child of our parent's, with a descriptor in @process. */
+static pid_t
+clone_sibling(int *process)
+{
+    return (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_PARENT | CLONE_PIDFD | SIGCHLD), NULL, process, NULL, 0UL);
+}
+
 static pid_t
 sibling(struct maker *m)
 {
     int process = -1;
-    long pid;
+    pid_t pid;
 
     if (!has_place(m)) {
         errno = ENOMEM;
         return -1;
     }
-    pid = syscall(SYS_clone, (unsigned long)(CLONE_PARENT | CLONE_PIDFD | SIGCHLD), NULL, &process, NULL, 0UL);
+    pid = clone_sibling(&process);
+    if (pid < 0 && errno == EMFILE) {       /* of those that have ended */
+        forget_ended(m);
+        pid = clone_sibling(&process);
+    }
     if (pid > 0)
         m->made[m->n_made++] = process;
-    return (pid_t)pid;
+    return pid;
 }
 
 /* Its launcher is gone. */

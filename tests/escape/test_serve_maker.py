@@ -1,6 +1,7 @@
 """Who starts the daemon's processes: what a launcher that was taken over can have from it, and what it cannot do by itself."""
 import http.client
 import os
+import resource
 import signal
 import socket
 import struct
@@ -34,14 +35,16 @@ def frame(kind, body=b"", flags=0):
 
 
 class Maker:
-    """cloche-maker, and we are its launcher. @paths: of the programs."""
+    """cloche-maker, and we are its launcher. @paths: of the programs. @files: how many it may open."""
 
-    def __init__(self, cloche, *paths):
+    def __init__(self, cloche, *paths, files=None):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(60)
 
         def place():
             os.dup2(theirs.fileno(), 3)
+            if files is not None:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         self.process = subprocess.Popen(["cloche-maker", *paths], executable=str(cloche.binary), preexec_fn=place, pass_fds=(3,),
                                         stderr=subprocess.PIPE)
         theirs.close()
@@ -131,6 +134,18 @@ def test_descriptors_are_few_and_go_with_their_order(maker):
         maker.say(frame(GIVE), null)
     os.close(null)
     assert maker.hear() is None                 # the fourth
+
+
+@pytest.mark.parametrize("files", [48, 150])
+def test_those_that_have_ended_take_no_descriptor(cloche, tmp_path, files):
+    """Whoever runs code often enough would end what starts all sandboxes."""
+    maker = Maker(cloche, "", program_at(tmp_path), "", "", "", "", files=files)
+    for i in range(200):
+        maker.say(order(WARDEN, "x"))
+        kind, number = maker.hear()
+        assert kind == MADE, f"after {i}: {os.strerror(number)}"
+        assert os.waitpid(number, 0)[0] == number
+    assert maker.end() == 0
 
 
 def test_a_descriptor_with_an_order_ends_it(maker):
