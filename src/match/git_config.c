@@ -229,7 +229,8 @@ enum sub { SUB_NONE, SUB_ANY, SUB_REMOTE, SUB_MODULE };
 
 /* The keys that a configuration may hold. `*`: every name of the section. Left out on purpose, beside all that runs a
  * program or names another file: feature.* (may turn a monitor on), core.protectNTFS, core.protectHFS,
- * core.commentChar, log.showSignature, maintenance.*, safe.*, protocol.*.allow. */
+ * core.commentChar, log.showSignature, maintenance.*, safe.*, protocol.*.allow, and all that makes a partial clone
+ * (extensions.partialClone, remote.*.promisor): whoever looks at one fetches what it has not from where it says. */
 static const struct row {
     const char *section;
     enum sub sub;
@@ -246,10 +247,9 @@ static const struct row {
     { "core", SUB_NONE, R_WORKTREE, "worktree" },
     { "extensions", SUB_NONE, R_BOOL, "worktreeconfig preciousobjects noop relativeworktrees" },
     { "extensions", SUB_NONE, R_WORD, "objectformat compatobjectformat refstorage" },
-    { "extensions", SUB_NONE, R_URL, "partialclone" },
     { "remote", SUB_REMOTE, R_URL, "url pushurl" },
-    { "remote", SUB_REMOTE, R_TEXT, "fetch push partialclonefilter tagopt followremotehead" },
-    { "remote", SUB_REMOTE, R_BOOL, "mirror prune prunetags promisor skipdefaultupdate skipfetchall" },
+    { "remote", SUB_REMOTE, R_TEXT, "fetch push tagopt followremotehead" },
+    { "remote", SUB_REMOTE, R_BOOL, "mirror prune prunetags skipdefaultupdate skipfetchall" },
     { "remote", SUB_NONE, R_URL, "pushdefault" },
     { "branch", SUB_ANY, R_URL, "remote pushremote" },
     { "branch", SUB_ANY, R_TEXT, "merge description vscode-merge-base gh-merge-base" },

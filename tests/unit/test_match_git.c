@@ -95,6 +95,10 @@ harmful_keys(void **state)
         { L("[remote \"ext::x\"]\npromisor = true\n"), "remote.ext::x.promisor" },
         { L("[branch \"m\"]\nremote = ext::x\n"), "branch.m.remote" },
         { L("[extensions]\npartialClone = ext::x\n"), "extensions.partialclone" },
+        /* a look at it would fetch from there */
+        { L("[extensions]\npartialClone = o\n"), "extensions.partialclone" },
+        { L("[remote \"o\"]\nurl = https://h/x\npromisor = true\n"), "remote.o.promisor" },
+        { L("[remote \"o\"]\npromisor\n"), "remote.o.promisor" },
         { L("[submodule \"a\"]\nupdate = !x\n"), "submodule.a.update" },
         { L("[submodule \"../a\"]\nurl = x\n"), "submodule.../a.url" },
         { L("[submodule \"a\"]\npath = ../x\n"), "submodule.a.path" },
