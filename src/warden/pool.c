@@ -12,6 +12,7 @@
 #include "warden/pool.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@
 #define FILL_MS    5            /* after a request: it has the processors first */
 #define BUSY_MS    1000         /* one that is due, and has to wait for a place, is looked at again */
 #define FEWER_MS   10000        /* without a request that found none: one less */
+#define SLOW_MS    1000         /* one that takes longer to be made holds up no other one */
 #define PARK_MS    20000        /* to be made */
 #define TAKE_MS    2000         /* to be given */
 #define HOLD_MS    1000UL       /* after one that could not be made, and twice that after each further one in turn */
@@ -68,6 +70,23 @@ count(const struct warden *w, const struct pool_key *k, bool parked)
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next)
         n += b->ahead && !ends(b) && (k == NULL || b->kind == k) && b->parked == parked;
+    return n;
+}
+
+static uint64_t
+waits_ms(const struct box *b)
+{
+    return clock_since(clock_us(), b->asked_for_us) / 1000;
+}
+
+/* Those that are being made for long. */
+static size_t
+slow(const struct warden *w)
+{
+    size_t n = 0;
+
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        n += b->ahead && !ends(b) && !b->parked && waits_ms(b) >= SLOW_MS;
     return n;
 }
 
@@ -148,8 +167,8 @@ places(const struct warden *w, const char *owner)
 }
 
 /* One of the owner who has most of them ends, with one more of @mine: the one whose like was asked for the longest ago.
- * So nobody's kinds take every place of others. NULL: for a client's. */
-static void
+ * So nobody's kinds take every place of others. NULL: for a client's. Whether one ends. */
+static bool
 make_room(struct warden *w, const struct pool_key *mine)
 {
     size_t own = mine != NULL ? places(w, mine->owner) + 1 : 0, most = 0;
@@ -164,14 +183,16 @@ make_room(struct warden *w, const struct pool_key *mine)
             most = n;
         }
     }
-    if (oldest != NULL && (most > own || mine == NULL || asked(oldest) < mine->asked_ms))
-        end(oldest, "its place is needed");
+    if (oldest == NULL || (most <= own && mine != NULL && asked(oldest) >= mine->asked_ms))
+        return false;
+    end(oldest, "its place is needed");
+    return true;
 }
 
 void
 pool_make_room(struct warden *w)
 {
-    make_room(w, NULL);
+    (void)make_room(w, NULL);
 }
 
 /* --- demand ------------------------------------------------------------------------------------------------------- */
@@ -313,19 +334,59 @@ pool_on_parked(struct warden *w, const struct edge_count *held)
     return 0;
 }
 
-/* Of a kind of which there is none, one takes the place of a kind that was not asked for so lately. */
+static uint64_t
+memory_max(const struct warden *w)
+{
+    return (uint64_t)w->pool.is.memory * 1024 * 1024;
+}
+
 static bool
-may_make(struct warden *w, const struct pool_key *k, uint64_t now)
+has_room(const struct warden *w, const struct pool_key *k)
+{
+    return pool_count(w) < w->pool.is.max && memory(w) + guess(k) <= memory_max(w);
+}
+
+static bool
+is_due(const struct warden *w, const struct pool_key *k, uint64_t now)
 {
     size_t have = count(w, k, true) + count(w, k, false);
-    bool room = pool_count(w) < w->pool.is.max && memory(w) + guess(k) <= (uint64_t)w->pool.is.memory * 1024 * 1024;
 
-    if (w->closing || now < k->fill_ms || have >= k->want || count(w, NULL, false) >= AT_ONCE ||
-        box_count(w) + pool_count(w) >= w->max_boxes)
-        return false;
-    if (!room && have == 0 && pool_count(w) == count(w, NULL, true))
-        make_room(w, k);
-    return room;
+    return now >= k->fill_ms && have < k->want && (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
+}
+
+/* Of the owner who has fewest: so whoever asks for ever new kinds does not keep others from having one. */
+static struct pool_key *
+most_due(const struct warden *w, uint64_t now)
+{
+    struct pool_key *found = NULL;
+    size_t fewest = SIZE_MAX;
+
+    for (struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
+        size_t n = is_due(w, k, now) ? places(w, k->owner) : SIZE_MAX;
+        if (n < fewest) {
+            found = k;
+            fewest = n;
+        }
+    }
+    return found;
+}
+
+/* Of a kind of which there is none, one takes the place of another one; meanwhile nobody else takes that. */
+static void
+make_due(struct warden *w, uint64_t now)
+{
+    struct pool_key *k;
+
+    while (!w->closing && count(w, NULL, false) - slow(w) < AT_ONCE && box_count(w) + pool_count(w) < w->max_boxes &&
+           (k = most_due(w, now)) != NULL) {
+        if (!has_room(w, k)) {
+            if (pool_count(w) > count(w, NULL, true) + slow(w) || make_room(w, k))
+                return;
+            k->fill_ms = now + BUSY_MS;
+        } else if (box_ahead(w, k, k->policy, k->bounds) < 0) {
+            hold(k);
+        }
+    }
 }
 
 /* Demand falls. */
@@ -348,9 +409,8 @@ is_over(const struct warden *w, struct pool_key *k, uint64_t now)
 static void
 look_at(struct box *b, uint64_t now)
 {
-    uint64_t waits = clock_since(clock_us(), b->asked_for_us) / 1000;
     bool late = b->taken_ms > 0 ? clock_since(now, b->taken_ms) >= TAKE_MS
-                                : b->ahead && !b->parked && !ends(b) && waits >= PARK_MS;
+                                : b->ahead && !b->parked && !ends(b) && waits_ms(b) >= PARK_MS;
 
     if (!late)
         return;
@@ -371,9 +431,8 @@ pool_turn(struct warden *w)
         next = k->next;
         if (is_over(w, k, now))
             forget(w, k, "it was not asked for");
-        else if (may_make(w, k, now) && box_ahead(w, k, k->policy, k->bounds) < 0)
-            hold(k);
     }
+    make_due(w, now);
 }
 
 /* The next thing that is due to @k. */

@@ -3,6 +3,7 @@ import base64
 import os
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -328,6 +329,36 @@ def test_one_callers_kinds_take_no_place_of_others(cloche):
     assert 200 not in {ask(n, mode="off") for n in range(4, 70)}    # a keeper refuses that, and makes nothing
     before = hits(daemon)
     assert run(daemon, "print(1)")["stdout"] == b"1\n" and hits(daemon) == before + 1
+    assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.parametrize("kind", ["new", "slow"])
+def test_one_callers_ever_new_kinds_do_not_keep_others_from_having_one(cloche, kind):
+    """What others need is made before more for whoever has most; what is made slowly holds up no other one."""
+    daemon = Daemon(cloche)
+    agent = caller(daemon, "agent")
+    over, asked = threading.Event(), []
+
+    def ask():
+        while not over.is_set():
+            asked.append(len(asked))
+            limits = {"limits": {"cpus": 0.01}} if kind == "slow" else {}
+            agent.post("/v1/execute", {"language": "python", "code": "", "policy": {"hostname": f"kind-{len(asked)}", **limits}})
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for t in asking:
+        t.start()
+    try:
+        assert wait_for(lambda: len(asked) >= 8, 60)
+        for calls in range(40):
+            run(daemon, "")
+            if hits(daemon) >= 8:       # nobody asks twice for one of the others
+                break
+            time.sleep(.5)
+        assert hits(daemon) >= 8, f"{hits(daemon)} of {calls + 1}"
+    finally:
+        over.set()
+        for t in asking:
+            t.join()
     assert daemon.stop() == 0, daemon.log
 
 
