@@ -23,51 +23,51 @@ _cloche() {
                 --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout
-                --grace --output --nofile"
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
                 --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout
-                --grace --output --nofile"
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
                 --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus
-                --pids --disk --timeout --grace --output --nofile"
+                --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile" ;;
+                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         agent)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
                 --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout
-                --grace --output --nofile"
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -83,13 +83,13 @@ _cloche() {
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
@@ -97,14 +97,14 @@ _cloche() {
                 --settings --engine --fallback --audit --view --workspace --keep-path --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-unix-socket
+                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --fallback
                 --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask-timeout --publish --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -203,13 +203,13 @@ _cloche() {
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile" ;;
+                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -239,18 +239,18 @@ _cloche() {
     done
     case "$verb $previous" in
         *" --toolchains" | *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | \
-            *" --ask-timeout" | *" --publish" | *" --env" | *" --user" | *" --hostname" | *" --memory" | \
-            *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | *" --output" | *" --nofile" | \
-            "secret --path" | *" --host" | *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | \
-            "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | \
-            *" --text" | *" --expect" | *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | \
-            *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
-            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
-            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
-            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
-            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
-            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
-            *" --control-fd")
+            *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | *" --user" | *" --hostname" | \
+            *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | *" --output" | \
+            *" --nofile" | "secret --path" | *" --host" | *" --url-path" | *" --tool" | *" --port" | \
+            "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | \
+            *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | *" --add" | *" --region" | \
+            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
+            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
+            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
+            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
+            *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
+            *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | \
+            *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

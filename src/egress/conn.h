@@ -101,6 +101,7 @@ struct conn {
     struct ip addresses[RESOLVE_MAX];
     size_t n_addresses, next_address;
     struct parent *parent;      /* that is dialled instead; NULL: none */
+    bool host_port;             /* the addresses are the host's loopback, at a port that a rule has opened */
     struct buf reply;           /* its answer so far */
     struct relay up, down;
 };

@@ -348,6 +348,8 @@ still_good(const struct conn *c, struct decide_verdict *out)
     /* addresses that are not this host's: none is dialled yet, or a parent's */
     if (c->server.fd < 0 || c->parent != NULL || c->next_address == 0)
         return true;
+    if (c->host_port)
+        return decide_is_host_port(c->e->rules, &c->host, c->port);
     decide_address(c->e->rules, &c->addresses[c->next_address - 1], 1, c->port, out);
     return out->kind == DECIDE_ALLOW || (conn_approved(c, &c->host, c->port) && out->rule.n == 0);
 }

@@ -34,7 +34,7 @@ dial(struct conn *c, const struct ip *ip)
     socklen_t n = sockaddr_of(ip, c->parent != NULL ? c->parent->port : c->port, &to);
     const int on = 1;
 
-    if (c->parent == NULL && is_hosts_own(ip, &to, n)) {
+    if (c->parent == NULL && !c->host_port && is_hosts_own(ip, &to, n)) {
         errno = EACCES;
         return -1;
     }
@@ -162,9 +162,27 @@ on_resolved(void *ctx, const struct ip *addresses, size_t n, const char *why)
     judge_and_dial(c);
 }
 
+/* A port of this host's that a rule has opened: nothing is looked up or judged, and no parent knows the way. */
+static void
+dial_host_port(struct conn *c)
+{
+    c->addresses[0] = (struct ip){ .family = 4, .b = { 127, 0, 0, 1 } };
+    c->addresses[1] = (struct ip){ .family = 6, .b = { [15] = 1 } };
+    c->n_addresses = 2;
+    c->parent = NULL;
+    if (pool_take(c))
+        way_kept(c);
+    else
+        dial_all(c);
+}
+
 static void
 find_way(struct conn *c, const struct ip *literal)
 {
+    if (c->host_port) {
+        dial_host_port(c);
+        return;
+    }
     c->parent = parents_for(&c->e->parents, c->http && !c->tls, &c->host, c->port);
     if (literal != NULL || c->host.is_ip) {
         c->addresses[0] = literal != NULL ? *literal : c->host.ip;
@@ -188,7 +206,9 @@ conn_dial(struct conn *c, const struct ip *literal)
         conn_end(c);
         return;
     }
-    if (parents_named(&c->e->parents, &c->host, c->port)) {
+    c->host_port = literal == NULL && decide_is_host_port(c->e->rules, &c->host, c->port);
+    if (parents_named(&c->e->parents, &c->host, c->port) ||
+        (c->host_port && parents_local(&c->e->parents, c->port))) {
         conn_deny(c, DECIDE_TCP, "parent-proxy", "it is the proxy that everything goes through");
         return;
     }

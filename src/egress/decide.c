@@ -1,10 +1,10 @@
 /* egress/decide.c: see decide.h
  *
- * Reasons. Allowed: allow-domain. Denied by a rule: deny-domain. For want of one: network-none, network-no-rule,
- * port-no-rule (the host has a rule, the port none), scope-no-rule (neither method nor path has one), mcp-no-rule (the
- * MCP server has one, the tool none), address-no-rule. Where a rule is about tools: mcp-body (what is asked is not
- * plain). Whatever the rules: bad-host, bad-port, address-form, address-embedded, address-not-here, local-name,
- * metadata-name, always-blocked, host-address, path-ambiguous, no-address, too-many-addresses.
+ * Reasons. Allowed: allow-domain, allow-host-port. Denied by a rule: deny-domain. For want of one: network-none,
+ * network-no-rule, port-no-rule (the host has a rule, the port none), scope-no-rule (neither method nor path has one),
+ * mcp-no-rule (the MCP server has one, the tool none), address-no-rule. Where a rule is about tools: mcp-body (what is
+ * asked is not plain). Whatever the rules: bad-host, bad-port, address-form, address-embedded, address-not-here,
+ * local-name, metadata-name, always-blocked, host-address, path-ambiguous, no-address, too-many-addresses.
  */
 #include "egress/decide.h"
 
@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "egress/decide_kin.h"
+#include "egress/decide_host_port.h"
 #include "egress/decide_scope.h"
 #include "egress/fake.h"
 #include "match/path.h"
@@ -73,18 +74,28 @@ check_scope(const struct decide_scope *scope, struct err *err)
     return 0;
 }
 
+struct decide_list *
+decide_list_of(struct decide_rules *rules, enum decide_which which)
+{
+    return which == DECIDE_DENIES ? &rules->deny : which == DECIDE_HOST_PORT ? &rules->host_ports : &rules->allow;
+}
+
 int
-decide_rules_add(struct decide_rules *rules, bool deny, struct str text, const struct origin *from,
+decide_rules_add(struct decide_rules *rules, enum decide_which which, struct str text, const struct origin *from,
                  const struct decide_scope *scope, struct err *err)
 {
-    struct decide_list *list = deny ? &rules->deny : &rules->allow;
+    struct decide_list *list = decide_list_of(rules, which);
     struct decide_rule *rule = list_slot(list);
     enum host_fault fault;
 
     if (rule == NULL)
         return err_set(err, ERR_LIMIT, "egress.rules", "no room for another rule (%zu)", list->n);
     *rule = (struct decide_rule){ .text = text, .from = *from };
-    fault = rules->srt ? host_pattern_srt(text, deny, &rule->pattern) : host_pattern_cloche(text, &rule->pattern);
+    if (which == DECIDE_HOST_PORT)
+        fault = decide_host_port_pattern(text, &rule->pattern);
+    else
+        fault = rules->srt ? host_pattern_srt(text, which == DECIDE_DENIES, &rule->pattern)
+                           : host_pattern_cloche(text, &rule->pattern);
     if (fault != HOST_OK)
         return err_set(err, ERR_POLICY, host_fault_code(fault), "rule %zu %s", list->n + 1, host_fault_text(fault));
     if (scope != NULL) {
@@ -115,15 +126,16 @@ scope_of(const struct policy_scope *from, struct decide_scope *out)
 }
 
 static int
-compile_list(struct decide_rules *rules, bool deny, const struct policy_list *list, struct err *err)
+compile_list(struct decide_rules *rules, enum decide_which which, const struct policy_list *list, struct err *err)
 {
-    struct decide_list *to = deny ? &rules->deny : &rules->allow;
+    static const char *const keys[] = { "network.allow", "network.deny", "network.host-ports" };
+    struct decide_list *to = decide_list_of(rules, which);
 
     for (size_t i = 0; i < list->n; i++) {
         struct decide_scope scope;
-        if (decide_rules_add(rules, deny, str_of(list->v[i].value), &list->v[i].from,
+        if (decide_rules_add(rules, which, str_of(list->v[i].value), &list->v[i].from,
                              scope_of(list->v[i].scope, &scope), err) < 0)
-            return err_wrap(err, deny ? "network.deny" : "network.allow");
+            return err_wrap(err, "%s", keys[which]);
         to->v[to->n - 1].text = str_of(list->v[i].written);
     }
     return 0;
@@ -137,8 +149,9 @@ decide_compile(const struct policy *policy, struct decide_rules *out, struct err
     out->from = policy->network.from;
     if (policy->mode.v == MODE_OFF || policy->network.v == NETWORK_HOST)
         return err_set(err, ERR_POLICY, "egress.host-network", "the sandbox has the host's own network");
-    if (compile_list(out, true, &policy->deny_domains, err) < 0 ||
-        compile_list(out, false, &policy->allow_domains, err) < 0)
+    if (compile_list(out, DECIDE_DENIES, &policy->deny_domains, err) < 0 ||
+        compile_list(out, DECIDE_ALLOWS, &policy->allow_domains, err) < 0 ||
+        compile_list(out, DECIDE_HOST_PORT, &policy->host_ports, err) < 0)
         return -1;
     out->closed = policy->network.v != NETWORK_ALLOWLIST;
     return 0;
@@ -147,11 +160,13 @@ decide_compile(const struct policy *policy, struct decide_rules *out, struct err
 void
 decide_rules_free(struct decide_rules *rules)
 {
-    free(rules->allow.v);
-    free(rules->deny.v);
-    free(rules->allow.kin);
-    free(rules->deny.kin);
-    rules->allow = rules->deny = (struct decide_list){ .n = 0 };
+    struct decide_list *const lists[] = { &rules->allow, &rules->deny, &rules->host_ports };
+
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        free(lists[i]->v);
+        free(lists[i]->kin);
+        *lists[i] = (struct decide_list){ .n = 0 };
+    }
     rules->closed = true;
 }
 
@@ -176,20 +191,6 @@ decide_always_blocked(enum ip_class class)
         return true;
     }
     return true;
-}
-
-/* Names that clouds give to their metadata services. Their addresses are refused too; a parent proxy that resolves
- * names itself would not know that. */
-static bool
-is_metadata_name(struct str name)
-{
-    static const char *const names[] = { "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
-                                         "instance-data.ec2.internal" };
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq_c(name, names[i]))
-            return true;
-    return false;
 }
 
 static void
@@ -302,7 +303,7 @@ never(const struct decide_rules *rules, struct decide_verdict *out)
     }
     if (ip_is_loopback_host(name))
         deny(out, "local-name", "a name for the host itself");
-    else if (is_metadata_name(name))
+    else if (host_is_metadata(name))
         deny(out, "metadata-name", "a name for a metadata service");
     else
         return false;
@@ -460,7 +461,7 @@ no_rule(const struct decide_rules *rules, const struct mcp_message *mcp, const c
 void
 decide(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
 {
-    const struct decide_rule *rule;
+    const struct decide_rule *rule, *host_port;
     const char *near = NULL;
     bool inspect, body;
 
@@ -482,7 +483,8 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
     inspect = out->inspect;
     body = out->unread;
     out->inspect = out->unread = false;
-    rule = find_allow(rules, request, out, &inspect, &near);
+    host_port = decide_find_host_port(rules, &out->host, request->port, &near);
+    rule = host_port != NULL ? host_port : find_allow(rules, request, out, &inspect, &near);
     out->unread |= body && (rule != NULL || rules->ask);
     if (out->unread) {
         deny(out, "mcp-body", "the request was not read");
@@ -495,7 +497,7 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
         out->inspect = out->kind == DECIDE_ASK && inspect && request->via != DECIDE_DNS;
         return;
     }
-    by_rule(out, DECIDE_ALLOW, "allow-domain", rule);
+    by_rule(out, DECIDE_ALLOW, host_port != NULL ? "allow-host-port" : "allow-domain", rule);
     out->narrow = out->narrow || rule->has_scope;
     out->inspect = inspect && request->via != DECIDE_DNS;
 }

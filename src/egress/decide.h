@@ -14,6 +14,8 @@
  *     exactly that address.
  *   - Loopback, link-local, unspecified, multicast and metadata addresses, the host's own, and names for them are
  *     refused whatever the rules say. Private, shared and special-purpose ones need a rule that is that address.
+ *   - A port of the host's loopback may be opened by its number. Then two names that nobody can own
+ *     (DECIDE_HOST_NAMES) lead to it, at that port; nothing is looked up for them, and no other name leads there.
  *   - Among the addresses of one name, one that is refused refuses them all: a resolver that mixes them lies.
  */
 #ifndef CLOCHE_EGRESS_DECIDE_H
@@ -61,6 +63,11 @@ struct decide_list {
     size_t n;
 };
 
+/* The lists of rules. A DECIDE_HOST_PORT is a port alone, in decimal. */
+enum decide_which { DECIDE_ALLOWS, DECIDE_DENIES, DECIDE_HOST_PORT };
+
+#define DECIDE_HOST_NAMES "host.cloche.internal", "host.docker.internal"
+
 /* Compiled rules of one sandbox. Made once, then only read. */
 struct decide_rules {
     bool closed;                /* network: none */
@@ -68,7 +75,7 @@ struct decide_rules {
     bool mcp;                   /* a rule is about tools: requests have to say what they call */
     bool ask;                   /* set by the caller: what no rule names is DECIDE_ASK instead of DECIDE_DENY */
     struct origin from;         /* of the network setting: what answers when no rule does */
-    struct decide_list allow, deny;
+    struct decide_list allow, deny, host_ports;
     const struct ip *own;       /* set by the caller, borrowed: addresses of the host's interfaces, never dialled */
     size_t n_own;
 };
@@ -80,8 +87,9 @@ struct decide_rules {
  * 0, or -1 with @err: out of memory, a rule that is none (policy_validate would have said so), or a policy that gives
  * the sandbox the host's own network, where there is nothing to decide. */
 int decide_compile(const struct policy *policy, struct decide_rules *out, struct err *err);
+struct decide_list *decide_list_of(struct decide_rules *rules, enum decide_which which);
 /* Add one rule in the rules' dialect; @scope may be NULL, its strings and @text must outlive the rules. */
-int decide_rules_add(struct decide_rules *rules, bool deny, struct str text, const struct origin *from,
+int decide_rules_add(struct decide_rules *rules, enum decide_which which, struct str text, const struct origin *from,
                      const struct decide_scope *scope, struct err *err);
 void decide_rules_free(struct decide_rules *rules);
 
@@ -123,6 +131,11 @@ void decide(const struct decide_rules *rules, const struct decide_request *reque
  * DENY, never ASK. */
 void decide_address(const struct decide_rules *rules, const struct ip *set, size_t n, uint16_t port,
                     struct decide_verdict *out);
+
+/* Whether @host is one of the names for the host's own loopback, open or not. */
+bool decide_is_host_name(const struct host *host);
+/* Whether @host at @port is the host's own loopback at that port, which a rule has opened. */
+bool decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port);
 
 /* Never reachable, whatever the rules say. */
 bool decide_always_blocked(enum ip_class class);

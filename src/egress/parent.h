@@ -39,6 +39,8 @@ int parents_add(struct parents *p, const char *message, size_t n, struct err *er
 struct parent *parents_for(struct parents *p, bool plain_http, const struct host *host, uint16_t port);
 /* Whether the sandbox names a parent, or an address where one was found. */
 bool parents_named(const struct parents *p, const struct host *host, uint16_t port);
+/* Whether one may be behind that port of the host's loopback. */
+bool parents_local(const struct parents *p, uint16_t port);
 bool parents_at(const struct parents *p, const struct ip *ip, uint16_t port);
 
 #endif

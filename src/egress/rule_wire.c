@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
+static const char *const lists[] = { [DECIDE_ALLOWS] = "allow", [DECIDE_DENIES] = "deny",
+                                     [DECIDE_HOST_PORT] = "host-port" };
+
 static json_t *
 origin_json(const struct origin *from)
 {
@@ -17,9 +22,9 @@ origin_json(const struct origin *from)
 }
 
 int
-rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX], struct err *err)
+rule_write(const struct policy_entry *entry, enum decide_which which, char out[RULE_WIRE_MAX], struct err *err)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s, s:o}", "list", deny ? "deny" : "allow", "host", entry->value, "text",
+    json_t *o = json_pack("{s:s, s:s, s:s, s:o}", "list", lists[which], "host", entry->value, "text",
                           entry->written, "origin", origin_json(&entry->from));
     const struct policy_scope *scope = entry->scope;
     json_t *methods = json_array(), *tools = json_array();
@@ -83,14 +88,15 @@ rule_wire_add(const json_t *o, struct decide_rules *rules, struct err *err)
     size_t known = 4U + (methods != NULL ? 1U : 0U) + (path != NULL ? 1U : 0U) + (tools != NULL ? 1U : 0U);
     struct origin from = { .kind = ORIGIN_FILE, .name = json_string_value(origin) };
     struct decide_scope scope = { .path = { "", 0 } };
+    enum decide_which which = DECIDE_ALLOWS;
     struct decide_list *to;
-    bool deny;
 
     if (!json_is_string(list) || !json_is_string(host) || !json_is_string(text) || !json_is_string(origin) ||
         (path != NULL && !json_is_string(path)) || json_object_size(o) != known)
         return no_rule(err, "its members");
-    deny = str_eq_c(text_of(list), "deny");
-    if (!deny && !str_eq_c(text_of(list), "allow"))
+    while (which < ARRAY_LEN(lists) && !str_eq_c(text_of(list), lists[which]))
+        which++;
+    if (which == ARRAY_LEN(lists) || (which == DECIDE_HOST_PORT && known > 4))
         return no_rule(err, "its list");
     if ((methods != NULL && read_texts(methods, scope.methods, DECIDE_METHODS_MAX, &scope.n_methods, err) < 0) ||
         (tools != NULL && read_texts(tools, scope.tools, DECIDE_TOOLS_MAX, &scope.n_tools, err) < 0))
@@ -99,9 +105,9 @@ rule_wire_add(const json_t *o, struct decide_rules *rules, struct err *err)
         scope.path = text_of(path);
     if (path != NULL && scope.path.n == 0)
         return no_rule(err, "its path");
-    if (decide_rules_add(rules, deny, text_of(host), &from, &scope, err) < 0)
+    if (decide_rules_add(rules, which, text_of(host), &from, &scope, err) < 0)
         return -1;
-    to = deny ? &rules->deny : &rules->allow;
+    to = decide_list_of(rules, which);
     to->v[to->n - 1].text = text_of(text);
     return 0;
 }

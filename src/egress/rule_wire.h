@@ -1,8 +1,8 @@
 /* egress/rule_wire.h: one rule as one message, from the supervisor to cloche-egress
  *
- * One JSON object: {"list": "allow" or "deny", "host": pattern, "text": as written, "origin": name,
- * "methods": [...], "path": glob, "tools": [...]}. The last three may be missing; anything else, and anything missing,
- * is refused.
+ * One JSON object: {"list": "allow", "deny" or "host-port", "host": pattern or port, "text": as written,
+ * "origin": name, "methods": [...], "path": glob, "tools": [...]}. The last three may be missing; anything else, and
+ * anything missing, is refused.
  */
 #ifndef CLOCHE_EGRESS_RULE_WIRE_H
 #define CLOCHE_EGRESS_RULE_WIRE_H
@@ -16,7 +16,7 @@
 
 /* The message for @entry into @out: its length, or -1 with @err (out of memory, longer than RULE_WIRE_MAX). What is not
  * UTF-8 in the origin's name becomes "?". */
-int rule_write(const struct policy_entry *entry, bool deny, char out[RULE_WIRE_MAX], struct err *err);
+int rule_write(const struct policy_entry *entry, enum decide_which which, char out[RULE_WIRE_MAX], struct err *err);
 
 /* Add the rule that @message of @n bytes is to @rules. The rules borrow its text from @keep, an array that has to live
  * as long as they do. 0, or -1 with @err and @rules as they were. */

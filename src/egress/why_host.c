@@ -99,6 +99,10 @@ suggest(const struct policy *p, const struct target *t, const char *reason, stru
         snprintf(out->flag, sizeof(out->flag), "--network host");
         return;
     }
+    if (decide_is_host_name(&t->host)) {
+        snprintf(out->flag, sizeof(out->flag), "%s--allow-host-port %u", network, t->port);
+        return;
+    }
     if (!usual || strcmp(reason, "port-no-rule") == 0)
         snprintf(port, sizeof(port), ":%u", t->port);
     snprintf(out->flag, sizeof(out->flag), "%s--allow-domain %s%s%s%s", network, six ? "[" : "", t->host.name,
@@ -112,6 +116,8 @@ explain(const struct target *t, const struct decide_verdict *v, bool calls_none,
 
     if (v->kind == DECIDE_ALLOW && v->inspect)
         why_say(out, "rules for it look at method or path%s: ask about a request with --method and --url-path", at);
+    else if (v->kind == DECIDE_ALLOW && strcmp(v->reason, "allow-host-port") == 0)
+        why_say(out, "it is port %u of this host's loopback, which is open to the sandbox%s", t->port, at);
     else if (v->kind == DECIDE_ALLOW && calls_none)
         why_say(out, "the rule \"%s\" allows it%s, if it calls no tool: ask about one with --tool", out->rule, at);
     else if (v->kind == DECIDE_ALLOW)

@@ -294,3 +294,15 @@ host_pattern_within(const struct host_pattern *inner, const struct host_pattern 
     return inner->kind != HOST_ANY && outer->kind == HOST_ANY_DEPTH &&
            (same || host_match(&any_port, &inner->host, 0));
 }
+
+bool
+host_is_metadata(struct str name)
+{
+    static const char *const names[] = { "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
+                                         "instance-data.ec2.internal" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq_c(name, names[i]))
+            return true;
+    return false;
+}

@@ -76,5 +76,8 @@ enum host_fault host_pattern_srt(struct str text, bool deny_list, struct host_pa
 bool host_match(const struct host_pattern *pattern, const struct host *host, uint16_t port);
 /* Whether each host that @inner matches is one that @outer matches; ports are not compared. */
 bool host_pattern_within(const struct host_pattern *inner, const struct host_pattern *outer);
+/* Names that clouds give to their metadata services. Their addresses are refused too; a parent proxy that resolves
+ * names itself would not know that. @name is canonical. */
+bool host_is_metadata(struct str name);
 
 #endif

@@ -208,6 +208,7 @@ struct policy {
     struct policy_bool ask;                 /* what no rule names is asked about instead of refused */
     struct policy_u64 ask_ms;               /* how long a connection waits for the answer; then it is refused */
     struct policy_list publish;             /* ports that the host reaches, as publish_format() writes them */
+    struct policy_list host_ports;          /* of the host's loopback, that the command reaches; decimal */
     struct policy_bool allow_local_binding;
     struct {                                /* asked for everything that leaves; URLs as match/proxy.h reads them */
         struct policy_string http;          /* plain HTTP */

@@ -19,15 +19,39 @@ wanted_port(const struct policy *p, const struct host_pattern *pattern)
     return pattern->port == 0 && p->srt ? SSH_PORT : pattern->port;
 }
 
+/* False: there is no room for it. */
+static bool
+port_add(uint16_t out[POLICY_TCP_PORTS_MAX], size_t *n, uint16_t port)
+{
+    size_t at = 0;
+
+    while (at < *n && out[at] != port)
+        at++;
+    if (at < *n)
+        return true;
+    if (*n == POLICY_TCP_PORTS_MAX)
+        return false;
+    out[(*n)++] = port;
+    return true;
+}
+
 bool
 policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], size_t *n,
                  const struct policy_entry **over)
 {
     *n = 0;
+    for (size_t i = 0; i < p->host_ports.n; i++) {
+        uint64_t port;
+        if (!str_parse_u64(str_of(p->host_ports.v[i].value), 65535, &port) || has_listener((uint16_t)port) ||
+            port_add(out, n, (uint16_t)port))
+            continue;
+        if (over != NULL)
+            *over = &p->host_ports.v[i];
+        return false;
+    }
     for (size_t i = 0; i < p->allow_domains.n; i++) {
         const struct policy_entry *entry = &p->allow_domains.v[i];
         struct host_pattern pattern;
-        size_t at = 0;
         uint16_t port;
         if ((p->srt ? host_pattern_srt(str_of(entry->value), false, &pattern)
                     : host_pattern_cloche(str_of(entry->value), &pattern)) != HOST_OK)
@@ -35,18 +59,11 @@ policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], siz
         port = wanted_port(p, &pattern);
         if (port == 0 || has_listener(port))
             continue;
-        while (at < *n && out[at] != port)
-            at++;
-        if (at < *n)
+        if (port_add(out, n, port) || pattern.port == 0)      /* 0: nobody named it */
             continue;
-        if (*n == POLICY_TCP_PORTS_MAX && pattern.port == 0)
-            continue;       /* nobody named it */
-        if (*n == POLICY_TCP_PORTS_MAX) {
-            if (over != NULL)
-                *over = entry;
-            return false;
-        }
-        out[(*n)++] = port;
+        if (over != NULL)
+            *over = entry;
+        return false;
     }
     return true;
 }

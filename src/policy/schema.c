@@ -295,7 +295,8 @@ read_entry(struct loader *l, const struct node *v, const void *arg)
         if (literal != NULL && literal->truth)
             kind = ENTRY_LITERAL;
     }
-    if (!(kind == ENTRY_PUBLISH && v->type == NODE_NUMBER) && schema_expect(l, path, NODE_STRING) < 0)
+    if (!((kind == ENTRY_PUBLISH || kind == ENTRY_PORT) && v->type == NODE_NUMBER) &&
+        schema_expect(l, path, NODE_STRING) < 0)
         return -1;
     return list_add(l->p, list, kind, path->text, &w, l->err);
 }

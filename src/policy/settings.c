@@ -318,9 +318,10 @@ apply_network(struct loader *l, const struct node *v, const struct key_rule *rul
         return schema_text(l, v, policy_spec_by_key(STR_LIT("network.mode")));
     if (schema_walk(l, v, rule->canon, network_rules) < 0)
         return -1;
-    if (p->allow_domains.n + p->registries.n > 0 && !origin_explicit(&p->network.from)) {
+    if (p->allow_domains.n + p->registries.n + p->host_ports.n > 0 && !origin_explicit(&p->network.from)) {
         p->network.v = NETWORK_ALLOWLIST;
-        p->network.from = p->allow_domains.n > 0 ? p->allow_domains.from : p->registries.from;
+        p->network.from = p->allow_domains.n > 0 ? p->allow_domains.from
+                          : p->registries.n > 0 ? p->registries.from : p->host_ports.from;
     }
     return 0;
 }

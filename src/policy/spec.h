@@ -44,6 +44,7 @@ enum entry_kind {
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
     ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
     ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
+    ENTRY_PORT,         /* 1 to 65535 */
 };
 
 enum number_unit { UNIT_BYTES, UNIT_COUNT, UNIT_MILLI, UNIT_MS };

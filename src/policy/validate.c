@@ -81,7 +81,8 @@ static int
 check_network(const struct policy *p, struct err *err)
 {
     const struct policy_list *named = p->allow_domains.n > 0 ? &p->allow_domains
-                                      : p->registries.n > 0 ? &p->registries : &p->deny_domains;
+                                      : p->registries.n > 0 ? &p->registries
+                                      : p->host_ports.n > 0 ? &p->host_ports : &p->deny_domains;
     const struct policy_entry *over = NULL;
     uint16_t ports[POLICY_TCP_PORTS_MAX];
     size_t n_ports;

@@ -47,12 +47,12 @@ say(int control, const void *message, size_t n, struct err *err)
 }
 
 static int
-say_list(int control, bool deny, const struct policy_list *list, struct err *err)
+say_list(int control, enum decide_which which, const struct policy_list *list, struct err *err)
 {
     char message[RULE_WIRE_MAX];
 
     for (size_t i = 0; i < list->n; i++) {
-        int n = rule_write(&list->v[i], deny, message, err);
+        int n = rule_write(&list->v[i], which, message, err);
         if (n < 0 || say(control, message, (size_t)n, err) < 0)
             return -1;
     }
@@ -116,10 +116,11 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
 
     if ((number > 0 && say(n->control.fd, again, (size_t)again_n, err) < 0) ||
         (p->srt && say(n->control.fd, "S", 1, err) < 0) ||
-        say_list(n->control.fd, false, &p->allow_domains, err) < 0 ||
-        say_list(n->control.fd, true, &p->deny_domains, err) < 0 ||
-        say_list(n->control.fd, false, &n->added.allow_domains, err) < 0 ||
-        say_list(n->control.fd, true, &n->added.deny_domains, err) < 0 ||
+        say_list(n->control.fd, DECIDE_ALLOWS, &p->allow_domains, err) < 0 ||
+        say_list(n->control.fd, DECIDE_DENIES, &p->deny_domains, err) < 0 ||
+        say_list(n->control.fd, DECIDE_HOST_PORT, &p->host_ports, err) < 0 ||
+        say_list(n->control.fd, DECIDE_ALLOWS, &n->added.allow_domains, err) < 0 ||
+        say_list(n->control.fd, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && say(n->control.fd, ask, (size_t)size, err) < 0))
         return -1;
     if (number == 0 && (say_parents(n->control.fd, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))

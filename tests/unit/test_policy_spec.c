@@ -87,6 +87,8 @@ entry_example(enum entry_kind kind)
         return "npm";
     case ENTRY_PUBLISH:
         return "8080:80";
+    case ENTRY_PORT:
+        return "11434";
     case ENTRY_ENV_NAME:
         return "EXAMPLE";
     case ENTRY_HOST:

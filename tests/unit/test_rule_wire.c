@@ -59,6 +59,10 @@ strict(void **state)
         "", "G", "{}", "[]", "null", "\"x\"",
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\"}",
         "{\"list\":\"other\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":\"x\"}",
+        "{\"list\":\"host-port\",\"host\":\"0\",\"text\":\"0\",\"origin\":\"x\"}",
+        "{\"list\":\"host-port\",\"host\":\"65536\",\"text\":\"65536\",\"origin\":\"x\"}",
+        "{\"list\":\"host-port\",\"host\":\"a.example:80\",\"text\":\"80\",\"origin\":\"x\"}",
+        "{\"list\":\"host-port\",\"host\":\"80\",\"text\":\"80\",\"origin\":\"x\",\"path\":\"/v1\"}",
         "{\"list\":\"allow\",\"host\":\"*\",\"text\":\"a\",\"origin\":\"x\"}",
         "{\"list\":\"allow\",\"host\":7,\"text\":\"a\",\"origin\":\"x\"}",
         "{\"list\":\"allow\",\"host\":\"a.example\",\"text\":\"a\",\"origin\":null}",
@@ -86,7 +90,7 @@ strict(void **state)
         if (rule_read(rows[i], strlen(rows[i]), keep, &rules, &err) == 0)
             fail_msg("taken: %s", rows[i]);
     }
-    assert_int_equal(rules.allow.n + rules.deny.n, 0);
+    assert_int_equal(rules.allow.n + rules.deny.n + rules.host_ports.n, 0);
     assert_int_equal(json_array_size(keep), 0);
     decide_rules_free(&rules);
     json_decref(keep);

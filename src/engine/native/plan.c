@@ -315,8 +315,9 @@ check_never_opened(struct native_plan *plan, const struct policy *p, struct err 
         }
         err_set(err, ERR_POLICY, "policy.host.never", "--allow-domain %s would open nothing: %s", entry->written, why);
         return err_hint(err, ip_is_loopback_host(host)
-                                 ? "the sandbox's own servers need no rule; one of this host is reached through its "
-                                   "unix socket (--allow-unix-socket PATH), or with --network host"
+                                 ? "the sandbox's own servers need no rule; one of this host is reached with "
+                                   "--allow-host-port PORT as host.cloche.internal, or through its unix socket "
+                                   "(--allow-unix-socket PATH)"
                                  : "take it out");
     }
     return 0;

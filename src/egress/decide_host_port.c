@@ -1,0 +1,47 @@
+/* egress/decide_host_port.c: see decide_host_port.h */
+#include "egress/decide_host_port.h"
+
+#include "base/array.h"
+
+static const char *const host_names[] = { DECIDE_HOST_NAMES };
+
+enum host_fault
+decide_host_port_pattern(struct str port, struct host_pattern *out)
+{
+    uint64_t number;
+    enum host_fault fault = host_pattern_cloche(str_of(host_names[0]), out);
+
+    if (!str_parse_u64(port, UINT16_MAX, &number) || number == 0)
+        return HOST_BAD_PORT;
+    out->port = (uint16_t)number;
+    return fault;
+}
+
+bool
+decide_is_host_name(const struct host *host)
+{
+    for (size_t i = 0; !host->is_ip && i < ARRAY_LEN(host_names); i++)
+        if (str_eq_c((struct str){ host->name, host->n }, host_names[i]))
+            return true;
+    return false;
+}
+
+const struct decide_rule *
+decide_find_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port, const char **near)
+{
+    if (rules->host_ports.n == 0 || !decide_is_host_name(host))
+        return NULL;
+    for (size_t i = 0; i < rules->host_ports.n; i++)
+        if (port == 0 || rules->host_ports.v[i].pattern.port == port)
+            return &rules->host_ports.v[i];
+    *near = "port-no-rule";
+    return NULL;
+}
+
+bool
+decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port)
+{
+    const char *near;
+
+    return !rules->closed && port != 0 && decide_find_host_port(rules, host, port, &near) != NULL;
+}
