@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "match/git_config.h"
+#include "match/git_config_url.h"
 
 /* --- sets of entries, by a hash: one that is taken for another is not added */
 
@@ -104,6 +105,7 @@ set_fill(struct set *s, struct str text)
 
 /* What the owner's configuration says, here and elsewhere. */
 struct owner {
+    const struct git_config_owner *texts;
     struct set said;            /* stems, keys, entries */
     struct set words;           /* of values, and names of remotes: what a new remote must not be called */
     size_t n_remotes;           /* 0, 1, or more */
@@ -193,9 +195,10 @@ note_text(struct owner *o, struct str text)
 }
 
 static int
-note_owner(struct owner *o, struct str now, struct str elsewhere)
+note_owner(struct owner *o, const struct git_config_owner *texts)
 {
-    if (note_text(o, now) < 0 || note_text(o, elsewhere) < 0)
+    o->texts = texts;
+    if (note_text(o, texts->now) < 0 || note_text(o, texts->elsewhere) < 0)
         return -1;
     set_sort(&o->said);
     set_sort(&o->words);
@@ -269,38 +272,27 @@ refspec_fits(struct str s, struct str remote)
            (str_eq_c(from, "*") || is_branch(from));
 }
 
-/* Nothing that a terminal may take for something else. */
+/* Whether that remote would take the place of something: of what the owner says, or of a path (`git push x.git`). */
 static bool
-is_plain_text(struct str s)
+is_taken(struct str nick, const struct owner *o)
 {
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] >= 0x7f)
-            return false;
-    return true;
-}
+    char name[REMOTE_MAX + 1];
 
-/* An address on the network: a path is one of the owner's, which nobody inside may see, or whose hooks a push runs. */
-static bool
-is_network(struct str url)
-{
-    const char *colon = url.n > 0 ? memchr(url.p, ':', url.n) : NULL;
-    struct str scheme = { url.p, colon != NULL ? (size_t)(colon - url.p) : 0 };
-
-    if (!is_plain_text(url) || (url.n > 0 && memchr(url.p, ' ', url.n) != NULL))
-        return false;
-    return scheme.n > 0 && memchr(scheme.p, '/', scheme.n) == NULL && !str_eq_c(scheme, "file");
+    snprintf(name, sizeof(name), "%.*s", (int)nick.n, nick.p);
+    return set_has(&o->words, hash_word(nick)) || str_ends(nick, STR_LIT(".git")) ||
+           (o->texts->is_taken != NULL && o->texts->is_taken(o->texts->ctx, name));
 }
 
 static bool
 remote_fits(const struct git_config_entry *e, const struct owner *o)
 {
-    if (!is_nick(e->subsection) || set_has(&o->words, hash_word(e->subsection)))
+    if (!is_nick(e->subsection) || is_taken(e->subsection, o))
         return false;
     /* beside the first one, git would go somewhere else by itself */
     if ((o->n_remotes > 0 && str_eq_c(e->subsection, "origin")) || (o->n_remotes == 1 && !o->has_origin))
         return false;
     if (str_eq_c(e->name, "url") || str_eq_c(e->name, "pushurl"))
-        return is_network(e->value);
+        return git_config_url_fits(e->value, o->texts->now, o->texts->elsewhere);
     if (str_eq_c(e->name, "fetch"))
         return refspec_fits(e->value, e->subsection);
     return str_eq_c(e->name, "tagopt") && (str_eq_c(e->value, "--tags") || str_eq_c(e->value, "--no-tags"));
@@ -344,17 +336,31 @@ branch_fits(const struct git_config_entry *e, const struct owner *o, const struc
     if (!is_branch(e->subsection))
         return false;
     if (str_eq_c(e->name, "description"))
-        return is_plain_text(e->value) && !has_key(&o->said, e, "description");
+        return git_config_plain_text(e->value) && !has_key(&o->said, e, "description");
     if (str_eq_c(e->name, "vscode-merge-base"))
         return is_branch(e->value) && !has_key(&o->said, e, "vscode-merge-base");
     return follows_fits(e, o) && !is_led(&o->said, e) && !set_has(bad, hash_of(e, PART_STEM));
+}
+
+/* Versions of git before 2.40.1 that remove or rename a section read lines of so many bytes, and take what is left of a
+ * longer one for a line of its own. */
+#define LINE_MAX_OLD 1000
+
+static bool
+is_short(const struct git_config_entry *e)
+{
+    size_t n = e->key.n + e->value.n;
+
+    for (size_t i = 0; i < e->value.n; i++)
+        n += memchr("\n\t\b\"\\", e->value.p[i], 5) != NULL;
+    return n <= LINE_MAX_OLD;
 }
 
 /* @bad: new sections with something else in them. */
 static bool
 may_be_added(const struct git_config_entry *e, const struct owner *o, const struct set *bad)
 {
-    if (!e->has_subsection || !git_config_entry_harmless(e, 0))
+    if (!e->has_subsection || !git_config_entry_harmless(e, 0) || !is_short(e))
         return false;
     if (str_eq_c(e->section, "branch"))
         return branch_fits(e, o, bad);
@@ -539,7 +545,7 @@ add_all(struct adding *a, struct str base, struct str copy, const struct git_con
     int got;
 
     if (set_fill(&a->base, base) < 0 || set_fill(&after, copy) < 0 ||
-        note_owner(&a->owner, owner->now, owner->elsewhere) < 0 || find_bad(a, copy) < 0)
+        note_owner(&a->owner, owner) < 0 || find_bad(a, copy) < 0)
         return -1;
     git_config_open(&r, copy);
     while ((got = git_config_next(&r, &e)) > 0)

@@ -4,8 +4,10 @@
  * added is appended to the owner's. Whoever is inside must not gain that the owner's git goes by itself where it would
  * not have gone: to push what nobody inside may send, or to fetch into the project what nobody inside may see. So
  *  - a new remote is an address on the network under a plain name that the owner's configuration says nowhere (a word
- *    in `remote.pushDefault`, or in an alias), writes to its own refs, and is left out of `fetch --all`,
- *    `remote update` and prefetching (`skipFetchAll`, which also marks it: it is not the owner's to the next run);
+ *    in `remote.pushDefault`, or in an alias) and that is no path either, writes to its own refs, and is left out of
+ *    `fetch --all`, `remote update` and prefetching (`skipFetchAll`, which also marks it: it is not the owner's to the
+ *    next run). The owner's `url.*.insteadOf` makes nothing else of its address, and no include of the owner's waits
+ *    for it (`includeIf.hasconfig:remote.*.url:`);
  *  - a branch follows its own name at the remote to which git would go from it anyhow;
  *  - submodules are the owner's to begin (`git submodule init`): with them here, `update` and `pull` clone.
  * Nothing that the owner's configuration says, here or elsewhere, is changed, removed or given a second value,
@@ -33,6 +35,10 @@ typedef void git_config_said(void *ctx, struct str key, bool kept);
 struct git_config_owner {
     struct str now;         /* the owner's file */
     struct str elsewhere;   /* what the rest of the owner's configuration says, as one text of git_config_write() */
+    /* whether the owner's git takes @name, a plain word, for something that is no remote of a configuration: a path.
+     * NULL: it does not */
+    bool (*is_taken)(void *ctx, const char *name);
+    void *ctx;
 };
 
 /* @base is what the copy was at the start, @copy what it is now. What is to be appended to @owner->now goes to @out,

@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -133,6 +135,27 @@ append(int config, const struct buf *text)
     return n > 0 && ftruncate(config, before.st_size) < 0 ? -2 : -1;
 }
 
+/* A repository or a bundle at the work tree's top is a path to the owner's git there; what lies in these folders of its
+ * own are remotes of the oldest form. */
+static bool
+is_taken(void *ctx, const char *name)
+{
+    static const struct { const char *in, *end; } forms[] = {
+        { "..", "" }, { "..", ".git" }, { "remotes", "" }, { "branches", "" },
+    };
+    const int *git = ctx;
+    char path[NAME_MAX + 1];
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        int n = snprintf(path, sizeof(path), "%s/%s%s", forms[i].in, name, forms[i].end);
+        if (n < 0 || (size_t)n >= sizeof(path) || fstatat(*git, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+            !mnt_is_absent(errno))
+            return true;
+    }
+    return false;
+}
+
 static int
 add(const struct sandbox_own *own, int git, struct str copy, struct telling *t)
 {
@@ -141,7 +164,8 @@ add(const struct sandbox_own *own, int git, struct str copy, struct telling *t)
 
     if (config < 0 || io_read_all(config, &now) < 0 ||
         git_config_add((struct str){ own->text, own->n }, copy,
-                       &(struct git_config_owner){ .now = { (const char *)now.p, now.n }, .elsewhere = own->elsewhere },
+                       &(struct git_config_owner){ .now = { (const char *)now.p, now.n }, .elsewhere = own->elsewhere,
+                                                   .is_taken = is_taken, .ctx = &git },
                        &more, said, t) < 0)
         return -1;
     return more.n > 0 ? append(config, &more) : 0;

@@ -118,6 +118,58 @@ def test_nothing_asks_an_added_remote_by_itself(bench):
     assert "x.invalid" not in done.err and "origin" in done.out + done.err, done
 
 
+# Name: what the owner has, the remote that the sandbox adds, what the owner's git would make of it.
+TAKEN = {
+    "a remote of the oldest form": ("mkdir -p .git/branches; echo https://mine/x > .git/branches/up", "up https://evil/x", "git ls-remote --get-url up"),
+    "one of the form before": ("mkdir -p .git/remotes; echo URL: https://mine/x > .git/remotes/up", "up https://evil/x", "git ls-remote --get-url up"),
+    "a repository beside": ("git init -q mirror", "mirror https://evil/x", "git ls-remote --get-url mirror"),
+    "a bare repository beside": ("git init -q --bare backup.git", "backup https://evil/x", "git ls-remote --get-url backup"),
+    "its whole name": ("git init -q --bare backup.git", "backup.git https://evil/x", "git ls-remote --get-url backup.git"),
+    "one that is gone": ("true", "backup.git https://evil/x", "git ls-remote --get-url backup.git"),
+    "what another work tree pushes to": (
+        "git config extensions.worktreeConfig true; git worktree add -q ../tree; git -C ../tree config --worktree remote.pushDefault up",
+        "up https://evil/x", "git -C ../tree ls-remote --get-url up"),
+    "a path of the owner's by insteadOf": ("git config --global url.$PWD/../.insteadOf me:", "up me:private", "git ls-remote --get-url up"),
+    "a path by insteadOf of an address": ("git config --global url.file://$PWD/../.pushInsteadOf https://me/", "up https://me/private", "git remote get-url --push up"),
+    "a program by insteadOf": ("git config --global 'url.ext::sh -c .insteadOf' me:", "up me:evil", "git ls-remote --get-url up"),
+    "an include that waits for it": (
+        "printf '[core]\\n\\tsshCommand = work\\n' > ~/.gitconfig-work; git config --global 'includeIf.hasconfig:remote.*.url:https://work/**.path' '~/.gitconfig-work'",
+        "up https://work/x", "git config core.sshCommand || true"),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_new_remote_takes_no_place(bench, name):
+    """What the owner's git understands by a name, or an address, stays what it is."""
+    this = bench("standard")
+    owner, remote, question = TAKEN[name]
+    this.host(BEGIN + "git remote add origin https://h/x; " + owner)
+    before = this.host(question, check=False).out
+    nick, url = remote.split()
+    done = this.inside(EDIT + f"printf '[remote \"{nick}\"]\\n\\turl = {url}\\n' | edit; git remote get-url {nick}; git remote add other https://h/y")
+    assert done.ok, done
+    assert this.host(question, check=False).out == before, done
+    assert this.host("git remote").out == "origin\nother\n"
+
+
+@pytest.mark.parametrize("way", ("a file", "a file in the project", "variables"))
+def test_the_environment_of_the_owner_counts(world, bench, way):
+    """git's own variables say where the owner's configuration is."""
+    this = bench("standard")
+    own = this.project / ".owner" if way == "a file in the project" else this.project.parent / "owner"
+    env = {"GIT_CONFIG_GLOBAL": own} if way != "variables" else {
+        "GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "alias.x", "GIT_CONFIG_VALUE_0": "status", "GIT_CONFIG_KEY_1": "remote.pushDefault", "GIT_CONFIG_VALUE_1": "up"}
+    text = "[remote]\n\tpushDefault = up\n[core]\n\thooksPath = tools\n"
+    this.host(BEGIN + "git remote add origin https://h/x")
+    if way != "variables":
+        own.write_text(text)
+    script = f"git remote add up https://evil/x; git remote add other https://h/y; mkdir tools && echo > tools/pre-push; echo >> {own.name}; mv -f {own.name} x"
+    done = this.cloche("run", "--workspace", f"{this.project}:rw", "--", "sh", "-c", "export HOME=/tmp; " + script, env={k: str(v) for k, v in env.items()})
+    assert this.host("git remote").out == "origin\nother\n", done
+    assert way == "variables" or not (this.project / "tools").exists()
+    assert way == "variables" or own.read_text() == text
+
+
 REFSPECS = ("+refs/heads/*:refs/heads/*", "refs/*:refs/*", "+refs/heads/main:refs/heads/main", "+HEAD:refs/heads/main", "+refs/heads/*:refs/remotes/origin/*",
             "+refs/heads/*:refs/remotes/x/../origin/*", "+refs/tags/*:refs/tags/*", "^refs/heads/x", "+refs/heads/*:refs/remotes/x*", "refs/heads/*:refs/remotes/x/a*b*",
             "+refs/heads/main:refs/remotes/xy/main", "+refs/heads/*:refs/remotes/x/main", "main:refs/remotes/x/main", "+refs/heads/main:refs/remotes/x/", "+refs/heads/m")

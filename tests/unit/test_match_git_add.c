@@ -196,6 +196,17 @@ where_git_goes(void **state)
         { ORIGIN, "", FOLLOW("origin"), true },
         { ORIGIN "skipFetchAll\n", "", FOLLOW("origin"), false },
         { ORIGIN FORK, "", FOLLOW("origin"), true },
+        { "", "[url \"git@h:\"]\ninsteadof = https://h/\n", FORK, true },
+        { "", "[url \"/srv/\"]\ninsteadof = https://h/\n", FORK, false },
+        { "", "[url \"file:///srv/\"]\npushinsteadof = https://\n", FORK, false },
+        { "[url \"ext::sh -c \"]\ninsteadof = https:\n", "", FORK, false },
+        { "", "[url \"x::\"]\ninsteadof = https:\n", FORK, false },
+        { "", "[url \"/srv/\"]\ninsteadof = https://other/\n", FORK, true },
+        { "", "[includeIf \"hasconfig:remote.*.url:https://h/**\"]\npath = x\n", FORK, false },
+        { "[includeIf \"hasconfig:remote.*.url:**/b\"]\npath = x\n", "", FORK, false },
+        { "", "[includeIf \"hasconfig:remote.*.url:https://work/**\"]\npath = x\n", FORK, true },
+        { "", "[includeIf \"hasconfig:new:https://work/**\"]\npath = x\n", FORK, false },
+        { "", "[includeIf \"gitdir:~/work/\"]\npath = x\n", FORK, true },
         { ORIGIN FORK ORIGIN, "", FOLLOW("fork"), false },
         { "[remote \"up\"]\nurl = https://h/c\n" FORK, "", FOLLOW("origin"), false },
         { ORIGIN, "[branch \"m\"]\nrebase = true\n", FOLLOW("origin"), false },
@@ -234,11 +245,44 @@ bounds(void **state)
     assert_int_equal(lines, 2 * GIT_CONFIG_ADD_MAX);
 }
 
+static bool
+is_there(void *ctx, const char *name)
+{
+    return strcmp(name, ctx) == 0;
+}
+
+/* A remote's name that is something else already, and lines that old versions of git would read as two. */
+static void
+names_and_lines(void **state)
+{
+    static char path[] = "here";
+    static const char *const names[] = { "here", "x.git", "there", "x.git.y" };
+    cleanup_buf struct buf copy = BUF_INIT(1 << 20), out = BUF_INIT(GIT_CONFIG_ADD_ROOM);
+    struct said said = { "", "" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        buf_printf(&copy, "[remote \"%s\"]\nurl = https://h/x\n", names[i]);
+    for (int n = 900; n < 1100; n += 100)
+        buf_printf(&copy, "[branch \"b%d\"]\ndescription = \"%0*d\"\n", n, n, 0);
+    for (int i = 0; i < 2; i++) {
+        buf_printf(&copy, "[branch \"c%d\"]\ndescription = \"", i);
+        for (int k = 0; k < 400 + i * 200; k++)
+            buf_puts(&copy, "\\\"");
+        buf_puts(&copy, "\"\n");
+    }
+    assert_int_equal(git_config_add(STR_LIT(""), (struct str){ (const char *)copy.p, copy.n },
+                                    &(struct git_config_owner){ .now = STR_LIT(""), .elsewhere = STR_LIT(""),
+                                                                .is_taken = is_there, .ctx = path }, &out, note, &said), 0);
+    assert_string_equal(said.left, "remote.here.url remote.x.git.url branch.b1000.description branch.c1.description ");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_added), cmocka_unit_test(beside_the_owner), cmocka_unit_test(where_git_goes), cmocka_unit_test(bounds),
+        cmocka_unit_test(names_and_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

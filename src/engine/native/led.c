@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "base/io.h"
 #include "engine/native/expand.h"
 #include "engine/native/led_priv.h"
@@ -85,8 +86,8 @@ static const struct {
 };
 
 /* Close @path, and where links lead from it. */
-static int
-close_place(struct led *l, const char *path, struct err *err)
+int
+led_close(struct led *l, const char *path, struct err *err)
 {
     char written[PATH_MAX];
     size_t n;
@@ -157,7 +158,7 @@ close_program(struct led *l, struct str value, struct err *err)
         }
         there = stat(path, &st) == 0;
         if (!there ? expected : S_ISREG(st.st_mode) && (expected || any_file || (st.st_mode & 0111) != 0)) {
-            if (close_place(l, path, err) < 0)
+            if (led_close(l, path, err) < 0)
                 return -1;
         }
         expected = false;
@@ -172,12 +173,10 @@ close_value(struct led *l, enum led_meaning meaning, struct str value, struct er
 
     if (meaning == MEANS_PROGRAM)
         return close_program(l, value, err);
-    return git_config_path(value, l->home, l->top, path, sizeof(path)) ? close_place(l, path, err) : 0;
+    return git_config_path(value, l->home, l->top, path, sizeof(path)) ? led_close(l, path, err) : 0;
 }
 
 /* --- files */
-
-static int read_config(struct led *l, const char *path, unsigned depth, struct err *err);
 
 /* Who wrote the configuration says what is opened: to open some devices is enough to set them going. -1 with errno. */
 static int
@@ -262,7 +261,7 @@ close_entry(struct led *l, const struct git_config_entry *e, const char *file, u
         snprintf(base, sizeof(base), "%.*s", slash != NULL ? (int)(slash - file) : 0, file);
         if (!git_config_path(e->value, l->home, base, path, sizeof(path)))
             return 0;
-        return close_place(l, path, err) < 0 ? -1 : read_config(l, path, depth + 1, err);
+        return led_close(l, path, err) < 0 ? -1 : led_read(l, path, depth + 1, err);
     }
     return 0;
 }
@@ -281,14 +280,31 @@ shut_config(struct led *l, const char *path, struct err *err)
     return err_hint(err, "chmod u+rx it: what runs inside could");
 }
 
+/* @path: the file that says so, or "". */
+int
+led_read_text(struct led *l, const struct buf *text, const char *path, unsigned depth, struct err *err)
+{
+    cleanup_free struct git_config_reader *reader = malloc(sizeof(*reader));
+    struct git_config_entry e;
+
+    if (reader == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    git_config_open(reader, (struct str){ (const char *)text->p, text->n });
+    while (git_config_next(reader, &e) > 0) {
+        if (!l->nested)
+            git_config_write(&l->said, &e);
+        if (close_entry(l, &e, path, depth, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* A file that is not there, or that git would not read to its end, says nothing more. */
-static int
-read_config(struct led *l, const char *path, unsigned depth, struct err *err)
+int
+led_read(struct led *l, const char *path, unsigned depth, struct err *err)
 {
     cleanup_close int fd = open_file(path);
     cleanup_buf struct buf text = BUF_INIT(GIT_CONFIG_MAX);
-    cleanup_free struct git_config_reader *reader = NULL;
-    struct git_config_entry e;
 
     if (fd < 0 && errno == EACCES)
         return shut_config(l, path, err);
@@ -303,17 +319,7 @@ read_config(struct led *l, const char *path, unsigned depth, struct err *err)
                 TEXT_MAX);
         return err_hint(err, "give a smaller folder");
     }
-    reader = malloc(sizeof(*reader));
-    if (reader == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    git_config_open(reader, (struct str){ (const char *)text.p, text.n });
-    while (git_config_next(reader, &e) > 0) {
-        if (!l->nested)
-            git_config_write(&l->said, &e);
-        if (close_entry(l, &e, path, depth, err) < 0)
-            return -1;
-    }
-    return 0;
+    return led_read_text(l, &text, path, depth, err);
 }
 
 const struct buf *
@@ -322,13 +328,13 @@ led_said(const struct led *l)
     return &l->said;
 }
 
-static int
-read_below(struct led *l, const char *dir, const char *name, struct err *err)
+int
+led_read_below(struct led *l, const char *dir, const char *name, struct err *err)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
 
-    return n > 0 && n < (int)sizeof(path) ? read_config(l, path, 0, err) : 0;
+    return n > 0 && n < (int)sizeof(path) ? led_read(l, path, 0, err) : 0;
 }
 
 /* One line of the small file @path (a `.git`, a commondir): where it leads, from @base. */
@@ -365,6 +371,23 @@ close_part(struct led *l, const char *dir, const char *name, struct err *err)
     return led_follow(l, path, false, err) < 0 ? -1 : led_look_below(l, path, 0, &left, err);
 }
 
+/* What each of the work trees of the repository @dir has of its own: git there goes where that says. */
+static int
+read_worktrees(struct led *l, const char *dir, struct err *err)
+{
+    char path[PATH_MAX], one[PATH_MAX];
+    cleanup_close int fd = snprintf(path, sizeof(path), "%s/worktrees", dir) < (int)sizeof(path)
+                               ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct dirents names = { .fd = fd };
+    const char *name;
+
+    while (fd >= 0 && (name = dirents_next(&names)) != NULL)
+        if (snprintf(one, sizeof(one), "%s/%s", path, name) < (int)sizeof(one) &&
+            led_read_below(l, one, "config.worktree", err) < 0)
+            return -1;
+    return 0;
+}
+
 /* The repository of the work tree @l->top, whose `.git` is at @dot. */
 static int
 read_repository(struct led *l, const char *dot, bool directory, struct err *err)
@@ -381,7 +404,8 @@ read_repository(struct led *l, const char *dot, bool directory, struct err *err)
     snprintf(path, sizeof(path), "%s/commondir", dir);
     if (!read_target(path, false, dir, common))
         snprintf(common, sizeof(common), "%s", dir);
-    if (read_below(l, common, "config", err) < 0 || read_below(l, dir, "config.worktree", err) < 0)
+    if (led_read_below(l, common, "config", err) < 0 || led_read_below(l, dir, "config.worktree", err) < 0 ||
+        (!l->nested && read_worktrees(l, common, err) < 0))
         return -1;
     /* git's own state, which is kept by its shape; where a link in place of a part leads is not */
     return close_part(l, common, "config", err) < 0 ? -1 : close_part(l, common, "hooks", err);
@@ -421,51 +445,6 @@ led_nested(struct led *l, const char *relative, struct err *err)
     l->nested = true;
     snprintf(l->top, sizeof(l->top), "%.*s", n - 5, dot);
     return read_repository(l, dot, S_ISDIR(st.st_mode), err);
-}
-
-/* --- the owner */
-
-/* A protected name in the home that is a link, or lies behind one: start-up files are often kept in a repository. */
-static int
-look_at_home(struct led *l, struct err *err)
-{
-    for (size_t i = 0; l->home != NULL && i < l->names->n; i++) {
-        char path[PATH_MAX], real[PATH_MAX];
-        int n = snprintf(path, sizeof(path), "%s/%s", l->home, l->names->v[i].value);
-
-        if (n < 0 || n >= (int)sizeof(path) || !plan_real_walk(path, real, NULL, NULL) ||
-            expand_below(real, l->host) == NULL || expand_below(path, l->host) != NULL)
-            continue;
-        if (close_place(l, path, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int
-led_owner(struct led *l, bool git, struct err *err)
-{
-    static const char *const files[] = { ".config/git/config", ".gitconfig" };
-    const char *xdg = getenv("XDG_CONFIG_HOME");
-    char path[PATH_MAX];
-
-    l->of_owner = true;
-    l->nested = false;
-    l->n_files = 0;
-    snprintf(l->top, sizeof(l->top), "%s", l->host);
-    if (look_at_home(l, err) < 0)
-        return -1;
-    if (!git)
-        return 0;
-    if (read_config(l, "/etc/gitconfig", 0, err) < 0 ||
-        (xdg != NULL && xdg[0] == '/' && read_below(l, xdg, "git/config", err) < 0))
-        return -1;
-    for (size_t i = 0; l->home != NULL && i < ARRAY_LEN(files); i++) {
-        int n = snprintf(path, sizeof(path), "%s/%s", l->home, files[i]);
-        if (n > 0 && n < (int)sizeof(path) && (led_follow(l, path, false, err) < 0 || read_config(l, path, 0, err) < 0))
-            return -1;
-    }
-    return 0;
 }
 
 /* --- a search of its own */

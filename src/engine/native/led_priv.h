@@ -37,6 +37,13 @@ struct led {
     unsigned nested_in;         /* directories that are being looked through, each led to by the one before */
 };
 
+/* led.c. Close @path, and where links lead from it. */
+int led_close(struct led *l, const char *path, struct err *err);
+/* Read the configuration @path, which @depth others include; @dir/@name; one that is read already (@path: or ""). */
+int led_read(struct led *l, const char *path, unsigned depth, struct err *err);
+int led_read_below(struct led *l, const char *dir, const char *name, struct err *err);
+int led_read_text(struct led *l, const struct buf *text, const char *path, unsigned depth, struct err *err);
+
 /* led_links.c. Tell where @path leads. @itself: it is not protected anyhow. */
 int led_follow(struct led *l, const char *path, bool itself, struct err *err);
 /* ... and where the links in the directory @path lead, which is @level below one that was asked for. */

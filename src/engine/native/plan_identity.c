@@ -104,10 +104,14 @@ read_file(struct identity *id, const char *path)
 static void
 read_owner(struct identity *id)
 {
-    const char *xdg = getenv("XDG_CONFIG_HOME");
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *moved = getenv("GIT_CONFIG_GLOBAL");
     char path[PATH_MAX];
 
     read_file(id, "/etc/gitconfig");
+    if (moved != NULL) {
+        read_file(id, moved);
+        return;
+    }
     if (xdg != NULL && xdg[0] == '/')
         snprintf(path, sizeof(path), "%s/git/config", xdg);
     else
