@@ -26,6 +26,7 @@
 #include "program/caller.h"
 #include "program/drop_in.h"
 #include "program/installed.h"
+#include "program/logins.h"
 #include "program/say.h"
 #include "program/state.h"
 #include "program/toolchains.h"
@@ -105,6 +106,24 @@ put_tools(struct line *l, const struct installed *program, const struct toolchai
     }
 }
 
+/* Whoever keeps a login in what is shown keeps it. */
+static void
+put_logins(struct line *l, const struct installed *program, const struct toolchains *tools)
+{
+    cleanup_logins struct logins logins = { .n = 0 };
+    int rc = 0;
+
+    for (size_t i = 0; i < program->n_shown && rc == 0; i++)
+        rc = logins_find(&logins, program->shown[i], NULL);
+    for (size_t i = 0; i < tools->n_shown && rc == 0; i++)
+        rc = logins_find(&logins, tools->shown[i], NULL);
+    for (size_t i = 0; i < logins.n; i++) {
+        put(l, "--deny-read");
+        put(l, "%s", logins.v[i]);
+    }
+    l->broken |= rc < 0;
+}
+
 /* The flags of the profile. */
 static void
 put_flags(struct line *l, const struct agent *a, const struct installed *program, const struct toolchains *tools,
@@ -127,6 +146,7 @@ put_flags(struct line *l, const struct agent *a, const struct installed *program
             put(l, "%s/%s:" POLICY_HOME "/%s", home, a->show.v[i], a->show.v[i]);
         }
     put_tools(l, program, tools);
+    put_logins(l, program, tools);
     if (program->folders[0] != '\0' || tools->folders[0] != '\0') {
         put(l, "--env");
         put(l, "PATH=%s%s" POLICY_PATH, program->folders, tools->folders);

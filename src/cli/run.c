@@ -16,6 +16,7 @@
 #include "match/path.h"
 #include "policy/place.h"
 #include "program/caller.h"
+#include "program/logins.h"
 #include "program/runtimes.h"
 #include "program/say.h"
 #include "program/toolchains.h"
@@ -221,18 +222,22 @@ run_command(const struct verb *v, int argc, char **argv, const struct policy_hos
     return finish(execute(&s, &o, &err), &err, o.json);
 }
 
-/* The caller's command line with the flags for @t before all others, so that those have the last word; @words has room
- * for it. How many words it has. */
+/* The caller's command line with the flags for @t and @l before all others, so that those have the last word; @words
+ * has room for it. How many words it has. */
 static int
-with_toolchains(struct toolchains *t, int argc, char **argv, char **words)
+with_toolchains(struct toolchains *t, struct logins *l, int argc, char **argv, char **words)
 {
-    static char bind[] = "--bind", env[] = "--env", path[sizeof(t->folders) + 64];
+    static char bind[] = "--bind", env[] = "--env", deny[] = "--deny-read", path[sizeof(t->folders) + 64];
     int n = 0;
 
     words[n++] = argv[0];
     for (size_t i = 0; i < t->n_shown; i++) {
         words[n++] = bind;
         words[n++] = t->shown[i];
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        words[n++] = deny;
+        words[n++] = l->v[i];
     }
     for (size_t i = 0; i < t->n_env; i++) {
         words[n++] = env;
@@ -267,6 +272,7 @@ cmd_run(int argc, char **argv)
     static struct toolchains found;
     struct run_options o = { .pty = -1 };
     cleanup_free char **words = NULL;
+    cleanup_logins struct logins logins = { .n = 0 };
     struct policy_host host;
     struct err err = ERR_INIT;
     int end;
@@ -277,12 +283,15 @@ cmd_run(int argc, char **argv)
     end = cli_policy_flags_end(argc, argv, &run_verb, &o, NULL);
     if (end < 0 || o.toolchains == NULL)
         return run_command(&run_verb, argc, argv, &host);
-    words = calloc((size_t)argc + 2 * (TOOLCHAINS_SHOWN_MAX + TOOLCHAINS_ENV_MAX) + 4, sizeof(*words));
+    words = calloc((size_t)argc + 2 * (TOOLCHAINS_SHOWN_MAX + TOOLCHAINS_ENV_MAX + LOGINS_MAX) + 4, sizeof(*words));
     if (words == NULL)
         err_set(&err, ERR_SYSTEM, "memory", "out of memory");
     if (words == NULL || toolchains_find(o.toolchains, host.home, project_of(end, argv, &host), &found, &err) < 0)
         return cli_fail(&err, cli_asks_json(argc, argv, true));
-    return run_command(&run_verb, with_toolchains(&found, argc, argv, words), words, &host);
+    for (size_t i = 0; i < found.n_shown; i++)
+        if (logins_find(&logins, found.shown[i], &err) < 0)
+            return cli_fail(&err, cli_asks_json(argc, argv, true));
+    return run_command(&run_verb, with_toolchains(&found, &logins, argc, argv, words), words, &host);
 }
 
 int

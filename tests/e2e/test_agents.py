@@ -478,6 +478,25 @@ def test_toolchains_that_are_none(once, which, code):
     assert result.code == 125 and f"[{code}]" in result.err, result
 
 
+LOGINS = (".nvm/versions/node/v20.2.0/etc/npmrc", ".local/share/fnm/node-versions/v18/installation/etc/npmrc", ".pyenv/versions/3.12.1/pip.conf",
+          ".pyenv/versions/3.12.1/envs/x/pip.conf", ".local/share/uv/python/cpython-3.12/pip.conf", ".local/share/uv/tools/ruff/pip.conf", "br[e*]w/etc/npmrc",
+          "br[e*]w/var/postgres/base")
+
+
+def test_logins_in_a_toolchain(mine):
+    """What npm and pip keep in an installation for all who use it (`npm config set -g`), and Homebrew's servers."""
+    home = toolchains(mine)
+    for path in LOGINS:
+        mine.put(home / path, "secret")
+    mine.put(home / "br[e*]w/bin/brew", "#!/bin/sh", 0o755)
+    env = {"HOMEBREW_PREFIX": str(home / "br[e*]w")}
+    script = f"grep -rs secret {home}; test -e {home}/br*/bin/brew; echo $?; test -d {home}/.pyenv/versions/3.12.1/envs/x; echo $?"
+    told = mine.cloche("run", "--toolchains", "auto", "--", "sh", "-c", script, env=env)
+    assert told.out == "0\n0\n", told
+    told = mine.cloche("agent", "mine", script, env=mine.env() | env, cwd=mine.cloche.project)
+    assert told.out == "0\n0\n", told
+
+
 def test_a_toolchain_that_the_project_made(once):
     """What a sandbox may have written shows nothing, and is on no PATH."""
     home, project = once.cloche.home, once.cloche.project
