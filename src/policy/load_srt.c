@@ -5,18 +5,56 @@
  * `policy.srt.not-yet` where a host is allowed; so is what would open something else. Keys for other systems are
  * checked and have no effect. A key that would weaken the wall on Linux has no effect either: ours needs no weakening.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "match/ip.h"
 #include "policy/schema.h"
 
+/* Why a key is refused that says something, and what does that here. */
+struct excuse {
+    const char *why, *instead;
+};
+
 static int
-not_yet(struct loader *l, const struct node *v, const char *what)
+not_yet(struct loader *l, const struct node *v, const struct excuse *e)
 {
-    schema_fail(l, v, "policy.srt.not-yet", "%s is not in this release", what);
-    return err_hint(l->err, "leave it out, or write it false or empty");
+    schema_fail(l, v, "policy.srt.not-yet", "%s", e->why);
+    return err_hint(l->err, "%s; or leave it out", e->instead);
 }
+
+static const struct excuse socks_excuse = {
+    "connections leave through a proxy that speaks HTTP, not SOCKS",
+    "give the port of an HTTP proxy, as httpProxyPort" };
+static const struct excuse mitm_excuse = {
+    "some hosts cannot have a proxy of their own",
+    "parentProxy or httpProxyPort send all connections through one; rules about requests look into TLS here" };
+static const struct excuse tls_excuse = {
+    "TLS is opened where a secret or a rule about requests needs it, by a certificate authority of this run alone",
+    "name the secrets (--secret NAME) and the rules ({host, methods, path}); nothing else has to be opened" };
+static const struct excuse plain_excuse = {
+    "whoever is on the way of an unencrypted connection would read the secret",
+    "let the secret go to the host by TLS: --secret NAME=BINDING (docs/secrets.md)" };
+static const struct excuse files_excuse = {
+    "a sandbox without rules about files is none: it could change what the caller runs next",
+    "name what may be written, if need be all of it: \"allowWrite\": [\"/\"]" };
+static const struct excuse mask_excuse = {
+    "mode mask: no secret is taken out of a file or a variable of the caller's",
+    "keep the secret with `cloche secret set`, and give its placeholder: --secret NAME, --secret-file PATH=NAME" };
+static const struct excuse aws_excuse = {
+    "no key is taken out of a variable of the caller's",
+    "keep it with `cloche secret set aws --binding aws`: requests are signed outside (docs/secrets.md)" };
+static const struct excuse resolved_excuse = {
+    "an allowed name is not held against a list of public addresses", "name the hosts in deniedDomains" };
+static const struct excuse strip_excuse = {
+    "headers of answers are not taken out", "allow only hosts whose answers may be seen" };
+static const struct excuse opaque_excuse = {
+    "a connection that cannot be looked into is refused only to hosts whose rules are about requests",
+    "write those in cloche's settings: {host, methods, path}" };
+static const struct excuse target_excuse = {
+    "a request's path is judged only for hosts whose rules are about paths; odd spellings are refused there",
+    "write those in cloche's settings: {host, methods, path}" };
 
 /* Checked for its type (num), otherwise without effect. */
 static int
@@ -71,7 +109,7 @@ check_word(struct loader *l, const struct node *v, const struct key_rule *rule)
     return err_hint(l->err, "use one of: %s", words);
 }
 
-/* A switch that needs a proxy when it is on; arg says what it is. */
+/* A switch that is refused when it is on; arg is the excuse. */
 static int
 bool_not_yet(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
@@ -80,7 +118,7 @@ bool_not_yet(struct loader *l, const struct node *v, const struct key_rule *rule
     return v->truth ? not_yet(l, v, rule->arg) : 0;
 }
 
-/* A map, list or port that needs a proxy when it says anything. */
+/* A map, list or port that is refused when it says anything. */
 static int
 value_not_yet(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
@@ -142,17 +180,34 @@ check_resolved(struct loader *l, const struct node *v, const struct key_rule *ru
     return check_strings(l, v, rule) < 0 ? -1 : schema_items(l, v, check_range, rule);
 }
 
+/* The port of the caller's own proxy on this host, instead of SRT's. The rules hold before it. */
+static int
+apply_http_port(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct where w = schema_where(l, v);
+    char url[40];
+    uint64_t port;
+
+    (void)rule;
+    if (schema_expect(l, v, NODE_NUMBER) < 0)
+        return -1;
+    if (!str_parse_u64(v->text, 65535, &port) || port == 0)
+        return schema_fail(l, v, "policy.srt.port", "not a port from 1 to 65535");
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)port);
+    return spec_set(l->p, policy_spec_by_key(STR_LIT("network.parent-proxy.http")), str_of(url), &w, l->err);
+}
+
 static const struct key_rule network_rules[] = {
     { "deniedDomainReasons", NULL, check_string_map, NULL, NODE_STRING },
     { "strictAllowlist", NULL, check_type, NULL, NODE_BOOL },
     { "deniedResolvedAddresses", NULL, check_resolved, NULL, 0 },
     { "allowMachLookup", NULL, check_strings, NULL, 0 },
-    { "httpProxyPort", NULL, value_not_yet, "an HTTP proxy of one's own", NODE_NUMBER },
-    { "socksProxyPort", NULL, value_not_yet, "a SOCKS proxy of one's own", NODE_NUMBER },
-    { "mitmProxy", NULL, value_not_yet, "an intercepting proxy", NODE_MAP },
+    { "httpProxyPort", NULL, apply_http_port, NULL, 0 },
+    { "socksProxyPort", NULL, value_not_yet, &socks_excuse, NODE_NUMBER },
+    { "mitmProxy", NULL, value_not_yet, &mitm_excuse, NODE_MAP },
     { "parentProxy", "network.parentProxy", apply_map, NULL, 0 },
-    { "tlsTerminate", NULL, value_not_yet, "TLS interception", NODE_MAP },
-    { "allowPlaintextHeaderSet", NULL, bool_not_yet, "setting headers", 0 },
+    { "tlsTerminate", NULL, value_not_yet, &tls_excuse, NODE_MAP },
+    { "allowPlaintextHeaderSet", NULL, bool_not_yet, &plain_excuse, 0 },
     { "stripResponseHeaders", NULL, check_strings, NULL, 0 },
     { "refuseOpaqueTunnels", NULL, check_type, NULL, NODE_BOOL },
     { "requireHostMatch", NULL, check_type, NULL, NODE_BOOL },
@@ -161,7 +216,7 @@ static const struct key_rule network_rules[] = {
 };
 
 static const struct key_rule filesystem_rules[] = {
-    { "disabled", NULL, bool_not_yet, "switching the file rules off", 0 },
+    { "disabled", NULL, bool_not_yet, &files_excuse, 0 },
     { NULL },
 };
 
@@ -200,7 +255,7 @@ apply_secret(struct loader *l, const struct node *v, const void *arg)
     if (what == NULL || mode == NULL)
         return schema_fail(l, v, "policy.srt.required", "%s and mode are required", files ? "path" : "name");
     if (str_eq(mode->text, STR_LIT("mask")))
-        return not_yet(l, mode, "masking credentials");
+        return not_yet(l, mode, &mask_excuse);
     w = schema_where(l, v);
     return list_add(l->p, files ? &l->p->deny_read : &l->p->env_deny, files ? ENTRY_PATH : ENTRY_ENV_NAME, what->text,
                     &w, l->err);
@@ -222,8 +277,8 @@ static const struct key_rule sigv4_rules[] = {
 static const struct key_rule credentials_rules[] = {
     { "files", NULL, apply_secrets, NULL, 1 },
     { "envVars", NULL, apply_secrets, NULL, 0 },
-    { "allowPlaintextInject", NULL, bool_not_yet, "injecting credentials", 0 },
-    { "awsPairs", NULL, value_not_yet, "signing AWS requests", NODE_LIST },
+    { "allowPlaintextInject", NULL, bool_not_yet, &plain_excuse, 0 },
+    { "awsPairs", NULL, value_not_yet, &aws_excuse, NODE_LIST },
     { "sigv4", NULL, apply_map, sigv4_rules, 0 },
     { NULL },
 };
@@ -316,11 +371,11 @@ kept(const char *key, const struct node *v)
 static int
 check_narrowing(struct loader *l, const struct node *network)
 {
-    static const struct { const char *key, *what; } narrowing[] = {
-        { "deniedResolvedAddresses", "refusing public addresses that an allowed name resolves to" },
-        { "stripResponseHeaders", "stripping headers" },
-        { "refuseOpaqueTunnels", "refusing tunnels that cannot be looked into" },
-        { "ambiguousRequestTarget", "judging how a request's target is spelled" },
+    static const struct { const char *key; const struct excuse *excuse; } narrowing[] = {
+        { "deniedResolvedAddresses", &resolved_excuse },
+        { "stripResponseHeaders", &strip_excuse },
+        { "refuseOpaqueTunnels", &opaque_excuse },
+        { "ambiguousRequestTarget", &target_excuse },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(narrowing); i++) {
@@ -330,11 +385,23 @@ check_narrowing(struct loader *l, const struct node *network)
             continue;
         mark = schema_enter_key(l, STR_LIT("network"));
         schema_enter_key(l, str_of(narrowing[i].key));
-        not_yet(l, v, narrowing[i].what);
+        not_yet(l, v, narrowing[i].excuse);
         schema_leave(l, mark);
         return -1;
     }
     return 0;
+}
+
+/* SRT's proxy knows its parent; the caller's own would be instead of SRT's. */
+static int
+check_one_proxy(struct loader *l, const struct node *network)
+{
+    const struct node *port = node_member(network, "httpProxyPort");
+
+    if (port == NULL || node_member(network, "parentProxy") == NULL)
+        return 0;
+    schema_fail(l, port, "policy.srt.proxies", "network.httpProxyPort and network.parentProxy are two ways out");
+    return err_hint(l->err, "keep one of the two");
 }
 
 int
@@ -345,6 +412,8 @@ srt_apply(struct loader *l, const struct node *root)
     if (schema_expect(l, root, NODE_MAP) < 0 || check_required(l, root) < 0 || preset_srt(p, l->err) < 0)
         return -1;
     if (schema_walk(l, root, "", top_rules) < 0)
+        return -1;
+    if (check_one_proxy(l, node_member(root, "network")) < 0)
         return -1;
     if (p->allow_domains.n > 0 && check_narrowing(l, node_member(root, "network")) < 0)
         return -1;

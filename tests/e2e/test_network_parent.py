@@ -124,6 +124,17 @@ def test_each_kind_has_its_own(online, dialect):
     assert (plain.asked(), other.asked()) == ([f"GET http://{OK}/1"], [f"CONNECT {OK}:443"])
 
 
+def test_the_port_of_ones_own_proxy_in_srt(online, parent):
+    """The lists of hosts hold before it."""
+    path = online.net.root / "port.json"
+    path.write_text(json.dumps({"network": {"allowedDomains": [OK], "deniedDomains": [], "httpProxyPort": parent.port},
+                                "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}))
+    curl = f"/usr/bin/curl -sS --max-time 40 -k http://{OK}/1 https://{OK}/2 http://evil.example.org/3 -w '%{{http_code}} '"
+    result = online.cloche("srt", "--settings", path, "-c", curl)
+    assert f"hello {OK} /1\n" in result.out and f"hello {OK} /2\n" in result.out and "403" in result.out, result
+    assert parent.asked() == [f"GET http://{OK}/1", f"CONNECT {OK}:443"]
+
+
 def test_hosts_that_are_not_asked_of_it(online, parent):
     flags = settings(online, ["**.example.org"], http=f"http://127.0.0.1:{parent.port}",
                      no_proxy="b.example.org, .a.example.org:80 *.sub.example.org")

@@ -225,8 +225,12 @@ refusals(void **state)
           "**.x.org" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"deniedResolvedAddresses\": [\"10.0.0.0/33\"]}, " FS
           "}", "policy.srt.address", 1, "10.0.0.0/33" },
-        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"httpProxyPort\": 3128}, " FS "}",
-          "policy.srt.not-yet", 1, "httpProxyPort" },
+        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"httpProxyPort\": 0}, " FS "}",
+          "policy.srt.port", 1, "httpProxyPort" },
+        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"socksProxyPort\": 1080}, " FS "}",
+          "policy.srt.not-yet", 1, "SOCKS" },
+        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"httpProxyPort\": 3128, \"parentProxy\": {}}, " FS
+          "}", "policy.srt.proxies", 1, "httpProxyPort" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"mitmProxy\": {\"socketPath\": \"/x\"}}, " FS "}",
           "policy.srt.not-yet", 1, "mitmProxy" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"tlsTerminate\": {\"maxTunnels\": 5}}, " FS "}",
