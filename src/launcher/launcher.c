@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -31,8 +30,8 @@
 
 #define AT_ONCE     64
 #define PATIENCE_MS 20000   /* for all sandboxes to end */
-#define TICK_MS     1000
 #define KILL_MS     2000    /* for sandboxes to end in order after the kill switch */
+#define MORE_MS     20
 #define SPARE_FILES 128
 #define WARDEN_MS   5000    /* for the warden to write what it knows */
 
@@ -111,7 +110,7 @@ on_ready(struct launcher *l, const struct nothing *m)
     if ((!l->open && doors_open(l, l->err) < 0) || start_fronts(l, l->err) < 0)
         l->failed = true;
     say_restarts(l);
-    l->vacant_ms = clock_ms();
+    vacant_after(l, 0);
     return 0;
 }
 
@@ -218,6 +217,7 @@ lose_front(struct launcher *l, enum which_front which)
     lose_adapter(l, which);
     loop_drop(&l->loop, &front->door);
     packet_queue_clear(&front->out);
+    doors_wake(l, which);
     front->said = (struct settings_said){ .waits = 0 };
     end_process(&front->pid, 0);
 }
@@ -295,7 +295,7 @@ begin_end(struct launcher *l)
         return;
     }
     l->ending = true;
-    l->end_ms = clock_ms() + PATIENCE_MS;
+    loop_at(&l->loop, &l->end, clock_ms() + PATIENCE_MS);
     launcher_notify(l, "STOPPING=1");
     pulse_wake_all(l);
     if (l->ready && launcher_say(l, EDGE_CLOSE, NULL, -1) < 0)
@@ -314,15 +314,14 @@ kill_switch(struct launcher *l)
         (void)launcher_say(l, EDGE_KILL, NULL, -1);
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         k->doomed = k->edge < 0;
-    l->shoot_ms = clock_ms() + KILL_MS;
+    loop_at(&l->loop, &l->shoot, clock_ms() + KILL_MS);
 }
 
 static void
-shoot_doomed(struct launcher *l)
+shoot_doomed(struct timer *t)
 {
-    if (l->shoot_ms == 0 || clock_ms() < l->shoot_ms)
-        return;
-    l->shoot_ms = 0;
+    const struct launcher *l = t->owner;
+
     for (struct keeper *k = l->keepers; k != NULL; k = k->next)
         if (k->doomed)
             kill(k->pid, SIGKILL);
@@ -341,33 +340,74 @@ maker_reap(struct launcher *l, struct err *err)
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 static void
-fail(struct launcher *l)
+on_end(struct timer *t)
 {
-    l->failed = true;
-    loop_break(&l->loop);
+    struct launcher *l = t->owner;
+
+    l->quiet = true;
 }
 
 static void
-on_signals(struct watch *w, uint32_t events)
+on_signal(struct signals *s, int number)
 {
-    struct launcher *l = w->owner;
-    struct signalfd_siginfo info;
+    struct launcher *l = s->watch.owner;
 
-    (void)events;
-    while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD) {
-            webhook_reap(l);
-            if (scribe_reap(l, l->err) < 0 || maker_reap(l, l->err) < 0)
-                return fail(l);
-            l->children_wait = true;
-        } else if (info.ssi_signo == SIGHUP) {
-            settings_reload(l);
-        } else if (info.ssi_signo == SIGUSR1) {
-            kill_switch(l);
-        } else {
-            begin_end(l);
-        }
+    if (number == SIGCHLD) {
+        webhook_reap(l);
+        loop_done(&l->loop, scribe_reap(l, l->err) < 0 ? -1 : maker_reap(l, l->err));
+        reap_soon(l);
+    } else if (number == SIGHUP) {
+        settings_reload(l);
+    } else if (number == SIGUSR1) {
+        kill_switch(l);
+    } else {
+        begin_end(l);
     }
+}
+
+int
+launcher_queue(struct launcher *l, struct watch *edge, struct packet_queue *out, uint8_t type,
+               const struct shape *shape, const void *m, int fd)
+{
+    int r = proto_queue(out, edge->fd, type, shape, m, fd);
+
+    if (r == 0 && packet_queue_waits(out) && l->more.at_ms == 0)
+        (void)loop_watch(&l->loop, edge, EPOLLIN | EPOLLOUT);
+    return r;
+}
+
+/* What waits to be said to @edge. An end is noticed where it is read. */
+static void
+say_more(struct launcher *l, struct watch *edge, struct packet_queue *out)
+{
+    int r = edge->fd >= 0 ? packet_queue_flush(out, edge->fd) : 0;
+
+    if (r < 0)
+        loop_at(&l->loop, &l->more, clock_ms() + MORE_MS);
+    (void)loop_watch(&l->loop, edge, r == 0 && packet_queue_waits(out) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void
+on_more(struct timer *t)
+{
+    struct launcher *l = t->owner;
+
+    say_more(l, &l->warden, &l->to_warden);
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        struct front_end *front = &l->fronts[which];
+        say_more(l, &front->door, &front->out);
+        say_more(l, &front->adapter.door, &front->adapter.out);
+        doors_wake(l, which);
+    }
+}
+
+/* Whether there is something to be heard, too. */
+static bool
+heard(struct launcher *l, struct watch *edge, struct packet_queue *out, uint32_t events)
+{
+    if ((events & EPOLLOUT) != 0)
+        say_more(l, edge, out);
+    return (events & ~(uint32_t)EPOLLOUT) != 0;
 }
 
 static void
@@ -375,72 +415,39 @@ on_warden(struct watch *w, uint32_t events)
 {
     struct launcher *l = w->owner;
 
-    (void)events;
-    if (hear_warden(l) <= 0 && warden_ended(l, l->err) < 0)
-        fail(l);
+    if (heard(l, w, &l->to_warden, events) && hear_warden(l) <= 0)
+        loop_done(&l->loop, warden_ended(l, l->err));
 }
 
 static void
 on_front(struct watch *w, uint32_t events)
 {
     struct launcher *l = w->owner;
+    enum which_front which = w == &l->fronts[FRONT_OWNER].door ? FRONT_OWNER : FRONT_STRANGERS;
+    bool is = heard(l, w, &l->fronts[which].out, events);
 
-    (void)events;
-    if (hear_front(l, w == &l->fronts[FRONT_OWNER].door ? FRONT_OWNER : FRONT_STRANGERS, l->err) < 0)
-        fail(l);
+    doors_wake(l, which);
+    if (is)
+        loop_done(&l->loop, hear_front(l, which, l->err));
 }
 
 static void
 on_adapter(struct watch *w, uint32_t events)
 {
     struct launcher *l = w->owner;
+    enum which_front which = w == &l->fronts[FRONT_OWNER].adapter.door ? FRONT_OWNER : FRONT_STRANGERS;
 
-    (void)events;
-    hear_adapter(l, w == &l->fronts[FRONT_OWNER].adapter.door ? FRONT_OWNER : FRONT_STRANGERS);
-}
-
-static bool
-something_waits(const struct launcher *l)
-{
-    bool any = packet_queue_waits(&l->to_warden);
-
-    for (enum which_front which = 0; which < FRONTS; which++)
-        any |= packet_queue_waits(&l->fronts[which].out) || packet_queue_waits(&l->fronts[which].adapter.out) ||
-               l->fronts[which].adapter.ended;
-    return any;
-}
-
-/* What waits to be said. An end is noticed where it is read. */
-static void
-say_more(struct launcher *l)
-{
-    for (enum which_front which = 0; which < FRONTS; which++) {
-        struct front_end *front = &l->fronts[which];
-        if (front->door.fd >= 0)
-            (void)packet_queue_flush(&front->out, front->door.fd);
-        if (front->adapter.door.fd >= 0)
-            (void)packet_queue_flush(&front->adapter.out, front->adapter.door.fd);
-    }
-    if (l->warden.fd >= 0)
-        (void)packet_queue_flush(&l->to_warden, l->warden.fd);
+    if (heard(l, w, &l->fronts[which].adapter.out, events))
+        hear_adapter(l, which);
 }
 
 static int
 loop(struct launcher *l)
 {
-    while (!l->failed && !(l->ending && (l->quiet || clock_ms() >= l->end_ms))) {
-        int ms = something_waits(l) || l->children_wait ? CHILDREN_MS
-                 : doors_rest(l) || l->shoot_ms > 0 ? 100 : l->ending ? TICK_MS : -1;
-        (void)loop_round(&l->loop, pulse_timeout(l, vacant_timeout(l, ms)), NULL);
-        children_time(l);
-        if (adapters_time(l, l->err) < 0)
+    pulse_begin(l);
+    while (!l->failed && !(l->ending && l->quiet))
+        if (loop_round(&l->loop, -1, l->err) < 0)
             l->failed = true;
-        shoot_doomed(l);
-        pulse_time(l);
-        say_more(l);
-        doors_wake(l);
-        vacant_time(l);
-    }
     return l->failed ? -1 : 0;
 }
 
@@ -478,7 +485,7 @@ end_all(struct launcher *l)
     close_fd(&l->maker.fd);
     end_process(&l->maker.pid, 0);
     packet_queue_clear(&l->to_warden);
-    loop_drop(&l->loop, &l->signals);
+    loop_drop(&l->loop, &l->signals.watch);
     loop_close(&l->loop);
     serve_plan_free(l->former);
     serve_plan_free(l->plan);
@@ -545,8 +552,8 @@ prepare(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "subreaper");
     if (start_maker(l, err) < 0)
         return -1;
-    l->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (l->signals.fd < 0 || loop_init(&l->loop, err) < 0 || loop_watch(&l->loop, &l->signals, EPOLLIN) < 0)
+    if (signals_open(&l->signals, &set, NULL) < 0 || loop_init(&l->loop, err) < 0 ||
+        loop_watch(&l->loop, &l->signals.watch, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "signals");
     if (peer_remember() < 0)
         return err_set(err, ERR_SYSTEM, "serve.start", "/proc/self/status cannot be read");
@@ -565,7 +572,9 @@ int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
     static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 },
-                                 .signals = { .fd = -1, .ready = on_signals, .owner = &l },
+                                 .signals = { .watch = { .fd = -1, .owner = &l }, .came = on_signal },
+                                 .more = { .due = on_more, .owner = &l }, .end = { .due = on_end, .owner = &l },
+                                 .shoot = { .due = shoot_doomed, .owner = &l },
                                  .warden = { .fd = -1, .ready = on_warden, .owner = &l },
                                  .fronts = { FRONT_INIT(&l), FRONT_INIT(&l) },
                                  .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX),

@@ -49,8 +49,9 @@ struct adapter_end {
     struct watch door;
     struct packet_queue out;
     struct pulse pulse;
-    bool ended;                     /* it has just ended: by itself, if its front is there at rest_ms */
-    uint64_t deaths_ms, rest_ms;    /* since when they are counted; it is not started before; 0 it is there */
+    bool ended;                     /* it has just ended: by itself, if its front is there when it has rested */
+    struct timer rest;              /* it is started then; not set while it is there */
+    uint64_t deaths_ms;             /* since when they are counted */
     unsigned deaths;
 };
 
@@ -61,7 +62,7 @@ struct front_end {
     struct packet_queue out;
     struct settings_said said;  /* EDGE_SETTINGS */
     struct pulse pulse;
-    uint64_t rest_ms;           /* nobody is let in until then, and until @out is taken: there is no room; 0 it has */
+    struct timer rest;          /* nobody is let in until then, and until @out is taken: there is no room */
 };
 
 #define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */
@@ -81,17 +82,17 @@ struct launcher {
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;     /* the newest first */
     size_t n_vacant;            /* of them */
-    uint64_t vacant_ms;         /* one more is made then; 0 there are enough */
+    struct timer vacant;        /* one more is made then; not set: there are enough */
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
     struct front_end fronts[FRONTS];
     struct loop loop;
-    struct watch signals;
+    struct signals signals;
     struct maker_link maker;    /* starts all others */
     struct watch warden;        /* the warden's edge */
     pid_t warden_pid;
     struct pulse pulse;         /* the warden's */
-    uint64_t beat_ms;           /* the next beat of all */
+    struct timer beat;          /* of all */
     bool watchdog;              /* systemd wants to hear us */
     unsigned scribe_late;       /* how often in turn the warden said so, */
     uint64_t scribe_late_ms;    /* and when it did last */
@@ -104,6 +105,7 @@ struct launcher {
     uint64_t webhook_ms;        /* the minute whose deaths are counted began */
     unsigned webhook_deaths;
     struct packet_queue to_warden;
+    struct timer more;          /* tries again to say what the kernel refused, other than for a slow reader */
     struct msg_gate gate;
     uint64_t deaths[DEATHS_MAX];
     size_t n_deaths;
@@ -116,11 +118,11 @@ struct launcher {
     bool read_again;            /* asked for while a new configuration is tried */
     struct rlimit files;        /* the limit of descriptors that we were given; keepers get it back */
     bool ending, quiet;
-    uint64_t end_ms;            /* no more patience then */
-    bool children_wait;         /* somebody ended that is not waited for yet (children_time) */
+    struct timer end;           /* no more patience then */
+    struct timer children;      /* somebody ended that is not waited for yet */
     uint64_t children_ms;       /* the last time that all were */
     bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
-    uint64_t shoot_ms;          /* doomed ones that still live are killed then; 0 none are */
+    struct timer shoot;         /* doomed ones that still live are killed then */
     struct err *err;            /* why it ends, if it */
     bool failed;
     uint8_t in[EDGE_ROOM];
@@ -131,6 +133,9 @@ void launcher_notify(const struct launcher *l, const char *text);
 /* Twice as many descriptors as sandboxes, and some. 0 or -1 with @err. */
 int launcher_room(const struct serve_plan *plan, uint64_t limit, struct err *err);
 void say_restarts(struct launcher *l);      /* to the warden: how often it and the fronts were started again */
+/* Say it to @edge, which is watched, now or when there is room for it. @fd (-1 none) is taken. -1: it is gone. */
+int launcher_queue(struct launcher *l, struct watch *edge, struct packet_queue *out, uint8_t type,
+                   const struct shape *shape, const void *m, int fd);
 
 /* launcher_start.c: the processes. 0, or -1 with @err. */
 int start_maker(struct launcher *l, struct err *err);   /* who starts all others */
@@ -149,16 +154,14 @@ int launcher_say(struct launcher *l, uint8_t type, const char *id, int fd);
 /* launcher_keeper.c: one that is vacant, or a new one, for that sandbox. 0, or -1 with @err. */
 int start_keeper(struct launcher *l, const char *id, int *edge, struct err *err);
 void vacant_drop(struct launcher *l);   /* all of them: their settings are not the daemon's any more, or it ends */
-void vacant_time(struct launcher *l);   /* one more where there are too few */
-int vacant_timeout(const struct launcher *l, int ms);   /* no later than that */
+void vacant_after(struct launcher *l, uint64_t ms);     /* one more then, where there are too few */
 
 /* Look at a maker that owes an answer. */
 void maker_time(struct launcher *l);
 
 /* launcher_pulse.c: who of them answers. */
 void pulse_open(struct launcher *l);
-void pulse_time(struct launcher *l);            /* after all that was said has been heard */
-int pulse_timeout(const struct launcher *l, int ms);    /* no later than the next beat */
+void pulse_begin(struct launcher *l);           /* the first beat: the loop turns from here on */
 void pulse_heard(struct pulse *p);
 void pulse_wake_all(struct launcher *l);        /* the daemon ends: one that is stopped is to hear it */
 int pulse_scribe_late(struct launcher *l, const struct nothing *m);
@@ -169,10 +172,9 @@ void end_process(pid_t *pid, uint64_t ms);
 /* What ended and was left to us, who are the reaper of all that is below: the janitor of a keeper that has ended, the
  * guest of one that was killed. Where we are a container's first process nobody else would (PR_SET_CHILD_SUBREAPER). */
 void reap_orphans(struct launcher *l);
-#define CHILDREN_MS 20      /* between two looks at who has ended */
-/* Keepers that ended, and orphans; children_time() if somebody ended and CHILDREN_MS are over. */
+/* Keepers that ended, and orphans; reap_soon() when that was not done for a moment. */
 void reap_keepers(struct launcher *l);
-void children_time(struct launcher *l);
+void reap_soon(struct launcher *l);
 
 /* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
 int launcher_confine(struct err *err);
@@ -198,7 +200,6 @@ int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 int start_adapter(struct launcher *l, enum which_front which, struct err *err);
 void lose_adapter(struct launcher *l, enum which_front which);
 void hear_adapter(struct launcher *l, enum which_front which);
-int adapters_time(struct launcher *l, struct err *err);     /* those that have ended, or rested, are started */
 
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
@@ -209,11 +210,10 @@ void webhook_end(struct launcher *l);
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */
 int doors_open(struct launcher *l, struct err *err);
 void doors_close(struct launcher *l);
-void doors_wake(struct launcher *l);    /* those that have rested; nothing where none did */
-bool doors_rest(const struct launcher *l);
+void doors_wake(struct launcher *l, enum which_front which);    /* those that have rested */
 
 /* launcher_reload.c: what the fronts and the warden are told of the configuration. */
-int say_languages(struct launcher *l, struct packet_queue *q, int fd);          /* those of the user's own; 0 or -1 */
+int say_languages(struct launcher *l, struct watch *edge, struct packet_queue *out);    /* the user's own; 0 or -1 */
 int settings_say(struct launcher *l, enum which_front which);   /* to a front; -1: it is gone */
 /* Read it again. What is bad in it is said, and the former one stays. */
 void settings_reload(struct launcher *l);

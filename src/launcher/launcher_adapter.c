@@ -49,8 +49,8 @@ start_adapter(struct launcher *l, enum which_front which, struct err *err)
     if (io_set_nonblock(adapter->door.fd, true) < 0 || loop_watch(&l->loop, &adapter->door, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "watch the adapter");
     /* one that has gone already is noticed where it is read */
-    (void)say_languages(l, &adapter->out, adapter->door.fd);
-    (void)proto_queue(&front->out, front->door.fd, EDGE_ADAPTER, EDGE_ADAPTER_SHAPE(), NULL, take_fd(&ours));
+    (void)say_languages(l, &adapter->door, &adapter->out);
+    (void)launcher_queue(l, &front->door, &front->out, EDGE_ADAPTER, EDGE_ADAPTER_SHAPE(), NULL, take_fd(&ours));
     return 0;
 }
 
@@ -62,13 +62,13 @@ lose_adapter(struct launcher *l, enum which_front which)
     loop_drop(&l->loop, &adapter->door);
     packet_queue_clear(&adapter->out);
     end_process(&adapter->pid, 0);
-    adapter->rest_ms = 0;
+    loop_at(&l->loop, &adapter->rest, 0);
     adapter->ended = false;
 }
 
 /* A client may have found what kills it: then those who speak so are without it for a while, and nothing else ends. */
 static int
-again(struct launcher *l, enum which_front which, struct err *err)
+again(struct launcher *l, enum which_front which)
 {
     struct adapter_end *adapter = &l->fronts[which].adapter;
     uint64_t now = clock_ms();
@@ -79,28 +79,26 @@ again(struct launcher *l, enum which_front which, struct err *err)
     }
     if (++adapter->deaths < DEATHS_MAX) {
         log_say(LEVEL_WARN, "cloche-adapter ended; it is started again");
-        return start_adapter(l, which, err);
+        return start_adapter(l, which, l->err);
     }
     log_say(LEVEL_ERROR, "cloche-adapter ended %u times within a minute; it is started again in a minute",
             adapter->deaths);
-    adapter->rest_ms = now + DEATHS_MS;
+    loop_at(&l->loop, &adapter->rest, now + DEATHS_MS);
     return 0;
 }
 
-int
-adapters_time(struct launcher *l, struct err *err)
+/* It has ended a moment ago, or rested: it is started. */
+static void
+on_rested(struct timer *t)
 {
-    for (enum which_front which = 0; which < FRONTS; which++) {
-        struct front_end *front = &l->fronts[which];
-        if (front->adapter.rest_ms == 0 || l->ending || clock_ms() < front->adapter.rest_ms)
-            continue;
-        front->adapter.rest_ms = 0;
-        bool ended = front->adapter.ended;
-        front->adapter.ended = false;
-        if (front->door.fd >= 0 && (ended ? again(l, which, err) : start_adapter(l, which, err)) < 0)
-            return -1;
-    }
-    return 0;
+    struct launcher *l = t->owner;
+    enum which_front which = t == &l->fronts[FRONT_OWNER].adapter.rest ? FRONT_OWNER : FRONT_STRANGERS;
+    struct front_end *front = &l->fronts[which];
+    bool ended = front->adapter.ended;
+
+    front->adapter.ended = false;
+    if (front->door.fd >= 0 && !l->ending)
+        loop_done(&l->loop, ended ? again(l, which) : start_adapter(l, which, l->err));
 }
 
 /* What it says: that it is there. */
@@ -120,6 +118,7 @@ hear_adapter(struct launcher *l, enum which_front which)
     /* It ends with its front, which closes what it had in no order that counts: when that is heard of, this is no death
      * of the adapter's own (lose_front). */
     lose_adapter(l, which);
-    adapter->rest_ms = clock_ms() + AFTER_MS;
+    adapter->rest = (struct timer){ .due = on_rested, .owner = l };
+    loop_at(&l->loop, &adapter->rest, clock_ms() + AFTER_MS);
     adapter->ended = true;
 }

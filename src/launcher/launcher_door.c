@@ -238,41 +238,50 @@ turn_away(int fd)
     (void)shutdown(fd, SHUT_WR);
 }
 
-/* All that lead to one front rest together, until @until_ms at least: it is the front that has no room. */
+static int
+watch_doors(struct launcher *l, enum which_front which, uint32_t events)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < l->n_listeners; i++)
+        if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS))
+            r |= loop_watch(&l->loop, &l->listeners[i].watch, events);
+    return r;
+}
+
+static void
+on_rested(struct timer *t)
+{
+    struct launcher *l = t->owner;
+
+    doors_wake(l, t == &l->fronts[FRONT_OWNER].rest ? FRONT_OWNER : FRONT_STRANGERS);
+}
+
+/* All that lead to one front rest together, until @until_ms (0: no time) and what waits is taken: it is the front that
+ * has no room. */
 static void
 rest(struct launcher *l, enum which_front which, uint64_t until_ms)
 {
-    l->fronts[which].rest_ms = until_ms;
-    for (size_t i = 0; i < l->n_listeners; i++)
-        if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS))
-            (void)loop_watch(&l->loop, &l->listeners[i].watch, 0);
-}
+    struct timer *t = &l->fronts[which].rest;
 
-bool
-doors_rest(const struct launcher *l)
-{
-    return l->fronts[FRONT_OWNER].rest_ms > 0 || l->fronts[FRONT_STRANGERS].rest_ms > 0;
+    t->due = on_rested;
+    t->owner = l;
+    loop_at(&l->loop, t, until_ms);
+    (void)watch_doors(l, which, 0);
 }
 
 void
-doors_wake(struct launcher *l)
+doors_wake(struct launcher *l, enum which_front which)
 {
-    for (enum which_front which = 0; which < FRONTS; which++) {
-        struct front_end *front = &l->fronts[which];
-        uint64_t rested_ms = front->rest_ms;
-        if (rested_ms == 0 || l->loop.now_ms < rested_ms || packet_queue_waits(&front->out))
-            continue;
-        front->rest_ms = 0;
-        for (size_t i = 0; i < l->n_listeners; i++)
-            if (l->listeners[i].at.tcp == (which == FRONT_STRANGERS) &&
-                loop_watch(&l->loop, &l->listeners[i].watch, EPOLLIN) < 0)
-                front->rest_ms = rested_ms;
-    }
+    struct front_end *front = &l->fronts[which];
+
+    if (l->open && front->rest.at_ms == 0 && !packet_queue_waits(&front->out) && watch_doors(l, which, EPOLLIN) < 0)
+        rest(l, which, l->loop.now_ms + REST_MS);
 }
 
 /* @from: whose it is, of TCP. */
 static void
-hand_on(struct front_end *front, int fd, const union door_address *from)
+hand_on(struct launcher *l, struct front_end *front, int fd, const union door_address *from)
 {
     struct launch_connection m;
     struct ip ip;
@@ -281,7 +290,7 @@ hand_on(struct front_end *front, int fd, const union door_address *from)
     m.family = ip.family;
     memcpy(m.address, ip.b, sizeof(m.address));
     if (front->door.fd >= 0)
-        (void)proto_queue(&front->out, front->door.fd, EDGE_CONNECTION, EDGE_CONNECTION_SHAPE(), &m, fd);
+        (void)launcher_queue(l, &front->door, &front->out, EDGE_CONNECTION, EDGE_CONNECTION_SHAPE(), &m, fd);
     else
         close(fd);
 }
@@ -302,7 +311,7 @@ on_door(struct watch *w, uint32_t events)
         uid_t uid;
         /* each connection that waits for the front is a descriptor of ours */
         if (packet_queue_waits(&front->out))
-            return rest(l, which, l->loop.now_ms);
+            return rest(l, which, 0);
         fd = accept4(w->fd, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             /* the listener stays readable: without this we would turn for nothing */
@@ -314,6 +323,6 @@ on_door(struct watch *w, uint32_t events)
             turn_away(fd);
             continue;
         }
-        hand_on(front, take_fd(&fd), &from);
+        hand_on(l, front, take_fd(&fd), &from);
     }
 }

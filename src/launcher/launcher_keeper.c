@@ -106,7 +106,7 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
 {
     struct keeper *k;
 
-    l->vacant_ms = clock_ms() + VACANT_MS;
+    vacant_after(l, VACANT_MS);
     /* one that has ended meanwhile hears nothing */
     while ((k = vacant(l)) != NULL && !name_it(k, id))
         vacant_end(l, k);
@@ -133,31 +133,25 @@ vacant_drop(struct launcher *l)
 
     while ((k = vacant(l)) != NULL)
         vacant_end(l, k);
-    l->vacant_ms = clock_ms() + VACANT_MS;
+    vacant_after(l, VACANT_MS);
 }
 
-/* Not while a warden starts: it may have a record to mend. */
-static bool
-is_due(const struct launcher *l)
+/* One at a time: what comes meanwhile goes first. Where none can be had, whoever asks for one is told. Not while a
+ * warden starts, which may have a record to mend: when it is ready it is time again. */
+static void
+on_vacant(struct timer *t)
 {
-    return l->vacant_ms > 0 && l->ready && !l->ending;
+    struct launcher *l = t->owner;
+
+    if (l->ready && !l->ending && l->n_vacant < VACANT_MAX && l->maker.late == 0 && vacant_make(l, NULL) != NULL &&
+        l->n_vacant < VACANT_MAX)
+        vacant_after(l, 0);
 }
 
-int
-vacant_timeout(const struct launcher *l, int ms)
-{
-    uint64_t now = clock_ms();
-    int left = l->vacant_ms > now ? (int)(l->vacant_ms - now) : 0;
-
-    return is_due(l) && (ms < 0 || left < ms) ? left : ms;
-}
-
-/* One at a time: what comes meanwhile goes first. Where none can be had, whoever asks for one is told. */
 void
-vacant_time(struct launcher *l)
+vacant_after(struct launcher *l, uint64_t ms)
 {
-    if (!is_due(l) || clock_ms() < l->vacant_ms)
-        return;
-    if (l->n_vacant >= VACANT_MAX || l->maker.late > 0 || vacant_make(l, NULL) == NULL)
-        l->vacant_ms = 0;
+    l->vacant.due = on_vacant;
+    l->vacant.owner = l;
+    loop_at(&l->loop, &l->vacant, clock_ms() + ms);
 }

@@ -32,13 +32,14 @@
 
 /* One beat of the process @pid. */
 static void
-beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct packet_queue *q, int fd)
+beat(struct launcher *l, struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct watch *edge,
+     struct packet_queue *out)
 {
     if (pid <= 0)       /* kill(2) would take that for many */
         return;
     if (!p->owed) {
         /* one that is gone is noticed where it is read */
-        p->owed = proto_queue(q, fd, EDGE_PING, EDGE_PING_SHAPE(), NULL, -1) == 0;
+        p->owed = launcher_queue(l, edge, out, EDGE_PING, EDGE_PING_SHAPE(), NULL, -1) == 0;
         p->beats = 0;
         return;
     }
@@ -53,26 +54,25 @@ beat(struct pulse *p, pid_t pid, const char *name, unsigned kill_after, struct p
     }
 }
 
-void
-pulse_time(struct launcher *l)
+/* Of all: after all that was said has been heard. */
+static void
+on_beat(struct timer *t)
 {
-    uint64_t now = clock_ms();
+    struct launcher *l = t->owner;
 
-    if (now < l->beat_ms)
-        return;
-    l->beat_ms = now + BEAT_MS;
+    loop_at(&l->loop, t, clock_ms() + BEAT_MS);
     if (l->watchdog)
         launcher_notify(l, "WATCHDOG=1");
     if (l->warden.fd >= 0)
-        beat(&l->pulse, l->warden_pid, "cloche-warden", l->ready ? BEATS_KILL : BEATS_START, &l->to_warden,
-             l->warden.fd);
+        beat(l, &l->pulse, l->warden_pid, "cloche-warden", l->ready ? BEATS_KILL : BEATS_START, &l->warden,
+             &l->to_warden);
     for (enum which_front which = 0; which < FRONTS; which++) {
         struct front_end *front = &l->fronts[which];
         if (front->door.fd >= 0)
-            beat(&front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->out, front->door.fd);
+            beat(l, &front->pulse, front->pid, "cloche-front", BEATS_KILL, &front->door, &front->out);
         if (front->adapter.door.fd >= 0)
-            beat(&front->adapter.pulse, front->adapter.pid, "cloche-adapter", BEATS_KILL, &front->adapter.out,
-                 front->adapter.door.fd);
+            beat(l, &front->adapter.pulse, front->adapter.pid, "cloche-adapter", BEATS_KILL, &front->adapter.door,
+                 &front->adapter.out);
     }
     if (l->ending && l->pulse.beats >= BEATS_END)
         l->quiet = true;
@@ -80,13 +80,11 @@ pulse_time(struct launcher *l)
     reap_orphans(l);
 }
 
-int
-pulse_timeout(const struct launcher *l, int ms)
+void
+pulse_begin(struct launcher *l)
 {
-    uint64_t now = clock_ms();
-    int left = now < l->beat_ms ? (int)(l->beat_ms - now) : 0;
-
-    return ms < 0 || left < ms ? left : ms;
+    l->beat = (struct timer){ .due = on_beat, .owner = l };
+    loop_at(&l->loop, &l->beat, clock_ms());
 }
 
 void

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "launcher/launcher.h"
 
+#define CHILDREN_MS 20            /* between two looks at who has ended */
 #define VACANT_AGAIN_MS 1000      /* after one that ended by itself, as the next one may */
 
 /* Whether somebody else here waits for it by its number, and wants to know how it ended. */
@@ -65,7 +66,7 @@ keeper_reaped(struct launcher *l, struct keeper **at)
     *at = k->next;
     if (k->edge >= 0) {
         l->n_vacant--;
-        l->vacant_ms = clock_ms() + VACANT_AGAIN_MS;
+        vacant_after(l, VACANT_AGAIN_MS);
     }
     close_fd(&k->edge);
     close_fd(&k->control);
@@ -107,15 +108,23 @@ reap_keepers(struct launcher *l)
     }
 }
 
+static void
+on_children(struct timer *t)
+{
+    struct launcher *l = t->owner;
+
+    l->children_ms = clock_ms();
+    reap_keepers(l);
+}
+
 /* For the same reason not at every end. */
 void
-children_time(struct launcher *l)
+reap_soon(struct launcher *l)
 {
-    uint64_t now = clock_ms();
-
-    if (!l->children_wait || clock_since(now, l->children_ms) < CHILDREN_MS)
-        return;
-    l->children_wait = false;
-    l->children_ms = now;
-    reap_keepers(l);
+    l->children.due = on_children;
+    l->children.owner = l;
+    if (clock_since(clock_ms(), l->children_ms) >= CHILDREN_MS)
+        on_children(&l->children);
+    else
+        loop_at(&l->loop, &l->children, l->children_ms + CHILDREN_MS);
 }

@@ -75,11 +75,11 @@ put_base(char text[EDGE_BASE_MAX + 1], const struct launcher *l)
 }
 
 int
-say_languages(struct launcher *l, struct packet_queue *q, int fd)
+say_languages(struct launcher *l, struct watch *edge, struct packet_queue *out)
 {
     const struct runtimes *own = &l->plan->runtimes;
 
-    if (proto_queue(q, fd, EDGE_NO_LANGUAGE, EDGE_NO_LANGUAGE_SHAPE(), NULL, -1) < 0)
+    if (launcher_queue(l, edge, out, EDGE_NO_LANGUAGE, EDGE_NO_LANGUAGE_SHAPE(), NULL, -1) < 0)
         return -1;
     for (size_t i = 0; i < own->n; i++) {
         const struct language *row = &own->rows[i];
@@ -90,7 +90,7 @@ say_languages(struct launcher *l, struct packet_queue *q, int fd)
             said.argv[said.n_argv] = row->argv[said.n_argv];
             said.n_argv++;
         }
-        if (proto_queue(q, fd, EDGE_LANGUAGE, EDGE_LANGUAGE_SHAPE(), &said, -1) < 0)
+        if (launcher_queue(l, edge, out, EDGE_LANGUAGE, EDGE_LANGUAGE_SHAPE(), &said, -1) < 0)
             return -1;
     }
     return 0;
@@ -107,14 +107,14 @@ settings_say(struct launcher *l, enum which_front which)
     struct launch_settings m = { .rate = (uint32_t)plan->rate, .client_s = (uint32_t)plan->client_s, .base = base,
                                  .cert = tls ? (uint32_t)plan->cert.n : 0, .key = tls ? (uint32_t)plan->key.n : 0 };
 
-    if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, &front->out, front->door.fd) < 0)
+    if (front->door.fd < 0 || (tls && pem < 0) || say_languages(l, &front->door, &front->out) < 0)
         return -1;
     put_hosts(&m, ips, l);
     for (; m.n_origins < plan->n_origins; m.n_origins++)
         m.origins[m.n_origins] = plan->origins[m.n_origins];
     put_base(base, l);
     front->said.waits++;
-    return proto_queue(&front->out, front->door.fd, EDGE_SETTINGS, EDGE_SETTINGS_SHAPE(), &m, take_fd(&pem));
+    return launcher_queue(l, &front->door, &front->out, EDGE_SETTINGS, EDGE_SETTINGS_SHAPE(), &m, take_fd(&pem));
 }
 
 static int
@@ -138,7 +138,7 @@ say_front(struct launcher *l, enum which_front which)
 {
     struct adapter_end *adapter = &l->fronts[which].adapter;
 
-    if (adapter->door.fd >= 0 && say_languages(l, &adapter->out, adapter->door.fd) < 0)
+    if (adapter->door.fd >= 0 && say_languages(l, &adapter->door, &adapter->out) < 0)
         (void)shutdown(adapter->door.fd, SHUT_RDWR);
     if (l->fronts[which].door.fd >= 0 && settings_say(l, which) < 0)
         (void)shutdown(l->fronts[which].door.fd, SHUT_RDWR);

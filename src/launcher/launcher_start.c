@@ -27,7 +27,7 @@ int
 launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd)
 {
     if (l->warden.fd >= 0)
-        return proto_queue(&l->to_warden, l->warden.fd, type, shape, m, fd);
+        return launcher_queue(l, &l->warden, &l->to_warden, type, shape, m, fd);
     close_fd(&fd);
     return -1;
 }
