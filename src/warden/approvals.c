@@ -74,6 +74,20 @@ take_out(struct warden *w, struct approval *a)
     free_approval(a);
 }
 
+static timer_fn on_late;
+
+/* Its time may be the next that is over. */
+static void
+expect(struct warden *w, const struct approval *a)
+{
+    struct timer *t = &w->approvals->late;
+
+    t->due = on_late;
+    t->owner = w;
+    if (t->at_ms == 0 || a->until_ms < t->at_ms)
+        loop_at(&w->loop, t, a->until_ms);
+}
+
 /* Values of variables are there to be looked at while somebody decides, and no longer. @grant: with it, or NULL. */
 static int
 store_with(struct warden *w, const struct approval *a, const struct edge_grant *grant, struct err *err)
@@ -158,6 +172,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
     snprintf(a->rule_digest, sizeof(a->rule_digest), "%s", gate_rule(w, d->tool, v->rule));
     a->net = net;
     a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
+    expect(w, a);
     if (store(w, a, err) < 0) {
         take_out(w, a);
         return NULL;
@@ -364,6 +379,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
         a->r.until_ms = wall_until_ms;
         return -1;
     }
+    expect(w, a);
     hook_tell(w, &a->r);
     warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, a->r.by_text,
                    approval_scope_name(d->scope), a->r.digest);
@@ -484,29 +500,22 @@ approvals_caller_ended(struct warden *w, const struct who *who)
     }
 }
 
-void
-approvals_time(struct warden *w)
+static void
+on_late(struct timer *t)
 {
+    struct warden *w = t->owner;
     uint64_t now = clock_ms();
 
     for (struct approval *a = w->approvals->open, *next; a != NULL; a = next) {
         next = a->next;
         if (now < a->until_ms)
-            continue;
-        if (a->r.state == APPROVAL_PENDING)
+            expect(w, a);
+        else if (a->r.state == APPROVAL_PENDING)
             approval_refuse(w, a, APPROVAL_TIMEOUT, "", "", "nobody decided in time");
         else
             take_out(w, a);
     }
 }
-
-int
-approvals_timeout(const struct warden *w, int ms)
-{
-    /* a quarter of a second is exact enough for limits in seconds */
-    return w->approvals->open != NULL && (ms < 0 || ms > 250) ? 250 : ms;
-}
-
 /* As principal_of(), of who asked before the warden was started. */
 static void
 principal_again(struct warden *w, struct approval *a)
@@ -537,9 +546,11 @@ load_one(void *ctx, const struct edge_approval *r)
         return;
     }
     principal_again(l->w, a);
-    if (r->until_ms > now)
-        a->until_ms = clock_ms() + (r->until_ms - now < APPROVAL_USE_S * 1000UL ? r->until_ms - now
-                                                                               : APPROVAL_USE_S * 1000UL);
+    if (r->until_ms <= now)
+        return;
+    a->until_ms = clock_ms() + (r->until_ms - now < APPROVAL_USE_S * 1000UL ? r->until_ms - now
+                                                                           : APPROVAL_USE_S * 1000UL);
+    expect(l->w, a);
 }
 
 /* What somebody denied a moment before this warden began. */

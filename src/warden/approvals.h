@@ -84,6 +84,7 @@ struct approvals {
     struct gate *gate;
     struct state_gate *store;
     struct approval *open;
+    struct timer late;                      /* the time of one of these may be over */
     const struct approval *approved;        /* whose question is heard again right now */
     const struct trial *tried;              /* likewise */
     struct approval_follower followers[FOLLOW_MAX];
@@ -231,8 +232,6 @@ void approval_release(struct warden *w, struct approval *a);
 void approvals_front_gone(struct warden *w, uint32_t front);
 void approvals_cancel(struct warden *w, struct asker to);
 void approvals_caller_ended(struct warden *w, const struct who *who);   /* what they asked and is undecided is denied */
-void approvals_time(struct warden *w);
-int approvals_timeout(const struct warden *w, int ms);      /* for loop_round: @ms, or sooner */
 
 /* approvals_ask.c: questions about them. */
 void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */

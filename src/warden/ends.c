@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "warden/approvals.h"
 
 #define LATE_MS 60000       /* the host's clock may be set */
@@ -49,9 +50,10 @@ ends_token(struct warden *w, const struct edge_token *gone)
     }
 }
 
-void
-ends_time(struct warden *w)
+static void
+on_ends(struct timer *timer)
 {
+    struct warden *w = timer->owner;
     uint64_t now = time_now(w);
     bool some = false;
 
@@ -64,25 +66,26 @@ ends_time(struct warden *w)
         }
         t->over = over;
     }
-    if (!some)
-        return;
-    epoch_next(&w->epochs->credentials);    /* a front goes by clocks of its own */
-    time_seen(w, true);
+    if (some) {
+        epoch_next(&w->epochs->credentials);    /* a front goes by clocks of its own */
+        time_seen(w, true);
+    }
+    ends_next(w);
 }
 
-int
-ends_timeout(const struct warden *w, int ms)
+void
+ends_next(struct warden *w)
 {
-    uint64_t now = time_now(w);
+    uint64_t now = time_now(w), next = LATE_MS;     /* the time is put on record now and then */
 
-    ms = ms < 0 || ms > LATE_MS ? LATE_MS : ms;     /* the time is put on record now and then */
+    w->ends.due = on_ends;
+    w->ends.owner = w;
     for (size_t i = 0; i < w->n_tokens; i++) {
         const struct token *t = &w->tokens[i];
         uint64_t left = t->r.expires_ms > now ? t->r.expires_ms - now : 0;
         if (t->r.expires_ms == 0 || t->over)
             continue;
-        left = left < LATE_MS ? left : LATE_MS;
-        ms = ms < 0 || left < (uint64_t)ms ? (int)left : ms;
+        next = left < next ? left : next;
     }
-    return ms;
+    loop_at(&w->loop, &w->ends, clock_ms() + next);
 }

@@ -33,31 +33,23 @@ follow_may(const struct warden *w, const struct follow_count *c, const char *cod
     return err_hint(err, "end one of them, or ask for the list now and then");
 }
 
-void
-follow_look(struct warden *w)
+static void
+on_follow(struct timer *t)
 {
-    w->follow_ms = 1;       /* that is over */
-}
-
-void
-follow_time(struct warden *w)
-{
+    struct warden *w = t->owner;
     struct follow_count c = { .all = 0 };
-    uint64_t now;
 
-    if (w->follow_ms == 0)
-        return;
-    now = clock_ms();
-    if (now < w->follow_ms)
-        return;
     watch_judge(w, &c);
     record_judge(w, &c);
     approvals_judge(w, &c);
-    w->follow_ms = c.judged ? now + LOOK_MS : 0;
+    if (c.judged)
+        loop_at(&w->loop, t, clock_ms() + LOOK_MS);
 }
 
-int
-follow_timeout(const struct warden *w, int ms)
+void
+follow_look(struct warden *w)
 {
-    return w->follow_ms > 0 && (ms < 0 || ms > LOOK_MS) ? LOOK_MS : ms;
+    w->follow.due = on_follow;
+    w->follow.owner = w;
+    loop_at(&w->loop, &w->follow, clock_ms());
 }

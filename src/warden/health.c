@@ -3,6 +3,7 @@
 #include "warden/warden.h"
 
 #define BOXES_MS 20     /* between two looks at all sandboxes */
+#define EXACT_MS 250    /* is exact enough for limits in seconds */
 
 static void
 look_at(struct box *b, uint64_t now)
@@ -40,16 +41,28 @@ hears(struct box *b)
     }
 }
 
+/* Nothing is due to those that wait (pool.c). */
+static bool
+something_lasts(const struct warden *w)
+{
+    const struct box *b = w->boxes;
+
+    while (b != NULL && b->parked)
+        b = b->next;
+    return b != NULL;
+}
+
 /* Not at every event: there may be a thousand sandboxes, and a thousand events a second. */
 void
-box_time(struct warden *w)
+boxes_turn(struct warden *w)
 {
     uint64_t now = clock_ms();
     bool look = now >= w->look_ms;
 
-    w->boxes_wait = clock_since(now, w->boxes_ms) < BOXES_MS;
-    if (w->boxes_wait)
+    if (clock_since(now, w->boxes_ms) < BOXES_MS) {
+        loop_at(&w->loop, &w->boxes_look, something_lasts(w) ? w->boxes_ms + BOXES_MS : 0);
         return;
+    }
     w->boxes_ms = now;
     if (look)
         w->look_ms = now + WARDEN_LOOK_MS;
@@ -72,15 +85,5 @@ box_time(struct warden *w)
         recovery_turn(b, now);
     }
     reattach_turn(w);
-}
-
-int
-box_timeout(const struct warden *w)
-{
-    const struct box *b = w->boxes;
-
-    while (b != NULL && b->parked)      /* nothing is due to those (pool.c) */
-        b = b->next;
-    /* a quarter of a second is exact enough for limits in seconds */
-    return b == NULL ? -1 : w->boxes_wait ? BOXES_MS : 250;
+    loop_at(&w->loop, &w->boxes_look, something_lasts(w) ? now + EXACT_MS : 0);
 }

@@ -186,22 +186,15 @@ warden_on_box(struct watch *edge, uint32_t events)
 static void
 serve(struct warden *w)
 {
-    for (;;) {
-        int ms = ends_timeout(w, follow_timeout(w, approvals_timeout(w, record_timeout(w, volumes_timeout(w,
-                              pool_timeout(w, box_timeout(w)))))));
-        (void)loop_round(&w->loop, ms, NULL);
-        if (w->over)
-            return;
-        box_time(w);
+    ends_next(w);
+    while (!w->over) {
+        /* whatever happened may have made something due to those */
+        boxes_turn(w);
         pool_turn(w);
         volumes_turn(w);
-        record_time(w);
-        watch_time(w);
-        ports_time(w);
-        approvals_time(w);
+        usage_turn(w);
         time_seen(w, false);
-        ends_time(w);
-        follow_time(w);
+        (void)loop_round(&w->loop, -1, NULL);
     }
 }
 

@@ -11,7 +11,6 @@
  */
 #include "warden/pool.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,6 +418,30 @@ look_at(struct box *b, uint64_t now)
     (void)launcher_say(b->w, EDGE_SHOOT, b->r.id);
 }
 
+/* The next thing that is due to @k. */
+static uint64_t
+due(const struct warden *w, const struct pool_key *k)
+{
+    uint64_t over = k->asked_ms + (uint64_t)w->pool.is.idle_s * 1000, fewer = k->missed_ms + FEWER_MS;
+
+    if (k->want > 1 && fewer < over)
+        over = fewer;
+    return count(w, k, true) + count(w, k, false) < k->want && k->fill_ms < over ? k->fill_ms : over;
+}
+
+static void
+wait_for_next(struct warden *w, uint64_t now)
+{
+    uint64_t next = 0;
+
+    for (const struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
+        uint64_t at = due(w, k);
+        at = at > now ? at : now + BUSY_MS;
+        next = next == 0 || at < next ? at : next;
+    }
+    loop_at(&w->loop, &w->pool.next, next);
+}
+
 void
 pool_turn(struct warden *w)
 {
@@ -433,30 +456,7 @@ pool_turn(struct warden *w)
             forget(w, k, "it was not asked for");
     }
     make_due(w, now);
-}
-
-/* The next thing that is due to @k. */
-static uint64_t
-due(const struct warden *w, const struct pool_key *k)
-{
-    uint64_t over = k->asked_ms + (uint64_t)w->pool.is.idle_s * 1000, fewer = k->missed_ms + FEWER_MS;
-
-    if (k->want > 1 && fewer < over)
-        over = fewer;
-    return count(w, k, true) + count(w, k, false) < k->want && k->fill_ms < over ? k->fill_ms : over;
-}
-
-int
-pool_timeout(const struct warden *w, int ms)
-{
-    uint64_t now = clock_ms();
-
-    for (const struct pool_key *k = w->pool.keys; k != NULL; k = k->next) {
-        uint64_t at = due(w, k), wait = at > now ? at - now : BUSY_MS;
-        if (ms < 0 || wait < (uint64_t)ms)
-            ms = wait < INT_MAX ? (int)wait : INT_MAX;
-    }
-    return ms;
+    wait_for_next(w, now);
 }
 
 const char *

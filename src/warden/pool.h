@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/loop.h"
 #include "proto/edge_launcher.h"
 #include "warden/stats.h"
 
@@ -15,6 +16,7 @@ struct pool_key;
 
 struct pool {
     struct pool_key *keys;
+    struct timer next;                  /* when something is due to one of them */
     size_t n_keys;
     struct launch_pool is;              /* as the launcher says; max 0: nothing is made ahead */
     uint64_t taken, missed, lost;       /* requests that could be served so; parked ones that ended by themselves */
@@ -29,7 +31,6 @@ void pool_asked(struct warden *w, const struct edge_create *c, const struct edge
 int pool_on_parked(struct warden *w, const struct edge_count *memory);
 void pool_gone(struct box *b, const struct err *why);
 void pool_turn(struct warden *w);
-int pool_timeout(const struct warden *w, int ms);   /* for loop_round: @ms, or sooner */
 size_t pool_count(const struct warden *w);          /* with those that are being made, or end */
 /* All of them end, and nobody is known to have asked: what they were made of may have changed. */
 void pool_drain(struct warden *w, const char *why);

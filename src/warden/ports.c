@@ -31,6 +31,16 @@ struct port {
 
 /* --- keeping ------------------------------------------------------------------------------------------------------ */
 
+static timer_fn on_look;
+
+static void
+look_soon(struct warden *w)
+{
+    w->ports_look.due = on_look;
+    w->ports_look.owner = w;
+    loop_at(&w->loop, &w->ports_look, clock_ms() + LOOK_MS);
+}
+
 static struct port *
 keep(struct warden *w, const struct edge_port *r, const uint8_t hash[SHA256_SIZE])
 {
@@ -44,6 +54,8 @@ keep(struct warden *w, const struct edge_port *r, const uint8_t hash[SHA256_SIZE
         at = &(*at)->next;
     *at = p;
     w->n_ports++;
+    if (w->ports_look.at_ms == 0)
+        look_soon(w);
     return p;
 }
 
@@ -120,15 +132,15 @@ is_over(const struct warden *w, const struct port *p)
     return p->r.expires_ms > 0 && time_now(w) >= p->r.expires_ms;
 }
 
-void
-ports_time(struct warden *w)
+static void
+on_look(struct timer *t)
 {
+    struct warden *w = t->owner;
     uint64_t now = clock_ms();
 
-    if (w->ports == NULL || !w->settled || clock_since(now, w->ports_ms) < LOOK_MS)
-        return;
-    w->ports_ms = now;
-    for (struct port **at = &w->ports; *at != NULL;) {
+    if (w->ports != NULL)
+        look_soon(w);
+    for (struct port **at = &w->ports; w->settled && *at != NULL;) {
         struct port *p = *at;
         if (is_over(w, p)) {
             end_at(w, at, "its time is over");

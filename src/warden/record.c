@@ -89,7 +89,7 @@ pump(struct warden *w)
         if (say(w, SCRIBE_WRITE, SCRIBE_WRITE_SHAPE(), &m, -1) < 0)
             return;
         if (r->in_flight == 0)
-            r->heard_ms = clock_ms();       /* it owes something from here on */
+            record_expect(w);
         i->sent = true;
         r->in_flight += i->n;
     }
@@ -489,6 +489,23 @@ on_written(struct warden *w, const struct scribe_written *m)
     return 0;
 }
 
+static void
+on_retry(struct timer *t)
+{
+    struct warden *w = t->owner;
+    struct record *r = w->record;
+
+    if (!r->down)
+        return;
+    loop_at(&w->loop, t, clock_ms() + RECORD_RETRY_MS);
+    if (r->ready && r->first == NULL)
+        say_gap(w);
+    if (!r->ready || say(w, SCRIBE_AGAIN, SCRIBE_AGAIN_SHAPE(), NULL, -1) < 0)
+        return;
+    r->down = false;            /* until it is said again */
+    pump(w);
+}
+
 static int
 on_failed(struct warden *w, const struct edge_why *m)
 {
@@ -500,7 +517,9 @@ on_failed(struct warden *w, const struct edge_why *m)
         log_say(LEVEL_ERROR, "the audit record cannot be written: %s", r->why);
     w->counts.audit_failed++;
     r->down = true;
-    r->retry_ms = clock_ms() + RECORD_RETRY_MS;
+    r->retry.due = on_retry;
+    r->retry.owner = w;
+    loop_at(&w->loop, &r->retry, clock_ms() + RECORD_RETRY_MS);
     not_sent(r);
     release(w, UINT64_MAX, false);
     return 0;
@@ -541,7 +560,7 @@ record_scribe(struct warden *w, int fd)
     if (r->scribe.fd >= 0)
         lose(w);
     r->scribe = (struct watch){ .fd = fd, .ready = on_scribe, .owner = w };
-    r->heard_ms = clock_ms();
+    record_expect(w);
     r->gate = (struct msg_gate){ .rules = scribe_rules, .state = 1,
                                  .n_rules = ARRAY_LEN(scribe_rules) };
     if (io_set_nonblock(fd, true) < 0 || warden_watch(w, &r->scribe, &r->out) < 0)
@@ -570,23 +589,4 @@ record_hear(struct warden *w, uint32_t events)
         }
     }
     return 0;
-}
-
-/* --- time --------------------------------------------------------------------------------------------------------- */
-
-void
-record_time(struct warden *w)
-{
-    struct record *r = w->record;
-
-    record_look(w);
-    if (!r->down || !r->ready || clock_ms() < r->retry_ms)
-        return;
-    r->retry_ms = clock_ms() + RECORD_RETRY_MS;
-    if (r->first == NULL)
-        say_gap(w);
-    if (say(w, SCRIBE_AGAIN, SCRIBE_AGAIN_SHAPE(), NULL, -1) < 0)
-        return;
-    r->down = false;            /* until it is said again */
-    pump(w);
 }

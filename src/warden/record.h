@@ -27,8 +27,6 @@ int record_open(struct warden *w, const char *mode);
 int record_load(struct warden *w, struct err *err);
 void record_scribe(struct warden *w, int fd);           /* the edge to a new scribe; taken */
 int record_hear(struct warden *w, uint32_t events);     /* the scribe's edge. -1: it is gone, and closed */
-void record_time(struct warden *w);
-int record_timeout(const struct warden *w, int ms);     /* for loop_round: @ms, or sooner */
 void record_front_gone(struct warden *w, uint32_t front);       /* its questions need no answer any more */
 void record_end(struct warden *w);                      /* give the scribe what it has not got yet */
 

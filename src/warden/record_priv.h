@@ -57,7 +57,7 @@ struct record {
     uint64_t last_us;               /* its time: no two have the same */
     uint64_t heard_ms;              /* the scribe said something, or was not owed anything until then */
     bool down;                      /* the last try failed */
-    uint64_t retry_ms;              /* the next one, on the monotonic clock */
+    struct timer retry, late;       /* the next one; it is late then if it has owed something all the time */
     uint64_t refused, lost;         /* questions, entries; since it is down, or before this process */
     struct { uint64_t refused, lost, by; } said;    /* of these so many, by the entry of that number, not written yet */
     bool gap_kept;                  /* they are in the state file */
@@ -90,7 +90,7 @@ int record_got_head(struct warden *w, const struct audit_head *head);
 int record_on_missed(struct warden *w, const struct scribe_missed *m);
 
 /* record_time.c: whether the scribe answers. */
-void record_look(struct warden *w);
+void record_expect(struct warden *w);   /* it owes something from here on */
 /* record_keep.c: the trace that an operation was part of, "" when that is not known any more. */
 void record_remember_trace(const struct warden *w);     /* of the operation at hand */
 const char *record_trace(const struct warden *w, uint64_t operation);

@@ -14,27 +14,32 @@ owes(const struct record *r)
     return r->scribe.fd >= 0 && (r->in_flight > 0 || !r->ready);
 }
 
-/* A scribe that does not answer is the launcher's to wake, and to end. */
-void
-record_look(struct warden *w)
+/* A scribe that does not answer is the launcher's to wake, and to end. It may have answered meanwhile. */
+static void
+on_late(struct timer *t)
 {
+    struct warden *w = t->owner;
     struct record *r = w->record;
 
-    if (!owes(r)) {
-        r->heard_ms = clock_ms();
-    } else if (clock_since(clock_ms(), r->heard_ms) >= RECORD_LATE_MS) {
+    if (!owes(r))
+        return;
+    if (clock_since(clock_ms(), r->heard_ms) >= RECORD_LATE_MS) {
         r->heard_ms = clock_ms();
         (void)launcher_say(w, EDGE_SCRIBE_LATE, NULL);
     }
+    loop_at(&w->loop, t, r->heard_ms + RECORD_LATE_MS);
 }
 
-int
-record_timeout(const struct warden *w, int ms)
+void
+record_expect(struct warden *w)
 {
-    const struct record *r = w->record;
-    int own = r->down ? RECORD_RETRY_MS : owes(r) ? RECORD_LATE_MS : -1;
+    struct record *r = w->record;
 
-    return own >= 0 && (ms < 0 || ms > own) ? own : ms;
+    r->heard_ms = clock_ms();
+    r->late.due = on_late;
+    r->late.owner = w;
+    if (r->late.at_ms == 0)
+        loop_at(&w->loop, &r->late, r->heard_ms + RECORD_LATE_MS);
 }
 
 void

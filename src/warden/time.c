@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "warden/warden.h"
 
+#define SET_MS 1000
+
 uint64_t
 time_now(const struct warden *w)
 {
@@ -43,10 +45,12 @@ keep(struct warden *w)
 void
 time_seen(struct warden *w, bool at_once)
 {
-    uint64_t mono = clock_ms();
+    uint64_t mono = clock_ms(), passed = latest_at(&w->latest, 0, mono);
 
     w->latest.wall_ms = latest_at(&w->latest, clock_wall_ms(), mono);
     w->latest.mono_ms = mono;
+    if (w->latest.wall_ms > passed + SET_MS)
+        ends_next(w);       /* the host's clock was set */
     if (at_once ? w->latest.wall_ms > w->latest.kept_ms : w->latest.wall_ms - w->latest.kept_ms >= LATEST_KEEP_MS)
         keep(w);
 }

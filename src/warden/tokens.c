@@ -211,6 +211,7 @@ make(struct warden *w, struct token *t, struct err *err)
     if (state_put_token(w->state, &t->r, hash, err) < 0)
         return -1;
     w->tokens[w->n_tokens++] = *t;
+    ends_next(w);
     who_text(w, &w->who, by);
     warden_note(w, NULL, "token_created", "%s %s %s, by %s", edge_role_name(t->r.role), t->r.id, t->r.name, by);
     answer_token(w, &t->r, text);

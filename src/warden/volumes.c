@@ -32,6 +32,7 @@ struct volumes {
     struct volume v[VOLUMES_MAX];
     size_t n;
     uint64_t turn_ms, save_ms;      /* the last ones, on the monotonic clock */
+    struct timer next;              /* the next turn that there is something to do in */
 };
 
 static void
@@ -280,30 +281,11 @@ pass(struct warden *w, struct volume *v, uint64_t ms)
     saved(w, v);
 }
 
-void
-volumes_turn(struct warden *w)
-{
-    struct volumes *all = w->volumes;
-    uint64_t now = clock_ms(), ms = clock_since(now, all->turn_ms);
-
-    if (all->n == 0)
-        return;
-    for (size_t i = 0; i < all->n && ms >= TURN_MS; i++)
-        pass(w, &all->v[i], ms);
-    if (ms >= TURN_MS)
-        all->turn_ms = now;
-    if (clock_since(now, all->save_ms) >= SAVE_MS)
-        save_all(w);
-    sweep_one(w, now);
-}
-
-int
-volumes_timeout(const struct warden *w, int ms)
+static uint64_t
+until_next(const struct warden *w)
 {
     uint64_t wait = SAVE_MS;
 
-    if (w->volumes->n == 0)
-        return ms;
     for (size_t i = 0; i < w->volumes->n; i++) {
         const struct volume *v = &w->volumes->v[i];
         uint64_t keep_ms = (uint64_t)v->r.keep_s * 1000;
@@ -313,9 +295,27 @@ volumes_timeout(const struct warden *w, int ms)
             wait = keep_ms <= v->r.unused_ms ? TURN_MS
                    : keep_ms - v->r.unused_ms < wait ? keep_ms - v->r.unused_ms : wait;
     }
-    if (wait < TURN_MS)
-        wait = TURN_MS;
-    return ms < 0 || (uint64_t)ms > wait ? (int)wait : ms;
+    return wait < TURN_MS ? TURN_MS : wait;
+}
+
+void
+volumes_turn(struct warden *w)
+{
+    struct volumes *all = w->volumes;
+    uint64_t now = clock_ms(), ms = clock_since(now, all->turn_ms);
+
+    if (all->n == 0) {
+        loop_at(&w->loop, &all->next, 0);
+        return;
+    }
+    for (size_t i = 0; i < all->n && ms >= TURN_MS; i++)
+        pass(w, &all->v[i], ms);
+    if (ms >= TURN_MS)
+        all->turn_ms = now;
+    if (clock_since(now, all->save_ms) >= SAVE_MS)
+        save_all(w);
+    sweep_one(w, now);
+    loop_at(&w->loop, &all->next, now + until_next(w));
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */

@@ -161,8 +161,8 @@ struct warden {
     struct box *boxes;
     size_t n_boxes, max_boxes, max_per_agent;
     uint64_t look_ms;                   /* the next look at who owes an answer */
-    uint64_t boxes_ms;                  /* the last look at all sandboxes; and whether the next is due (health.c) */
-    bool boxes_wait;
+    uint64_t boxes_ms;                  /* the last look at all sandboxes, */
+    struct timer boxes_look;            /* and the next (health.c) */
     bool probes_printed;                /* a box of a probe may wait for its judgement (reattach.c) */
     struct loop loop;
     struct watch launcher;
@@ -172,9 +172,10 @@ struct warden {
     struct front_edge fronts[WARDEN_FRONTS];
     struct token tokens[WARDEN_TOKENS];
     size_t n_tokens;
+    struct timer ends;                  /* the next of them may be over (ends.c) */
     struct port *ports;
     size_t n_ports;
-    uint64_t ports_ms;                  /* when they were looked at last, on the monotonic clock */
+    struct timer ports_look;            /* at whether they are over; set while there are some */
     const struct frame *question;       /* at hand, but for its trace; NULL: nobody asks */
     struct asker asker;                 /* of it */
     char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
@@ -206,8 +207,9 @@ struct warden {
     struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
     struct event_follower *followers;
-    uint64_t follow_ms;                 /* when all who follow are judged anew, on the monotonic clock; 0 nobody is */
+    struct timer follow;                /* all who follow are judged anew */
     struct usage_asked *usage_asked;
+    struct timer usage_late;            /* the next of these is answered, whoever has not said what it uses */
     uint8_t in[EDGE_ROOM];
 };
 
@@ -231,8 +233,7 @@ int time_load(struct warden *w, struct err *err);
 void time_seen(struct warden *w, bool at_once);
 
 /* health.c: limits, health */
-void box_time(struct warden *w);
-int box_timeout(const struct warden *w);                            /* for loop_round */
+void boxes_turn(struct warden *w);
 
 /* boxes.c: what becomes of sandboxes */
 struct box *box_of_id(const struct warden *w, const char *id);
@@ -374,13 +375,11 @@ bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadec
  * sandboxes; of @b's former key; and, as time passes, of tokens that are over. */
 void ends_token(struct warden *w, const struct edge_token *gone);
 void ends_key(struct box *b);
-void ends_time(struct warden *w);
-int ends_timeout(const struct warden *w, int ms);           /* for loop_round: @ms, or sooner */
+void ends_next(struct warden *w);           /* there is another token: wait for the next end of one */
 
 /* ports.c: ports of sandboxes that were exposed, and who comes by their capabilities. */
 int ports_load(struct warden *w, struct err *err);
 void ports_end(struct warden *w, const char *box);          /* all of that sandbox: it is going */
-void ports_time(struct warden *w);
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */
@@ -409,7 +408,6 @@ int volume_is_free(const struct warden *w, const char *id, const struct box *b, 
 /* The name of one that warden.who may remove; NULL: there is none of that id, or it is another's. */
 const char *volume_name(const struct warden *w, const char *id);
 void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */
-int volumes_timeout(const struct warden *w, int ms);
 void volume_say_sweep(struct box *b);
 int volume_on_swept(struct warden *w, const struct nothing *m);
 
@@ -439,7 +437,7 @@ int watch_on_op_result(struct warden *w, const struct edge_op_result *r);
 void watch_event(struct warden *w, const struct edge_event *event);
 void watch_unfollow(struct warden *w);                      /* the one who asks follows no more */
 void watch_front_lost(struct warden *w, uint32_t front);    /* who followed or asked there is gone */
-void watch_time(struct warden *w);
+void usage_turn(struct warden *w);
 
 /* follow.c: who follows something (events, the record, approvals): how many may, and for how long. */
 /* Of those who follow: count @one, then whether warden.who may too. 0 or -1 with @err, @code. */
@@ -448,9 +446,7 @@ void follow_counts(const struct warden *w, const struct who *one, const struct p
 int follow_may(const struct warden *w, const struct follow_count *c, const char *code, struct err *err);
 /* A follower whose credential is none any more is told so and follows no more: looked at now and then, and at once
  * after follow_look(). */
-void follow_time(struct warden *w);
 void follow_look(struct warden *w);
-int follow_timeout(const struct warden *w, int ms);         /* for loop_round: @ms, or sooner */
 /* Each kind's: end those that may not any more, and count all of them. */
 void watch_judge(struct warden *w, struct follow_count *c);
 void record_judge(struct warden *w, struct follow_count *c);

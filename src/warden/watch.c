@@ -73,13 +73,18 @@ all_said(const struct warden *w, uint64_t now)
 }
 
 void
-watch_time(struct warden *w)
+usage_turn(struct warden *w)
 {
-    uint64_t now = w->usage_asked != NULL ? clock_ms() : 0;
-    bool all = w->usage_asked != NULL && all_said(w, now);
+    uint64_t now, next = 0;
+    bool all;
 
+    if (w->usage_asked == NULL)
+        return;
+    now = clock_ms();
+    all = all_said(w, now);
     for (struct usage_asked **at = &w->usage_asked, *a; (a = *at) != NULL;) {
         if (!all && now < a->until_ms) {
+            next = next == 0 || a->until_ms < next ? a->until_ms : next;
             at = &a->next;
             continue;
         }
@@ -90,7 +95,8 @@ watch_time(struct warden *w)
             tell_usage(w, a);
         free(a);
     }
-    if (w->usage_asked == NULL)
+    loop_at(&w->loop, &w->usage_late, next);
+    if (next == 0)
         return;
     /* and is asked again after a while */
     for (struct box *x = w->boxes; x != NULL; x = x->next)
@@ -140,7 +146,7 @@ ask_keepers(struct warden *w, uint8_t what, const char *id)
         x->use_asked_ms = now;
         box_say_short(x, EDGE_USE);
     }
-    watch_time(w);
+    usage_turn(w);
     return 0;
 }
 
@@ -184,7 +190,7 @@ watch_on_used(struct warden *w, const struct edge_usage *u)
     buf_reset(&b->use);
     if (edge_usage_put(&b->use, u) < 0)
         buf_reset(&b->use);
-    watch_time(w);
+    usage_turn(w);
     return 0;
 }
 

@@ -85,7 +85,7 @@ static void
 late_round(void)
 {
     w.look_ms = w.boxes_ms = b.check_ms = 0;
-    box_time(&w);
+    boxes_turn(&w);
 }
 
 /* A machine so busy that the warden's rounds are seconds apart: each asks, and the answer is heard in the next one. */
