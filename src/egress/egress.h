@@ -60,8 +60,6 @@ struct question {
 };
 
 /* YES is to what was asked about: that request, or that connection; HOST to all that comes on connections that wait. */
-enum ask_says { ASK_NO, ASK_YES, ASK_HOST };
-
 struct egress {
     struct loop loop;
     struct resolver *resolver;

@@ -1,15 +1,10 @@
 /* egress/main.c: cloche-egress starts: rules from the supervisor, rights away, then the loop
  *
- * Started by the supervisor with the control socket at descriptor 3 (SOCK_SEQPACKET), the listeners from 4 on, in the
- * order of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses
- * (fake.h), and the vault's socket or /dev/null. The supervisor says "S" when its rules are in the SRT dialect, the
- * rules, one message each (rule_wire.h), "P" and a line of parent.h for a parent proxy, "V" when there is a vault,
- * with "C" a file of certificates to trust beside the host's, "Q" and the milliseconds when what no rule names is to
- * be asked about, then "G", and hears {"event": "up"}, or "failed" with the reason. Later it may say "R", a number,
- * and another set up to "G", which replaces the rules as a whole or, when one of them is none, not at all; and "Y" or
- * "N" with a question's number. Its end is ours: connections close, nothing opens. When only its writing side ends,
- * the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in the log, and not
- * carried.
+ * Started by the supervisor with the control socket at descriptor 3 (control.h), the listeners from 4 on, in the order
+ * of wall/capture.h (/dev/null where there is none), after them the file in which names have their addresses (fake.h),
+ * and the vault's socket or /dev/null. The supervisor's end is ours: connections close, nothing opens. When only its
+ * writing side ends, the sandbox has ended: what still waits in the listeners' queues is decided, so that it is in the
+ * log, and not carried.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,12 +22,11 @@
 
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/io.h"
-#include "base/str.h"
 #include "egress/confine.h"
+#include "egress/control.h"
 #include "egress/egress.h"
-#include "egress/rule_wire.h"
 #include "egress/vault_end.h"
 #include "wall/addresses.h"
 
@@ -61,6 +55,9 @@ static size_t n_own;
 static const char *extra[EXTRA_MAX];        /* files of certificates */
 static size_t n_extra;
 static bool with_vault;
+enum { BEGINS = 1, SAID = 2 };
+static struct msg_gate gate;                /* of what the supervisor says */
+static struct err fault = ERR_INIT;         /* in that */
 
 static void
 begin_rules(uint64_t number)
@@ -102,106 +99,144 @@ commit_and_say(struct egress *e)
                                  (json_int_t)conn_judge_again(e)));
 }
 
-/* "Y", "H" (enum ask_says) or "N", the question's number, a NUL, who answered. */
-static int
-take_answer(struct egress *e, const char *message, size_t n, struct err *err)
-{
-    const char *end = memchr(message, '\0', n);
-    char by[128];
-    uint64_t id;
+/* --- what the supervisor says ------------------------------------------------------------------------------------- */
 
-    if (end == NULL || !str_parse_u64((struct str){ message + 1, (size_t)(end - message) - 1 }, UINT32_MAX, &id))
-        return err_set(err, ERR_PROTOCOL, "egress.answer", "an answer to no question");
-    snprintf(by, sizeof(by), "%.*s", (int)(n - (size_t)(end + 1 - message)), end + 1);
-    ask_answer(e, (uint32_t)id, message[0] == 'N' ? ASK_NO : message[0] == 'H' ? ASK_HOST : ASK_YES, by);
+static int
+on_change(struct egress *e, const struct egress_change *m)
+{
+    (void)e;
+    begin_rules(m->number);
     return 0;
 }
 
 static int
-add_extra(const char *message, size_t n, struct err *err)
+on_srt(struct egress *e, const struct nothing *m)
 {
-    if (n_extra == EXTRA_MAX)
-        return err_set(err, ERR_LIMIT, "egress.trust", "more than %d files of certificates to trust", EXTRA_MAX);
-    extra[n_extra] = strndup(message + 1, n - 1);
-    return extra[n_extra++] != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    (void)e;
+    (void)m;
+    rules.srt = true;
+    return 0;
 }
 
-/* One message of the supervisor's. 1: the rules are complete; 0; or -1 with @err: it is none. */
 static int
-take(struct egress *e, const char *message, size_t n, struct err *err)
+on_rule(struct egress *e, const struct egress_rule *m)
 {
-    uint64_t ms, number;
+    (void)e;
+    if (refused.kind == ERR_NONE)
+        (void)rule_read((const char *)m->text, m->n_text, texts, &rules, &refused);
+    return 0;
+}
 
-    if (n == 0 || n >= RULE_WIRE_MAX)
-        return err_set(err, ERR_PROTOCOL, "egress.rules", "a message of no length, or too long");
-    switch (message[0]) {
-    case 'R':
-        if (!str_parse_u64((struct str){ message + 1, n - 1 }, INT64_MAX, &number) || number == 0)
-            return err_set(err, ERR_PROTOCOL, "egress.rules", "a change without a number");
-        begin_rules(number);
-        return 0;
-    case 'S': rules.srt = true; return 0;
-    case '{':
-        if (refused.kind == ERR_NONE)
-            (void)rule_read(message, n, texts, &rules, &refused);
-        return 0;
-    case 'V': with_vault = true; return 0;
-    case 'C': return add_extra(message, n, err);
-    case 'P': return parents_add(&e->parents, message + 1, n - 1, err);
-    case 'Q':
-        if (!str_parse_u64((struct str){ message + 1, n - 1 }, UINT32_MAX, &ms))
-            return err_set(err, ERR_PROTOCOL, "egress.rules", "a time that is none");
-        rules.ask = ms > 0;
-        e->ask_ms = ms;
-        return 0;
-    case 'G': return 1;
-    case 'Y':
-    case 'H':
-    case 'N': return take_answer(e, message, n, err);
-    default: return err_set(err, ERR_PROTOCOL, "egress.rules", "a message that is not a rule");
+static int
+on_ask(struct egress *e, const struct egress_ask *m)
+{
+    rules.ask = m->ms > 0;
+    e->ask_ms = m->ms;
+    return 0;
+}
+
+static int
+on_parent(struct egress *e, const struct egress_parent *m)
+{
+    return parents_add(&e->parents, m->part, m->text, &fault);
+}
+
+static int
+on_trust(struct egress *e, const struct egress_trust *m)
+{
+    (void)e;
+    if (n_extra == EXTRA_MAX)
+        return err_set(&fault, ERR_LIMIT, "egress.trust", "more than %d files of certificates to trust", EXTRA_MAX);
+    extra[n_extra] = strdup(m->file);
+    return extra[n_extra++] != NULL ? 0 : err_set(&fault, ERR_SYSTEM, "memory", "out of memory");
+}
+
+static int
+on_vault(struct egress *e, const struct nothing *m)
+{
+    (void)e;
+    (void)m;
+    with_vault = true;
+    return 0;
+}
+
+static int
+on_go(struct egress *e, const struct nothing *m)
+{
+    (void)m;
+    if (change > 0) {
+        commit_and_say(e);
+    } else if (commit_rules(e) < 0) {
+        fault = refused;
+        return -1;
     }
+    gate.state = SAID;
+    return 0;
+}
+
+static int
+on_answer(struct egress *e, const struct egress_answer *m)
+{
+    ask_answer(e, m->number, m->says, m->by);
+    return 0;
+}
+
+#define HEARS(R) \
+    R(EGRESS_RULE, on_rule, false, BEGINS | SAID) \
+    R(EGRESS_SRT, on_srt, false, BEGINS | SAID) \
+    R(EGRESS_ASK, on_ask, false, BEGINS | SAID) \
+    R(EGRESS_PARENT, on_parent, false, BEGINS) \
+    R(EGRESS_TRUST, on_trust, false, BEGINS) \
+    R(EGRESS_VAULT, on_vault, true, BEGINS) \
+    R(EGRESS_GO, on_go, false, BEGINS | SAID) \
+    R(EGRESS_CHANGE, on_change, false, SAID) \
+    R(EGRESS_ANSWER, on_answer, false, SAID)
+PROTO_RULES(control_rules, HEARS)
+
+/* One message. 1; 0: there is none now; or -1 with @fault: its end, or something that is not its language. */
+static int
+hear(struct egress *e, int flags)
+{
+    static uint8_t room[FRAME_HEADER + RULE_WIRE_MAX + 1];
+    struct frame f;
+    int r = packet_receive(FD_CONTROL, room, sizeof(room), &f, NULL, flags);
+    enum msg_verdict verdict;
+
+    if (r < 0 && errno == EAGAIN)
+        return 0;
+    if (r <= 0)
+        return err_set(&fault, ERR_PROTOCOL, "egress.rules", "the supervisor ended before its rules did");
+    verdict = msg_dispatch(&gate, &f, e);
+    if (verdict != MSG_OK && fault.kind == ERR_NONE)
+        err_set(&fault, ERR_PROTOCOL, "egress.rules", "%s", msg_verdict_text(verdict));
+    return verdict == MSG_OK ? 1 : -1;
 }
 
 static int
 read_rules(struct egress *e, struct err *err)
 {
-    char message[RULE_WIRE_MAX];
-    int r = 0;
-
     begin_rules(0);
-    while (r == 0) {
-        ssize_t n = io_recv(FD_CONTROL, message, sizeof(message), 0);
-        if (n <= 0)
-            return err_set(err, ERR_PROTOCOL, "egress.rules", "the supervisor ended before its rules did");
-        r = take(e, message, (size_t)n, err);
-    }
-    if (r > 0 && commit_rules(e) < 0) {
-        *err = refused;
-        return -1;
-    }
-    return r < 0 ? -1 : 0;
+    gate = (struct msg_gate){ .rules = control_rules, .n_rules = ARRAY_LEN(control_rules), .state = BEGINS };
+    while (gate.state == BEGINS)
+        if (hear(e, 0) < 0) {
+            *err = fault;
+            return -1;
+        }
+    return 0;
 }
 
+/* When it ends nobody is there to decide any more. */
 static void
 on_control(struct watch *w, uint32_t events)
 {
     struct egress *e = w->owner;
-    struct err err = ERR_INIT;
-    char message[RULE_WIRE_MAX];
+    int r = 1;
 
     if (events & EPOLLOUT)
         log_flush(e);
-    for (int i = 0; (events & (EPOLLIN | EPOLLHUP)) && i < 64 && !e->over; i++) {
-        ssize_t n = io_recv(w->fd, message, sizeof(message), MSG_DONTWAIT);
-        int r;
-        if (n < 0)
-            return;
-        /* its end, or something that is not its language: nobody is there to decide any more */
-        r = n == 0 ? -1 : take(e, message, (size_t)n, &err);
-        if (r > 0)
-            commit_and_say(e);
-        e->over = r < 0;
-    }
+    for (int i = 0; (events & (EPOLLIN | EPOLLHUP)) && i < 64 && r > 0; i++)
+        r = hear(e, MSG_DONTWAIT);
+    e->over = e->over || r < 0;
 }
 
 static int

@@ -3,46 +3,36 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "match/proxy.h"
 
 static void
 set_authorization(struct parent *parent, const struct proxy_url *url)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *p = (const uint8_t *)url->user;
-    char *out = parent->authorization;
+    uint8_t room[PARENT_AUTH_MAX];
+    struct buf out = BUF_INIT_IN(room, sizeof(room));
 
     _Static_assert(PARENT_AUTH_MAX >= 6 + (PROXY_USER_MAX + 2) / 3 * 4, "room for all of it");
-    memcpy(out, "Basic ", 6);
-    out += 6;
-    for (size_t i = 0; i < url->user_n; i += 3) {
-        size_t n = url->user_n - i < 3 ? url->user_n - i : 3;
-        unsigned v = (unsigned)p[i] << 16 | (n > 1 ? (unsigned)p[i + 1] << 8 : 0) | (n > 2 ? p[i + 2] : 0U);
-        *out++ = digits[v >> 18];
-        *out++ = digits[v >> 12 & 63];
-        *out++ = n > 1 ? digits[v >> 6 & 63] : '=';
-        *out++ = n > 2 ? digits[v & 63] : '=';
-    }
-    parent->authorization_n = (size_t)(out - parent->authorization);
+    buf_puts(&out, "Basic ");
+    (void)base64_put(&out, url->user, url->user_n);
+    memcpy(parent->authorization, out.p, out.n);
+    parent->authorization_n = out.n;
 }
 
 int
-parents_add(struct parents *p, const char *message, size_t n, struct err *err)
+parents_add(struct parents *p, enum parent_part part, struct str text, struct err *err)
 {
-    struct str text = { message + 1, n > 0 ? n - 1 : 0 };
-    struct parent *parent = message[0] == 'h' ? &p->http : &p->https;
+    struct parent *parent = part == PARENT_HTTP ? &p->http : &p->https;
     struct proxy_url url;
     enum proxy_fault fault;
 
-    if (n < 2)
-        return err_set(err, ERR_PROTOCOL, "egress.parent", "a parent proxy without an address");
-    if (message[0] == 'n') {
+    if (part == PARENT_NO_PROXY) {
         p->no_proxy.max = NO_PROXY_MAX;
         return buf_append(&p->no_proxy, text.p, text.n) == 0
                    ? 0 : err_set(err, ERR_LIMIT, "egress.parent", "too many hosts without a proxy");
     }
     fault = proxy_parse(text, &url);
-    if ((message[0] != 'h' && message[0] != 's') || fault != PROXY_OK)
+    if (fault != PROXY_OK)
         return err_set(err, ERR_PROTOCOL, "egress.parent", "the parent proxy %s", proxy_fault_text(fault));
     parent->host = url.host;
     parent->port = url.port;

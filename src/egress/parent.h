@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "egress/control.h"
 #include "match/host.h"
 #include "match/ip.h"
 
@@ -33,8 +34,8 @@ struct parents {
     struct buf no_proxy;
 };
 
-/* One line of the policy: kind "h", "s" (URLs) or "n" (a list, or a piece of one), then the text. */
-int parents_add(struct parents *p, const char *message, size_t n, struct err *err);
+/* A URL of the policy's or, of the hosts without a proxy, a piece of the list. 0 or -1 with @err. */
+int parents_add(struct parents *p, enum parent_part part, struct str text, struct err *err);
 /* The one to ask for @host at @port; NULL: none, go straight. */
 struct parent *parents_for(struct parents *p, bool plain_http, const struct host *host, uint16_t port);
 /* Whether the sandbox names a parent, or an address where one was found. */

@@ -56,7 +56,7 @@ int
 keeper_on_net_answer(struct keeper_live *k, const struct keep_net_answer *m)
 {
     if (k->l.net != NULL)
-        net_ask_answer(k->l.net, m->number, !m->allow ? NET_NO : m->scope == SCOPE_ONCE ? NET_YES : NET_HOST,
+        net_ask_answer(k->l.net, m->number, !m->allow ? ASK_NO : m->scope == SCOPE_ONCE ? ASK_YES : ASK_HOST,
                        m->scope == SCOPE_SANDBOX);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/loop.h"
+#include "egress/control.h"
 #include "policy/policy.h"
 #include "run/net_door.h"
 #include "run/net_log.h"
@@ -91,9 +92,9 @@ void net_arm(struct net *n);
 /* The sandbox has ended: hear the last decisions, end cloche-egress, free @n (may be NULL). */
 void net_stop(struct net *n);
 
-/* To cloche-egress: one message; all rules, as the change @number while it has others, 0: it has just been started. 0
- * or -1 with @err. */
-int net_say(struct net *n, const void *message, size_t size, struct err *err);
+/* To cloche-egress: an answer to its question @number; all rules, as the change @number while it has others, 0: it has
+ * just been started. 0 or -1 with @err. */
+int net_say_answer(struct net *n, json_int_t number, enum ask_says says, const char *by, struct err *err);
 int net_say_rules(struct net *n, uint64_t number, struct err *err);
 
 /* net_rules.c: one more rule, whose fate is told to @caller (0: nobody) by door_answer; cloche-egress's word about a
@@ -112,10 +113,8 @@ void net_ask_over(struct net *n, const json_t *event);
 void net_ask_lost(struct net *n);
 /* Rules name requests to that host, and the one that is asked about is none of them: a yes to the host is more. */
 bool net_ask_is_narrow(const struct net_question *q);
-/* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. NET_HOST is yes to
- * all that comes on the connections that wait, NET_YES to what they ask for now. */
-enum net_says { NET_NO = 'N', NET_YES = 'Y', NET_HOST = 'H' };
-void net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandbox);
+/* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. */
+void net_ask_answer(struct net *n, json_int_t id, enum ask_says says, bool sandbox);
 
 /* One message of cloche-egress's, of @size bytes. */
 void net_heard(struct net *n, const char *message, size_t size);

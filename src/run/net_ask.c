@@ -225,16 +225,6 @@ failed(const struct err *err)
     return json_pack("{s:s, s:s, s:s}", "error", err->msg, "code", err->code, "hint", err->hint);
 }
 
-static int
-pass_answer(struct net *n, json_int_t number, enum net_says says, const char *by, struct err *err)
-{
-    char message[64];
-    int size = snprintf(message, sizeof(message), "%c%lld%c%s", (int)says, (long long)number, '\0', by);
-
-    return n->control.fd < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
-                          : net_say(n, message, (size_t)size, err);
-}
-
 bool
 net_ask_is_narrow(const struct net_question *q)
 {
@@ -253,7 +243,7 @@ rule_of(const struct net_question *q, char out[RULE_MAX])
 }
 
 void
-net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandbox)
+net_ask_answer(struct net *n, json_int_t id, enum ask_says says, bool sandbox)
 {
     struct net_question *q = question(n, id);
     struct err err = ERR_INIT;
@@ -263,10 +253,10 @@ net_ask_answer(struct net *n, json_int_t id, enum net_says says, bool sandbox)
         return;
     rule_of(q, rule);
     /* who it was is in the daemon's record */
-    if (pass_answer(n, q->number, says, "cloche serve", &err) < 0)
+    if (net_say_answer(n, q->number, says, "cloche serve", &err) < 0)
         return;
     forget(q);
-    if (sandbox && says != NET_NO && net_rules_add(n, false, rule, 0, &err) < 0)
+    if (sandbox && says != ASK_NO && net_rules_add(n, false, rule, 0, &err) < 0)
         cli_warn("%s was approved for this sandbox, and is asked about again: %s", rule, err.msg);
 }
 
@@ -278,7 +268,7 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
     const char *scope = json_string_value(json_object_get(request, "scope"));
     struct net_question *q = question(n, id);
     struct err err = ERR_INIT;
-    enum net_says says;
+    enum ask_says says;
     char rule[RULE_MAX], by[32];
 
     if (n->ask != NULL)
@@ -297,8 +287,8 @@ answer(struct net *n, const json_t *request, uid_t uid, uint64_t caller)
         err_hint(&err, "approve it --once, or write a rule about what is meant: docs/policy.md");
         return failed(&err);
     }
-    says = !allow ? NET_NO : strcmp(scope, "once") == 0 ? NET_YES : NET_HOST;
-    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || pass_answer(n, q->number, says, by, &err) < 0)
+    says = !allow ? ASK_NO : strcmp(scope, "once") == 0 ? ASK_YES : ASK_HOST;
+    if ((strcmp(scope, "always") == 0 && always(n, rule, &err) < 0) || net_say_answer(n, q->number, says, by, &err) < 0)
         return failed(&err);
     run_audit_answer(n->live->audit, q->event, allow, scope, uid);
     forget(q);

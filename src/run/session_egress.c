@@ -25,7 +25,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "egress/rule_wire.h"
 #include "program/helper.h"
 #include "program/say.h"
 #include "run/net.h"
@@ -34,26 +33,27 @@
 
 #define ENTRY_MAX    (2 * RULE_WIRE_MAX)    /* of its messages; a rule is part of one, escaped */
 #define FIRST_US     10000UL    /* until it is started again, doubled with each death */
-#define PARENT_PIECE 1024       /* bytes of a parent proxy's address, or of the list of hosts without one */
 #define SAY_S        5          /* for it to take a message */
 #define START_MS     30000      /* for it to be there */
 #define LAST_MS      3000       /* for it to say its last decisions */
 
 static int
-say(int control, const void *message, size_t n, struct err *err)
+say(struct net *n, uint8_t type, const struct shape *shape, const void *m, struct err *err)
 {
-    return send(control, message, n, MSG_NOSIGNAL) == (ssize_t)n
+    return proto_send(n->control.fd, type, shape, m, -1) == 0
                ? 0 : err_sys(err, errno, "egress.rules", "tell cloche-egress its rules");
 }
 
+#define SAY(n, err, number, ...) say(n, number, number##_SHAPE(), &(const number##_IS){ __VA_ARGS__ }, err)
+
 static int
-say_list(int control, enum decide_which which, const struct policy_list *list, struct err *err)
+say_list(struct net *n, enum decide_which which, const struct policy_list *list, struct err *err)
 {
-    char message[RULE_WIRE_MAX];
+    char text[RULE_WIRE_MAX];
 
     for (size_t i = 0; i < list->n; i++) {
-        int n = rule_write(&list->v[i], which, message, err);
-        if (n < 0 || say(control, message, (size_t)n, err) < 0)
+        int size = rule_write(&list->v[i], which, text, err);
+        if (size < 0 || SAY(n, err, EGRESS_RULE, .text = (const uint8_t *)text, .n_text = (size_t)size) < 0)
             return -1;
     }
     return 0;
@@ -61,71 +61,62 @@ say_list(int control, enum decide_which which, const struct policy_list *list, s
 
 /* It gets the vault, and what it trusts beside the host's certificates in connections that it opens. */
 static int
-say_vault(const struct net *n, struct err *err)
+say_vault(struct net *n, struct err *err)
 {
     const struct policy_list *files = &n->live->s->policy->extra_ca;
-    char message[2 + PATH_MAX];
 
-    for (size_t i = 0; i < files->n; i++) {
-        int size = snprintf(message, sizeof(message), "C%s", files->v[i].value);
-        if (say(n->control.fd, message, (size_t)size, err) < 0)
+    for (size_t i = 0; i < files->n; i++)
+        if (SAY(n, err, EGRESS_TRUST, .file = files->v[i].value) < 0)
             return -1;
-    }
-    return say(n->control.fd, "V", 1, err);
+    return SAY(n, err, EGRESS_VAULT) < 0 ? -1 : 0;
 }
 
 /* In pieces: a list may be longer than a message; a URL is not (PROXY_URL_MAX). */
 static int
-say_parent(int control, char kind, const struct policy_string *text, struct err *err)
+say_parent(struct net *n, enum parent_part part, const struct policy_string *text, struct err *err)
 {
-    char message[2 + PARENT_PIECE];
-    size_t n = text->p != NULL ? strlen(text->p) : 0;
+    size_t all = text->p != NULL ? strlen(text->p) : 0;
 
-    for (size_t at = 0, take; at < n; at += take) {
-        take = n - at < PARENT_PIECE ? n - at : PARENT_PIECE;
-        message[0] = 'P';
-        message[1] = kind;
-        memcpy(message + 2, text->p + at, take);
-        if (say(control, message, take + 2, err) < 0)
+    for (size_t at = 0, take; at < all; at += take) {
+        take = all - at < EGRESS_PARENT_PIECE ? all - at : EGRESS_PARENT_PIECE;
+        if (SAY(n, err, EGRESS_PARENT, .part = part, .text = { text->p + at, take }) < 0)
             return -1;
     }
     return 0;
 }
 
 static int
-say_parents(int control, const struct policy *p, struct err *err)
+say_parents(struct net *n, const struct policy *p, struct err *err)
 {
-    return say_parent(control, 'h', &p->parent_proxy.http, err) < 0 ||
-           say_parent(control, 's', &p->parent_proxy.https, err) < 0 ||
-           say_parent(control, 'n', &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
+    return say_parent(n, PARENT_HTTP, &p->parent_proxy.http, err) < 0 ||
+           say_parent(n, PARENT_HTTPS, &p->parent_proxy.https, err) < 0 ||
+           say_parent(n, PARENT_NO_PROXY, &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
 }
 
 int
-net_say(struct net *n, const void *message, size_t size, struct err *err)
+net_say_answer(struct net *n, json_int_t number, enum ask_says says, const char *by, struct err *err)
 {
-    return say(n->control.fd, message, size, err);
+    return n->control.fd < 0 ? err_set(err, ERR_NOT_FOUND, "net.question", "nobody waits for that any more")
+                             : SAY(n, err, EGRESS_ANSWER, .number = (uint32_t)number, .says = says, .by = by);
 }
 
 int
 net_say_rules(struct net *n, uint64_t number, struct err *err)
 {
     const struct policy *p = n->policy;
-    char ask[32], again[32];
-    int size = snprintf(ask, sizeof(ask), "Q%llu", (unsigned long long)p->ask_ms.v);
-    int again_n = snprintf(again, sizeof(again), "R%llu", (unsigned long long)number);
 
-    if ((number > 0 && say(n->control.fd, again, (size_t)again_n, err) < 0) ||
-        (p->srt && say(n->control.fd, "S", 1, err) < 0) ||
-        say_list(n->control.fd, DECIDE_ALLOWS, &p->allow_domains, err) < 0 ||
-        say_list(n->control.fd, DECIDE_DENIES, &p->deny_domains, err) < 0 ||
-        say_list(n->control.fd, DECIDE_HOST_PORT, &p->host_ports, err) < 0 ||
-        say_list(n->control.fd, DECIDE_ALLOWS, &n->added.allow_domains, err) < 0 ||
-        say_list(n->control.fd, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
-        (p->ask.v && say(n->control.fd, ask, (size_t)size, err) < 0))
+    if ((number > 0 && SAY(n, err, EGRESS_CHANGE, .number = number) < 0) ||
+        (p->srt && SAY(n, err, EGRESS_SRT) < 0) ||
+        say_list(n, DECIDE_ALLOWS, &p->allow_domains, err) < 0 ||
+        say_list(n, DECIDE_DENIES, &p->deny_domains, err) < 0 ||
+        say_list(n, DECIDE_HOST_PORT, &p->host_ports, err) < 0 ||
+        say_list(n, DECIDE_ALLOWS, &n->added.allow_domains, err) < 0 ||
+        say_list(n, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
+        (p->ask.v && SAY(n, err, EGRESS_ASK, .ms = (uint32_t)p->ask_ms.v) < 0))
         return -1;
-    if (number == 0 && (say_parents(n->control.fd, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && (say_parents(n, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
-    return say(n->control.fd, "G", 1, err);
+    return SAY(n, err, EGRESS_GO);
 }
 
 /* What kept it from starting, in its own words. */

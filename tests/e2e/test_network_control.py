@@ -213,11 +213,11 @@ FORGETFUL = """#!/usr/bin/python3
 import json, socket
 control, number = socket.socket(fileno=3), 0
 while message := control.recv(65536):
-    if message[:1] == b'R':
+    if message[0] == 8:         # EGRESS_CHANGE (egress/control.h)
         number += 1
-    if message == b'G' and number > 0:
+    if message[0] == 7 and number > 0:          # EGRESS_GO
         with open(%r, 'a') as f: print(number, file=f)
-    if message == b'G' and number > 1:
+    if message[0] == 7 and number > 1:
         control.send(json.dumps(%s).encode())
 """
 
