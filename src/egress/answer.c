@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "egress/decide.h"
 #include "wire/http1.h"
 
 static void
@@ -15,8 +16,10 @@ describe(struct buf *body, const struct answer *a)
     buf_printf(body, "%s%s%s", a->reason, a->detail[0] != '\0' ? ": " : "", a->detail);
     if (a->rule.n > 0)
         buf_printf(body, " (rule %.*s)", (int)a->rule.n, a->rule.p);
-    buf_puts(body, strstr(a->reason, "-no-rule") != NULL
-                       ? "\nthe owner of this sandbox can open it with --allow-domain\n" : "\n");
+    buf_puts(body, "\n");
+    if (strstr(a->reason, "-no-rule") != NULL)
+        buf_printf(body, "the owner of this sandbox can open it with --allow-%s\n",
+                   decide_is_host_name(a->host) ? "host-port" : "domain");
 }
 
 int

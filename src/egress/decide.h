@@ -132,8 +132,8 @@ void decide(const struct decide_rules *rules, const struct decide_request *reque
 void decide_address(const struct decide_rules *rules, const struct ip *set, size_t n, uint16_t port,
                     struct decide_verdict *out);
 
-/* Whether @host is one of the names for the host's own loopback, open or not. */
-bool decide_is_host_name(const struct host *host);
+/* Whether @name, which is canonical, is one of those for the host's own loopback, open or not. */
+bool decide_is_host_name(struct str name);
 /* Whether @host at @port is the host's own loopback at that port, which a rule has opened. */
 bool decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port);
 

@@ -18,10 +18,10 @@ decide_host_port_pattern(struct str port, struct host_pattern *out)
 }
 
 bool
-decide_is_host_name(const struct host *host)
+decide_is_host_name(struct str name)
 {
-    for (size_t i = 0; !host->is_ip && i < ARRAY_LEN(host_names); i++)
-        if (str_eq_c((struct str){ host->name, host->n }, host_names[i]))
+    for (size_t i = 0; i < ARRAY_LEN(host_names); i++)
+        if (str_eq_c(name, host_names[i]))
             return true;
     return false;
 }
@@ -29,7 +29,7 @@ decide_is_host_name(const struct host *host)
 const struct decide_rule *
 decide_find_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port, const char **near)
 {
-    if (rules->host_ports.n == 0 || !decide_is_host_name(host))
+    if (rules->host_ports.n == 0 || !decide_is_host_name((struct str){ host->name, host->n }))
         return NULL;
     for (size_t i = 0; i < rules->host_ports.n; i++)
         if (port == 0 || rules->host_ports.v[i].pattern.port == port)

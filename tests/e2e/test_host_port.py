@@ -87,6 +87,8 @@ def test_nothing_else_of_the_host_is(cloche, servers, how):
 def test_it_is_closed_unless_it_is_named(cloche, servers):
     server = servers()
     port = server.server_port
+    refused = cloche("run", "--allow-host-port", 1, "--", "/usr/bin/curl", "-sS", f"http://host.docker.internal:{port}/", cwd="/")
+    assert "can open it with --allow-host-port" in refused.out, refused
     for flags in (("--allow-domain", f"host.docker.internal:{port}"), ("--allow-domain", f"*.docker.internal:{port}"),
                   ("--allow-host-port", port, "--deny-domain", "host.docker.internal"), ("--network", "allowlist"), ()):
         result = get(cloche, f"http://host.docker.internal:{port}/", *flags)
