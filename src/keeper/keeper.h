@@ -7,6 +7,8 @@
 #ifndef CLOCHE_KEEPER_KEEPER_H
 #define CLOCHE_KEEPER_KEEPER_H
 
+#include <sys/stat.h>
+
 #include "base/loop.h"
 #include "base/sha256.h"
 #include "hosts/asker.h"
@@ -116,6 +118,7 @@ struct keeper_park {
     const struct language *language;    /* whose interpreter waits in it; NULL: it is none such */
     char *policy;                       /* what it is made of, as text, owned; */
     uint8_t print[SHA256_SIZE];         /* and what that came to, with the settings of then */
+    struct stat program;                /* the interpreter's file; all 0: none was found */
     uint16_t channel;                   /* of the interpreter; 0: there is none, or it has its job */
     bool waits, ready;                  /* nobody has taken it; its interpreter waits */
     bool touched;                       /* something was written into it */

@@ -5,6 +5,7 @@
  * takes it, its settings are read once more: where they are not the same it is not given, and another one is made.
  * The first command that it could have been started for is its job; any other one ends it.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,34 @@ entry_of(const char *const *env, const char *name)
     return NULL;
 }
 
+/* The file that is its interpreter, now. What can wait has the system's folders of the host, where they are. */
+static void
+program_of(const struct keeper_live *k, struct stat *out)
+{
+    const char *path = entry_of(sandbox_facts(k->l.sb)->env, "PATH"), *name = k->park.language->program;
+    char at[PATH_MAX];
+
+    for (const char *end; path != NULL && *path != '\0'; path = *end == ':' ? end + 1 : end) {
+        end = strchrnul(path, ':');
+        if (*path == '/' && snprintf(at, sizeof(at), "%.*s/%s", (int)(end - path), path, name) < (int)sizeof(at) &&
+            stat(at, out) == 0 && S_ISREG(out->st_mode) && (out->st_mode & 0111) != 0)
+            return;
+    }
+    memset(out, 0, sizeof(*out));
+}
+
+/* It was not replaced, as an upgrade does it, nor is another one found before it. */
+static bool
+is_same_program(const struct keeper_live *k)
+{
+    const struct stat *was = &k->park.program;
+    struct stat is;
+
+    program_of(k, &is);
+    return is.st_dev == was->st_dev && is.st_ino == was->st_ino && is.st_ctim.tv_sec == was->st_ctim.tv_sec &&
+           is.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+}
+
 /* A command that is not one of its owner's: without a terminal, in the sandbox's own folder. */
 static int
 start_program(struct keeper_live *k, const char *const *argv, const char *const *env, uint16_t *channel,
@@ -106,6 +135,7 @@ park_begin(struct keeper_live *k, struct err *err)
         return err_set(err, ERR_UNSUPPORTED, "pool.policy", "PYTHONPATH is set");
     prctl(PR_SET_NAME, "cloche-pooled");
     k->park.waits = true;
+    program_of(k, &k->park.program);
     return start_program(k, k->park.language->parked, env, &k->park.channel, err);
 }
 
@@ -168,6 +198,9 @@ park_take(struct keeper_live *k, struct err *err)
         return -1;
     if (k->daemon.settings[0] != '\0' && memcmp(print, k->park.print, sizeof(print)) != 0)
         return err_set(err, ERR_DENIED, "pool.changed", "settings changed since the sandbox was made");
+    if (!is_same_program(k))
+        return err_set(err, ERR_DENIED, "pool.changed", "%s was replaced since it was started",
+                       k->park.language->program);
     k->park.waits = false;
     prctl(PR_SET_NAME, KEEPER_NAME);
     clock_gettime(CLOCK_REALTIME, &k->r.started);

@@ -3,12 +3,13 @@ import base64
 import os
 import re
 import signal
+import tempfile
 import threading
 import time
 
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 from helpers.daemon import Daemon, caller
 from helpers.mcp import Client
 from helpers.runner import wait_for
@@ -379,6 +380,36 @@ def test_other_settings_other_sandboxes(cloche):
     assert wait_for(lambda: not pids & set(daemon.processes("cloche-keeper")), 60)
     assert run(daemon, asks)["stdout"] == b"second\n"
     assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.skipif(not places.IS_ROOT, reason="only root may write where a sandbox sees the host's programs")
+def test_an_interpreter_that_is_replaced(cloche):
+    """As an upgrade does it: what waits is the old one."""
+    with tempfile.TemporaryDirectory(prefix="cloche-test-", dir="/opt") as folder:
+        os.chmod(folder, 0o755)
+
+        def put(version):
+            path = os.path.join(folder, "python3")
+            with open(path + ".new", "w", encoding="ascii") as f:
+                f.write(f'#!/bin/sh\nVERSION={version} exec /usr/bin/python3 "$@"\n')
+            os.chmod(path + ".new", 0o755)
+            os.rename(path + ".new", path)
+        put(1)
+        settings = cloche.home / "settings.yaml"
+        settings.write_text(f"env: {{PATH: '{folder}/other:{folder}:/usr/bin:/bin'}}\n", encoding="ascii")
+        daemon = Daemon(cloche, "--pool", "1", "--settings", str(settings))
+        asks = "import os; print(open('/proc/self/environ').read().split('VERSION=')[1][0])"
+        warm(daemon)
+        assert run(daemon, asks)["stdout"] == b"1\n" and hits(daemon) == 1
+        warm(daemon)
+        put(2)
+        assert run(daemon, asks)["stdout"] == b"2\n" and hits(daemon) == 2
+        warm(daemon)
+        os.mkdir(os.path.join(folder, "other"))
+        os.link(os.path.join(folder, "python3"), os.path.join(folder, "other", "python3"))
+        put(3)      # it is not the first one any more
+        assert run(daemon, asks)["stdout"] == b"2\n"
+        assert daemon.stop() == 0, daemon.log
 
 
 def test_mcp_takes_them_too(pooled):
