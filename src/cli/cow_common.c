@@ -90,7 +90,7 @@ find_led(struct cow_view *view, struct err *err)
 {
     const struct policy *p = &view->policy;
     struct err why = ERR_INIT;
-    cleanup_led struct led *led = led_new(view->project, view->state.project, p->home, &p->protect, add_led, view, err);
+    cleanup_led struct led *led = led_new(view->project, view->state.project, p, add_led, view, err);
 
     if (led == NULL)
         return -1;

@@ -31,10 +31,10 @@ typedef int led_put(void *ctx, const char *path, enum led_kind kind, struct err 
 
 struct led;
 
-/* For the folder @host (links resolved), which @fd is; both, and @names (protected ones), @home (may be NULL), are
- * borrowed. Free with led_free(). NULL: out of memory, with @err. */
-struct led *led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put,
-                    void *ctx, struct err *err);
+/* For the folder @host (links resolved), which @fd is, by the protected names and the homes of @p: the caller's, and as
+ * root that of the folder's owner, who will work there. All are borrowed. Free with led_free(). NULL: out of memory,
+ * with @err. */
+struct led *led_new(int fd, const char *host, const struct policy *p, led_put *put, void *ctx, struct err *err);
 void led_free(struct led *l);
 #define cleanup_led __attribute__((cleanup(led_cleanup)))
 static inline void

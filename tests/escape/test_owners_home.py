@@ -1,8 +1,10 @@
 """As root in mode light the sandbox runs as the owner of the folder: that user's places for credentials are closed too.
 
-The attack: `cloche run --mode light --workspace /home/alice/project` as root read alice's ~/.ssh.
+The attack: `cloche run --mode light --workspace /home/alice/project` as root read alice's ~/.ssh; and what alice's configuration leads
+to in the project, her git and shell then run.
 """
 import os
+import subprocess
 
 import pytest
 
@@ -67,3 +69,35 @@ def test_no_home_at_all_is_said(cloche, flags):
              f"XDG_STATE_HOME={state}"]
     said = cloche.behind(*words)("run", *flags, "--", "true", cwd="/")
     assert "no home is known" in said.err, said
+
+
+LED = {".gitconfig": "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ~/project/more\n[remote]\n\tpushDefault = fork\n",
+       ".config/git/config": "[core]\n\tfsmonitor = ~/project/watch/w\n"}
+MADE = {".githooks/pre-commit": 0o755, "watch/w": 0o755, "own/h": 0o755, "rc": 0o644, "more": 0o644}
+
+
+@pytest.mark.parametrize("flags", [[], ["--mode", "light"], ["--view", "host"]], ids=["standard", "light", "host"])
+def test_what_the_owner_of_the_folder_runs_there(alice, has, flags):
+    """Alice's git and shell obey alice's configuration, not root's: what that leads to in the project is closed."""
+    has("git")
+    home, cloche = alice
+    project = home / "project"
+    for path, text in LED.items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(text, encoding="ascii")
+    for path, mode in MADE.items():
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text("good\n", encoding="ascii")
+        (project / path).chmod(mode)
+    (home / ".bashrc").symlink_to("project/rc")
+    subprocess.run(["git", "init", "-q", "."], cwd=project, check=True)
+    with open(project / ".git/config", "a", encoding="ascii") as file:
+        file.write("[core]\n\thooksPath = ~/project/own\n[remote \"origin\"]\n\turl = https://h/x\n")
+    subprocess.run(["chown", "-hR", f"{UID}:{UID}", home], check=True)
+    place = ["--allow-write", project] if "host" in flags else ["--workspace", f"{project}:rw"]
+    script = "export HOME=/tmp; git remote add fork https://evil/x; git remote add other https://h/y; " + "".join(
+        f"echo evil >> {path}; echo evil > x; mv -f x {path}; rm -f {path}; " for path in MADE)
+    said = cloche("run", *flags, *place, "--", "sh", "-c", script, cwd=project)
+    assert {path: (project / path).read_text(encoding="ascii") for path in MADE} == {path: "good\n" for path in MADE}, said
+    told = (project / ".git/config").read_text(encoding="ascii")
+    assert "fork" not in told and ("light" in flags or "other" in told), said

@@ -27,16 +27,19 @@
 #define WORDS_MAX 64            /* of a command line */
 
 struct led *
-led_new(int fd, const char *host, const char *home, const struct policy_list *names, led_put *put, void *ctx,
-        struct err *err)
+led_new(int fd, const char *host, const struct policy *p, led_put *put, void *ctx, struct err *err)
 {
+    const char *other = p->home_of_owner != NULL ? p->home_of_owner(host) : NULL;
     struct led *l = calloc(1, sizeof(*l));
 
     if (l != NULL)
-        *l = (struct led){ .fd = fd, .host = host, .home = home, .names = names, .put = put, .ctx = ctx,
-                           .said = BUF_INIT(GIT_CONFIG_MAX) };
-    else
+        *l = (struct led){ .fd = fd, .host = host, .home = p->home, .first_home = p->home, .names = &p->protect,
+                           .put = put, .ctx = ctx, .said = BUF_INIT(GIT_CONFIG_MAX) };
+    if (l == NULL || (other != NULL && (l->other_home = strdup(other)) == NULL)) {
+        led_free(l);
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
     return l;
 }
 
@@ -52,6 +55,7 @@ led_free(struct led *l)
     buf_free(&l->said);
     free(l->seen);
     free(l->more.v);
+    free(l->other_home);
     free(l);
 }
 
@@ -280,6 +284,21 @@ shut_config(struct led *l, const char *path, struct err *err)
     return err_hint(err, "chmod u+rx it: what runs inside could");
 }
 
+/* What begins with "~/" lies in each of the homes. */
+static int
+close_entry_for_each(struct led *l, const struct git_config_entry *e, const char *file, unsigned depth, struct err *err)
+{
+    const char *home = l->home;
+    int rc = close_entry(l, e, file, depth, err);
+
+    if (rc < 0 || l->other_home == NULL || e->value.n == 0 || memchr(e->value.p, '~', e->value.n) == NULL)
+        return rc;
+    l->home = home == l->other_home ? l->first_home : l->other_home;
+    rc = close_entry(l, e, file, depth, err);
+    l->home = home;
+    return rc;
+}
+
 /* @path: the file that says so, or "". */
 int
 led_read_text(struct led *l, const struct buf *text, const char *path, unsigned depth, struct err *err)
@@ -293,7 +312,7 @@ led_read_text(struct led *l, const struct buf *text, const char *path, unsigned 
     while (git_config_next(reader, &e) > 0) {
         if (!l->nested)
             git_config_write(&l->said, &e);
-        if (close_entry(l, &e, path, depth, err) < 0)
+        if (close_entry_for_each(l, &e, path, depth, err) < 0)
             return -1;
     }
     return 0;

@@ -80,30 +80,43 @@ read_environment(struct led *l, struct err *err)
     return text.n > 0 ? led_read_text(l, &text, "", 0, err) : 0;
 }
 
-int
-led_owner(struct led *l, bool git, struct err *err)
+/* What lies in the home that is looked at. */
+static int
+read_home(struct led *l, bool git, struct err *err)
 {
     static const char *const files[] = { ".config/git/config", ".gitconfig" };
-    const char *xdg = getenv("XDG_CONFIG_HOME");
     char path[PATH_MAX];
 
-    l->of_owner = true;
-    l->nested = false;
-    l->n_files = 0;
-    snprintf(l->top, sizeof(l->top), "%s", l->host);
     if (look_at_home(l, err) < 0)
         return -1;
-    if (!git)
-        return 0;
-    if (led_read(l, "/etc/gitconfig", 0, err) < 0 ||
-        (xdg != NULL && xdg[0] == '/' && led_read_below(l, xdg, "git/config", err) < 0) ||
-        read_moved(l, "GIT_CONFIG_SYSTEM", err) < 0 || read_moved(l, "GIT_CONFIG_GLOBAL", err) < 0 ||
-        read_environment(l, err) < 0)
-        return -1;
-    for (size_t i = 0; l->home != NULL && i < ARRAY_LEN(files); i++) {
+    for (size_t i = 0; git && l->home != NULL && i < ARRAY_LEN(files); i++) {
         int n = snprintf(path, sizeof(path), "%s/%s", l->home, files[i]);
         if (n > 0 && n < (int)sizeof(path) && (led_follow(l, path, false, err) < 0 || led_read(l, path, 0, err) < 0))
             return -1;
     }
     return 0;
+}
+
+int
+led_owner(struct led *l, bool git, struct err *err)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME");
+    int rc;
+
+    l->of_owner = true;
+    l->nested = false;
+    l->n_files = 0;
+    snprintf(l->top, sizeof(l->top), "%s", l->host);
+    if (git && (led_read(l, "/etc/gitconfig", 0, err) < 0 ||
+                (xdg != NULL && xdg[0] == '/' && led_read_below(l, xdg, "git/config", err) < 0) ||
+                read_moved(l, "GIT_CONFIG_SYSTEM", err) < 0 || read_moved(l, "GIT_CONFIG_GLOBAL", err) < 0 ||
+                read_environment(l, err) < 0))
+        return -1;
+    rc = read_home(l, git, err);
+    if (rc < 0 || l->other_home == NULL)
+        return rc;
+    l->home = l->other_home;
+    rc = read_home(l, git, err);
+    l->home = l->first_home;
+    return rc;
 }

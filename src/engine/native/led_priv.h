@@ -19,7 +19,10 @@ enum led_meaning {
 
 struct led {
     int fd;
-    const char *host, *home;
+    const char *host;
+    const char *home;           /* that is looked at: one of these */
+    const char *first_home;     /* of the caller */
+    char *other_home;           /* of the folder's owner, if that is somebody else; or NULL */
     const struct policy_list *names;
     struct policy_list more;    /* led_names() */
     led_put *put;

@@ -396,7 +396,7 @@ static int
 protect_names(struct native_plan *plan, const struct policy *p, const struct plan_tree *tree, struct err *err)
 {
     const struct policy_list *names = &p->protect, *more;
-    cleanup_led struct led *led = led_new(tree->fd, tree->host, p->home, names, plan_led, plan, err);
+    cleanup_led struct led *led = led_new(tree->fd, tree->host, p, plan_led, plan, err);
     struct closing c = { plan, p, tree, led };
     struct first first = { .name = NULL };
     struct policy_list below = { .v = NULL };

@@ -57,7 +57,7 @@ find_led(struct native_plan *plan, const char *path, struct err *err)
 
     if (fd < 0)
         return 0;
-    cleanup_led struct led *led = led_new(fd, path, p->home, &p->protect, add_led, plan, err);
+    cleanup_led struct led *led = led_new(fd, path, p, add_led, plan, err);
     if (led == NULL)
         return -1;
     (void)led_find(led, plan_git_watched(p), (unsigned)p->protect_depth.v - 1, &why);
