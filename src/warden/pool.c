@@ -7,7 +7,7 @@
  *
  * How many wait is a question of demand: none before the first request of a kind, then one, one more with each request
  * that found none, and fewer as time passes without. A policy that a caller wrote is a kind of its own for each caller,
- * so that nobody learns from an answer's speed what others run.
+ * and so is each agent's: nobody learns that others run something from an answer's speed, or from when a process began.
  */
 #include "warden/pool.h"
 
@@ -196,11 +196,11 @@ pool_make_room(struct warden *w)
 
 /* --- demand ------------------------------------------------------------------------------------------------------- */
 
-/* What the daemon gives without being asked is the same for all. */
+/* What the daemon gives without being asked is the same for all who may see what others run: not for agents. */
 static const char *
 owner_of(const struct edge_box *r)
 {
-    return r->policy[0] != '\0' ? r->owner : "";
+    return r->policy[0] != '\0' || (r->bounds & EDGE_BOUNDED) != 0 ? r->owner : "";
 }
 
 /* Of the owner who would have most, with one more of @owner's: the one that was asked for the longest ago. */

@@ -278,6 +278,21 @@ def test_each_caller_has_its_own(daemon):
     assert wait_for(lambda: not waits(), 60)
 
 
+def test_an_agent_does_not_learn_when_others_run_code(daemon):
+    """Neither from how fast its call is, nor from when its process began: also where nobody wrote a policy."""
+    one, two, three = (daemon.post("/v1/tokens", {"role": "agent", "name": n}).json["token"] for n in ("one", "two", "three"))
+
+    def is_hit(token):
+        before = hits(daemon)
+        assert run(daemon, "print(1)", token)["stdout"] == "1\n"
+        return hits(daemon) == before + 1
+
+    for others, agent in ((one, two), (None, three)):
+        assert wait_for(lambda token=others: is_hit(token), 60)
+        assert wait_for(lambda: parked(daemon) > 0, 60) and not is_hit(agent)
+    assert wait_for(lambda: is_hit(three), 60)      # its own it has
+
+
 def test_what_an_agent_may_is_what_the_settings_say_now(cloche):
     """Also where the agent's own policy says everything that they changed."""
     settings, policy = cloche.home / "settings.yaml", {"limits": {"pids": 50}}
