@@ -41,7 +41,7 @@ which(struct visit *r)
 static json_t *
 status_json(const struct edge_box *box)
 {
-    const char *mode = box != NULL ? strstr(box->facts, "\nmode=") : NULL;
+    struct str mode = edge_line(box != NULL ? box->facts : "", "mode");
     bool runs = false;
     json_t *at = NULL, *id = NULL;
 
@@ -52,7 +52,7 @@ status_json(const struct edge_box *box)
     }
     return json_pack("{s:s, s:o, s:o?, s:n, s:b, s:o?, s:n, s:n}", "state",
                      box_state_name(box != NULL ? box->state : BOX_UNINITIALIZED), "mode",
-                     mode != NULL ? json_stringn(mode + 6, strcspn(mode + 6, "\n")) : json_string("standard"),
+                     mode.p != NULL ? json_stringn(mode.p, mode.n) : json_string("standard"),
                      "containerId", id, "browserContainerId", "running", runs, "startedAt", at, "cdpEndpoint",
                      "wsEndpoint");
 }

@@ -22,22 +22,20 @@ on_box(struct request *r, const struct edge_box *box)
 static bool
 add_how(json_t *made, const char *how)
 {
-    json_t *lines = json_of_lines(how, false), *replaced = json_null();
-    const char *was = json_string_value(json_object_get(lines, "replaced"));
-    const char *differs = json_string_value(json_object_get(lines, "differs"));
-    bool taken = strstr(how, "\nreattached=yes\n") != NULL;
+    struct str was = edge_line(how, "replaced"), differs = edge_line(how, "differs");
+    bool taken = str_eq_c(edge_line(how, "reattached"), "yes");
+    json_t *replaced = json_null();
 
-    if (was != NULL && differs != NULL) {
+    if (was.p != NULL && differs.p != NULL) {
         json_t *names = json_array();
-        for (size_t n; differs[0] != '\0'; differs += n + (differs[n] != '\0' ? 1 : 0)) {
-            n = strcspn(differs, ",");
-            json_array_append_new(names, json_stringn(differs, n));
+        for (size_t at = 0, n; at < differs.n; at += n + 1) {
+            n = strcspn(differs.p + at, ",\n");
+            json_array_append_new(names, json_stringn(differs.p + at, n));
         }
-        replaced = json_pack("{s:s, s:o}", "id", was, "differs", names);
+        replaced = json_pack("{s:o, s:o}", "id", json_stringn(was.p, was.n), "differs", names);
     }
     json_object_set_new(made, "reattached", json_boolean(taken));
     json_object_set_new(made, "replaced", replaced);
-    json_decref(lines);
     return taken;
 }
 

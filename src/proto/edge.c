@@ -165,6 +165,17 @@ edge_labels_well(const char *labels)
     return true;
 }
 
+struct str
+edge_line(const char *lines, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = strchr(lines, '\n'); at != NULL && at[1] != '\0'; at = strchr(at + 1, '\n'))
+        if (strncmp(at + 1, name, n) == 0 && at[1 + n] == '=')
+            return (struct str){ at + n + 2, strcspn(at + n + 2, "\n") };
+    return (struct str){ NULL, 0 };
+}
+
 static bool
 create_well(const struct edge_create *c)
 {

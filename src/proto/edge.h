@@ -154,6 +154,8 @@ bool edge_word(const char *const *names, int from, int n, const char *name, int 
 /* "\nNAME=VALUE\n..." with names of letters, digits, "._/-", at most 63, each once; values without control bytes, at
  * most 255. "" is none. */
 bool edge_labels_well(const char *labels);
+/* The value of @name in such lines, or in facts about a sandbox; without a pointer: there is none. */
+struct str edge_line(const char *lines, const char *name);
 /* at most EDGE_WORKSPACE_MAX bytes without control characters */
 bool edge_workspace_well(const char *key);
 /* a letter or digit, then letters, digits, "._-", at most EDGE_NAME_MAX; or "" */

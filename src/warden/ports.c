@@ -180,11 +180,11 @@ new_capability(char out[EDGE_CAPABILITY + 1], uint8_t hash[SHA256_SIZE])
 static int
 can_be_exposed(const struct box *b, uint16_t port, struct err *err)
 {
-    const char *fact = strstr(b->r.facts, "\nports=");
+    struct str says = edge_line(b->r.facts, "ports");
+    const char *fact = says.p;
     uint64_t v;
 
-    fact = fact != NULL ? fact + 7 : "none\n";
-    if (strncmp(fact, "none\n", 5) == 0) {
+    if (fact == NULL || str_eq_c(says, "none")) {
         err_set(err, ERR_UNSUPPORTED, "ports.network", "this sandbox has no network of its own");
         return err_hint(err, "what listens there is reached as any program of the host's; modes but light, and "
                         "networks but host, have one");

@@ -18,31 +18,13 @@
 static const char *const parts[] = { "profile", "template", "image", "host", "runtime" };
 #define PARTS ARRAY_LEN(parts)
 
-/* The value of @name in @print, with its length; NULL: none. */
-static const char *
-part_of(const char *print, const char *name, size_t *n)
-{
-    char line[32];
-    const char *at;
-    int len = snprintf(line, sizeof(line), "\n%s=", name);
-
-    at = strstr(print, line);
-    if (at == NULL)
-        return NULL;
-    at += len;
-    *n = strcspn(at, "\n");
-    return at;
-}
-
 static bool
 print_well(const char *print)
 {
-    size_t n;
-
     if (!edge_labels_well(print))
         return false;
     for (size_t i = 0; i < PARTS; i++)
-        if (part_of(print, parts[i], &n) == NULL || n == 0)
+        if (edge_line(print, parts[i]).n == 0)
             return false;
     return true;
 }
@@ -61,9 +43,8 @@ differences(const struct edge_box *old, const struct edge_box *new, char out[128
 
     out[0] = '\0';
     for (size_t i = 0; i < PARTS; i++) {
-        size_t was_n = 0, is_n = 0;
-        const char *was = part_of(old->print, parts[i], &was_n), *is = part_of(new->print, parts[i], &is_n);
-        bool same = was != NULL && is != NULL && was_n == is_n && memcmp(was, is, is_n) == 0;
+        struct str was = edge_line(old->print, parts[i]), is = edge_line(new->print, parts[i]);
+        bool same = was.p != NULL && is.p != NULL && str_eq(was, is);
         if (i == 0)
             same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds &&
                    same_recovery(&old->recovery, &new->recovery) && strcmp(old->volume, new->volume) == 0;
@@ -180,13 +161,12 @@ void
 reattach_changed(struct box *b)
 {
     char rest[EDGE_PRINT_MAX + 1];
-    size_t n;
-    const char *profile = part_of(b->r.print, parts[0], &n);
+    struct str profile = edge_line(b->r.print, parts[0]);
 
-    if (profile == NULL)
+    if (profile.p == NULL)
         return;
-    snprintf(rest, sizeof(rest), "%.*s%s", (int)(profile - b->r.print - (ptrdiff_t)strlen("\nprofile=")), b->r.print,
-             profile + n);
+    snprintf(rest, sizeof(rest), "%.*s%s", (int)(profile.p - b->r.print - (ptrdiff_t)strlen("\nprofile=")), b->r.print,
+             profile.p + profile.n);
     box_text(&b->r.print, rest);
 }
 

@@ -38,7 +38,7 @@ bool
 record_required(const struct warden *w, const struct box *b)
 {
     return w->record->mode == RECORD_IS_REQUIRED ||
-           (w->record->mode == RECORD_IS_TRIED && b != NULL && strstr(b->r.facts, "\naudit=required\n") != NULL);
+           (w->record->mode == RECORD_IS_TRIED && b != NULL && str_eq_c(edge_line(b->r.facts, "audit"), "required"));
 }
 
 uint64_t

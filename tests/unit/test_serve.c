@@ -44,6 +44,22 @@ labels(void **state)
 }
 
 static void
+lines(void **state)
+{
+    static const struct { const char *text, *name, *value; } rows[] = {
+        { "", "a", NULL }, { "\n", "a", NULL }, { "\na=b\n", "a", "b" }, { "\na=\n", "a", "" }, { "\nab=1\na=2\n", "a", "2" },
+        { "\na=b=c\nc=d\n", "c", "d" }, { "\na=c=d\n", "c", NULL }, { "\na=b\n", "", NULL }, { "\nax=b\n", "a", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str value = edge_line(rows[i].text, rows[i].name);
+        if (rows[i].value == NULL ? value.p != NULL : value.p == NULL || !str_eq_c(value, rows[i].value))
+            fail_msg("row %zu", i);
+    }
+}
+
+static void
 names(void **state)
 {
     (void)state;
@@ -500,7 +516,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels), cmocka_unit_test(names), cmocka_unit_test(credentials),
+        cmocka_unit_test(labels), cmocka_unit_test(lines), cmocka_unit_test(names), cmocka_unit_test(credentials),
         cmocka_unit_test(tokens), cmocka_unit_test(operations),
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),

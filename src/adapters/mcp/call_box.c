@@ -75,12 +75,11 @@ call_make(struct visit *r, const char *name, const char *language, const struct 
 static json_t *
 box_json(const struct edge_box *box)
 {
-    const char *network = strstr(box->facts, "\nnetwork=");
+    struct str network = edge_line(box->facts, "network");
 
     return json_pack("{s:s, s:o, s:s, s:o}", "sandbox_id", box->id, "name",
                      json_of_text((const uint8_t *)box->name, strlen(box->name)), "state", box_state_name(box->state),
-                     "network", network != NULL ? json_stringn(network + 9, strcspn(network + 9, "\n"))
-                                                : json_string("unknown"));
+                     "network", network.p != NULL ? json_stringn(network.p, network.n) : json_string("unknown"));
 }
 
 static void
@@ -189,22 +188,20 @@ call_expose(struct visit *r)
 static void
 on_workspace_box(struct visit *r, const struct edge_box *box)
 {
-    const char *cow = strstr(box->facts, "\ncow=");
+    struct str cow = edge_line(box->facts, "cow");
     const char *verb = r->mcp->tool->name;
 
-    if (cow == NULL) {
+    if (cow.p == NULL) {
         mcp_fail(r, "NoCopyOnWrite", "this sandbox has a workspace of its own and no folder of the user's under it: "
                  "read its files with code_read_file");
         return;
     }
-    cow += 5;
     if (strcmp(verb, "apply") == 0) {
-        mcp_fail(r, "UserOnly", "only the user can take changes over, with: cloche apply %.*s", (int)strcspn(cow, "\n"),
-                 cow);
+        mcp_fail(r, "UserOnly", "only the user can take changes over, with: cloche apply %.*s", (int)cow.n, cow.p);
         return;
     }
     mcp_done(r, json_pack("{s:b, s:s, s:o, s:n}", "success", 1, "sandbox_id", box->id, "command",
-                          json_sprintf("cloche diff %.*s", (int)strcspn(cow, "\n"), cow), "error"), false);
+                          json_sprintf("cloche diff %.*s", (int)cow.n, cow.p), "error"), false);
 }
 
 static const struct visit_answers workspace_box = { .box = on_workspace_box, .no = mcp_fail_err };

@@ -129,7 +129,9 @@ static const struct visit_answers made = { .box = on_made, .no = mcp_fail_err };
 static bool
 has_network(const struct edge_box *box)
 {
-    return strstr(box->facts, "\nnetwork=allowlist\n") != NULL || strstr(box->facts, "\nnetwork=host\n") != NULL;
+    struct str network = edge_line(box->facts, "network");
+
+    return str_eq_c(network, "allowlist") || str_eq_c(network, "host");
 }
 
 /* A sandbox's network is settled when it is made: asking for one in a sandbox that exists asks if it is there. */
