@@ -43,11 +43,15 @@ living(struct warden *w, const char *id)
 
     if (id[0] == '\0' && w->who.role == EDGE_KEY)
         id = w->who.box;
+    found = box_of_id(w, id);
+    if (found != NULL && !found->probe && who_reaches(&w->who, &found->r))
+        return found;
+    found = NULL;
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
         bool own = strcmp(b->r.owner, w->who.id) == 0;
         if (b->probe || !who_reaches(&w->who, &b->r))
             continue;
-        if (id[0] == '\0' ? b->r.is_default && own : strcmp(b->r.id, id) == 0 || (own && strcmp(b->r.name, id) == 0))
+        if (id[0] == '\0' ? b->r.is_default && own : own && strcmp(b->r.name, id) == 0)
             return b;
         if (id[0] != '\0' && strcmp(b->r.name, id) == 0) {
             found = b;

@@ -20,23 +20,31 @@
 #define NOT_MADE_MAX 4096       /* above an error of any length */
 #define RESERVED     8          /* one of so many sandboxes is no agent's */
 
+/* Ids are random; a name may be asked for here too. */
+static size_t
+beginning(const char *id)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < 8 && id[i] != '\0'; i++)
+        n = n * 31 + (unsigned char)id[i];
+    return n % WARDEN_BY_ID;
+}
+
 struct box *
 box_of_id(const struct warden *w, const char *id)
 {
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (strcmp(b->r.id, id) == 0)
-            return b;
-    return NULL;
+    struct box *b = w->by_id[beginning(id)];
+
+    while (b != NULL && strcmp(b->r.id, id) != 0)
+        b = b->id_next;
+    return b;
 }
 
 size_t
 box_count(const struct warden *w)
 {
-    size_t n = 0;
-
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
-        n += b->sweeps || b->ahead ? 0 : 1;
-    return n;
+    return w->n_boxes - w->n_sweepers - pool_count(w);
 }
 
 void
@@ -153,7 +161,12 @@ box_take_out(struct box *b)
     while (*at != b)
         at = &(*at)->next;
     *at = b->next;
+    for (at = &w->by_id[beginning(b->r.id)]; *at != b;)
+        at = &(*at)->id_next;
+    *at = b->id_next;
+    pool_leave(b);
     w->n_boxes--;
+    w->n_sweepers -= b->sweeps;
     if (w->heard == b)
         w->heard = NULL;
     passes_end(w, b->r.id);
@@ -195,6 +208,8 @@ box_new(struct warden *w, const struct edge_box *r)
     }
     b->next = w->boxes;
     w->boxes = b;
+    b->id_next = w->by_id[beginning(b->r.id)];
+    w->by_id[beginning(b->r.id)] = b;
     w->n_boxes++;
     return b;
 }

@@ -79,6 +79,7 @@ box_ahead(struct warden *w, struct pool_key *kind, const char *policy, uint8_t b
         return -1;
     b->probe = b->ahead = true;
     b->kind = kind;
+    pool_enter(b);
     if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
         return 0;
     box_take_out(b);
@@ -96,6 +97,7 @@ box_sweeper(struct warden *w, const char *volume)
     if (new_id(r.id) < 0 || (b = box_new(w, &r)) == NULL)
         return -1;
     b->probe = b->sweeps = true;
+    w->n_sweepers++;
     if (launcher_say(w, EDGE_SPAWN, b->r.id) == 0)
         return 0;
     box_take_out(b);

@@ -51,12 +51,30 @@ ends(const struct box *b)
     return b->r.state == BOX_STOPPING;
 }
 
+void
+pool_enter(struct box *b)
+{
+    b->pool_next = b->w->pool.boxes;
+    b->w->pool.boxes = b;
+}
+
+void
+pool_leave(struct box *b)
+{
+    struct box **at = &b->w->pool.boxes;
+
+    while (*at != NULL && *at != b)
+        at = &(*at)->pool_next;
+    if (*at != NULL)
+        *at = b->pool_next;
+}
+
 size_t
 pool_count(const struct warden *w)
 {
     size_t n = 0;
 
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+    for (const struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
         n += b->ahead;
     return n;
 }
@@ -67,7 +85,7 @@ count(const struct warden *w, const struct pool_key *k, bool parked)
 {
     size_t n = 0;
 
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+    for (const struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
         n += b->ahead && !ends(b) && (k == NULL || b->kind == k) && b->parked == parked;
     return n;
 }
@@ -84,7 +102,7 @@ slow(const struct warden *w)
 {
     size_t n = 0;
 
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+    for (const struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
         n += b->ahead && !ends(b) && !b->parked && waits_ms(b) >= SLOW_MS;
     return n;
 }
@@ -100,7 +118,7 @@ memory(const struct warden *w)
 {
     uint64_t all = 0;
 
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+    for (const struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
         all += !b->ahead ? 0 : b->parked && b->holds > 0 ? b->holds : guess(b->kind);
     return all;
 }
@@ -117,7 +135,7 @@ forget(struct warden *w, struct pool_key *k, const char *why)
 {
     struct pool_key **at = &w->pool.keys;
 
-    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+    for (struct box *b = w->pool.boxes; b != NULL; b = b->pool_next) {
         if (!b->ahead || b->kind != k)
             continue;
         end(b, why);
@@ -160,7 +178,7 @@ places(const struct warden *w, const char *owner)
 {
     size_t n = 0;
 
-    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+    for (const struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
         n += b->ahead && !ends(b) && b->kind != NULL && strcmp(b->kind->owner, owner) == 0;
     return n;
 }
@@ -173,7 +191,7 @@ make_room(struct warden *w, const struct pool_key *mine)
     size_t own = mine != NULL ? places(w, mine->owner) + 1 : 0, most = 0;
     struct box *oldest = NULL;
 
-    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+    for (struct box *b = w->pool.boxes; b != NULL; b = b->pool_next) {
         if (!b->ahead || ends(b) || b->kind == NULL)
             continue;
         size_t n = mine != NULL && strcmp(mine->owner, b->kind->owner) == 0 ? own : places(w, b->kind->owner);
@@ -265,10 +283,10 @@ struct box *
 pool_find(const struct warden *w, const struct edge_create *c, const struct edge_box *r)
 {
     const struct pool_key *k = is_for(w, c, r) ? key_of(w, c, r) : NULL;
-    struct box *b = k != NULL ? w->boxes : NULL;
+    struct box *b = k != NULL ? w->pool.boxes : NULL;
 
     while (b != NULL && (!b->ahead || b->kind != k || !b->parked || ends(b)))
-        b = b->next;
+        b = b->pool_next;
     return b;
 }
 
@@ -398,7 +416,7 @@ is_over(const struct warden *w, struct pool_key *k, uint64_t now)
         return false;
     k->want--;
     k->missed_ms = now;
-    for (struct box *b = w->boxes; b != NULL && count(w, k, true) > k->want; b = b->next)
+    for (struct box *b = w->pool.boxes; b != NULL && count(w, k, true) > k->want; b = b->pool_next)
         if (b->ahead && b->kind == k && b->parked)
             end(b, "fewer are asked for");
     return false;
@@ -442,14 +460,25 @@ wait_for_next(struct warden *w, uint64_t now)
     loop_at(&w->loop, &w->pool.next, next);
 }
 
+/* Those that are somebody's, and whose keeper has said so. */
+static void
+leave(struct warden *w)
+{
+    for (struct box *b = w->pool.boxes, *next; b != NULL; b = next) {
+        next = b->pool_next;
+        if (!b->ahead && b->taken_ms == 0)
+            pool_leave(b);
+    }
+}
+
 void
 pool_turn(struct warden *w)
 {
     uint64_t now = clock_ms();
 
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (b->ahead || b->taken_ms > 0)
-            look_at(b, now);
+    for (struct box *b = w->pool.boxes; b != NULL; b = b->pool_next)
+        look_at(b, now);
+    leave(w);
     for (struct pool_key *k = w->pool.keys, *next; k != NULL; k = next) {
         next = k->next;
         if (is_over(w, k, now))

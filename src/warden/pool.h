@@ -15,6 +15,7 @@ struct box;
 struct pool_key;
 
 struct pool {
+    struct box *boxes;                  /* made ahead, or just taken: few, among all that there are */
     struct pool_key *keys;
     struct timer next;                  /* when something is due to one of them */
     size_t n_keys;
@@ -31,6 +32,9 @@ void pool_asked(struct warden *w, const struct edge_create *c, const struct edge
 int pool_on_parked(struct warden *w, const struct edge_count *memory);
 void pool_gone(struct box *b, const struct err *why);
 void pool_turn(struct warden *w);
+/* One is made ahead from now on; it is no more. */
+void pool_enter(struct box *b);
+void pool_leave(struct box *b);
 size_t pool_count(const struct warden *w);          /* with those that are being made, or end */
 /* All of them end, and nobody is known to have asked: what they were made of may have changed. */
 void pool_drain(struct warden *w, const char *why);

@@ -36,6 +36,7 @@
 #define WARDEN_MAKING   300     /* one that makes its sandbox, and hears nobody meanwhile */
 #define WARDEN_STOP_MS  10000   /* for a keeper to end when told; then it is killed */
 #define WARDEN_WAITERS  1024    /* questions that wait for one sandbox */
+#define WARDEN_BY_ID    1024    /* lists of sandboxes by the beginning of their ids */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
@@ -109,6 +110,8 @@ struct box_asked {
 
 struct box {
     struct box *next;
+    struct box *pool_next;              /* of those that are ahead, or were just taken (pool.c) */
+    struct box *id_next;                /* of those whose ids begin alike (boxes.c) */
     struct warden *w;
     struct edge_box r;                  /* its texts are owned */
     struct watch edge;                  /* to its keeper; there may be none (yet) */
@@ -159,7 +162,8 @@ struct port;
 struct warden {
     struct state *state;
     struct box *boxes;
-    size_t n_boxes, max_boxes, max_per_agent;
+    struct box *by_id[WARDEN_BY_ID];
+    size_t n_boxes, n_sweepers, max_boxes, max_per_agent;
     uint64_t look_ms;                   /* the next look at who owes an answer */
     uint64_t boxes_ms;                  /* the last look at all sandboxes, */
     struct timer boxes_look;            /* and the next (health.c) */
