@@ -208,8 +208,10 @@ on_signals(struct watch *w, uint32_t events)
     struct signalfd_siginfo info;
 
     (void)events;
-    while (w->fd >= 0 && read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+    while (w->fd >= 0 && read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        s->from = (pid_t)info.ssi_pid;
         s->came(s, (int)info.ssi_signo);
+    }
 }
 
 int

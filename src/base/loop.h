@@ -44,6 +44,7 @@ struct timer {
 struct signals {
     struct watch watch;
     void (*came)(struct signals *s, int number);
+    pid_t from;             /* whose it is that comes: of SIGCHLD, one of those that ended; 0: of nobody known */
 };
 
 #define LOOP_BATCH 256

@@ -355,7 +355,7 @@ on_signal(struct signals *s, int number)
     if (number == SIGCHLD) {
         webhook_reap(l);
         loop_done(&l->loop, scribe_reap(l, l->err) < 0 ? -1 : maker_reap(l, l->err));
-        reap_soon(l);
+        reap_soon(l, s->from);
     } else if (number == SIGHUP) {
         settings_reload(l);
     } else if (number == SIGUSR1) {

@@ -81,7 +81,7 @@ struct launcher {
     char notify[108];           /* NOTIFY_SOCKET, "" none */
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;     /* the newest first */
-    size_t n_vacant;            /* of them */
+    size_t n_keepers, n_vacant; /* of them, and those that are vacant */
     struct timer vacant;        /* one more is made then; not set: there are enough */
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
@@ -120,7 +120,6 @@ struct launcher {
     bool ending, quiet;
     struct timer end;           /* no more patience then */
     struct timer children;      /* somebody ended that is not waited for yet */
-    uint64_t children_ms;       /* the last time that all were */
     bool kill_untold;           /* no warden has heard yet that all sandboxes are to end */
     struct timer shoot;         /* doomed ones that still live are killed then */
     struct err *err;            /* why it ends, if it */
@@ -172,9 +171,9 @@ void end_process(pid_t *pid, uint64_t ms);
 /* What ended and was left to us, who are the reaper of all that is below: the janitor of a keeper that has ended, the
  * guest of one that was killed. Where we are a container's first process nobody else would (PR_SET_CHILD_SUBREAPER). */
 void reap_orphans(struct launcher *l);
-/* Keepers that ended, and orphans; reap_soon() when that was not done for a moment. */
+/* Keepers that ended, and orphans; reap_soon() that one if it has, and all of them in a moment. */
 void reap_keepers(struct launcher *l);
-void reap_soon(struct launcher *l);
+void reap_soon(struct launcher *l, pid_t one);
 
 /* launcher_confine.c: no process can be started any more but by cloche-maker. 0 or -1 with @err. */
 int launcher_confine(struct err *err);

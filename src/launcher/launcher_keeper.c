@@ -69,6 +69,7 @@ vacant_make(struct launcher *l, struct err *err)
     k->edge = warden[0];
     k->next = l->keepers;
     l->keepers = k;
+    l->n_keepers++;
     l->n_vacant++;
     return k;
 }

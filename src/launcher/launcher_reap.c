@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "launcher/launcher.h"
 
-#define CHILDREN_MS 20            /* between two looks at who has ended */
+#define CHILDREN_MS   20          /* from an end to a look at who has ended, */
+#define CHILDREN_EACH 4           /* and a millisecond more for so many keepers */
 #define VACANT_AGAIN_MS 1000      /* after one that ended by itself, as the next one may */
 
 /* Whether somebody else here waits for it by its number, and wants to know how it ended. */
@@ -64,6 +65,7 @@ keeper_reaped(struct launcher *l, struct keeper **at)
     struct keeper *k = *at;
 
     *at = k->next;
+    l->n_keepers--;
     if (k->edge >= 0) {
         l->n_vacant--;
         vacant_after(l, VACANT_AGAIN_MS);
@@ -111,20 +113,21 @@ reap_keepers(struct launcher *l)
 static void
 on_children(struct timer *t)
 {
-    struct launcher *l = t->owner;
-
-    l->children_ms = clock_ms();
-    reap_keepers(l);
+    reap_keepers(t->owner);
 }
 
-/* For the same reason not at every end. */
+/* The signal names one of those that have ended. The others are looked for by time: for the same reason not at once. */
 void
-reap_soon(struct launcher *l)
+reap_soon(struct launcher *l, pid_t one)
 {
+    struct keeper **at = keeper_at(l, one);
+
+    if (at == NULL && one > 0)
+        (void)orphan_reaped(l, one);
+    else if (at != NULL && waitpid(one, NULL, WNOHANG) == one)
+        keeper_reaped(l, at);
     l->children.due = on_children;
     l->children.owner = l;
-    if (clock_since(clock_ms(), l->children_ms) >= CHILDREN_MS)
-        on_children(&l->children);
-    else
-        loop_at(&l->loop, &l->children, l->children_ms + CHILDREN_MS);
+    if (l->children.at_ms == 0)
+        loop_at(&l->loop, &l->children, clock_ms() + CHILDREN_MS + l->n_keepers / CHILDREN_EACH);
 }
