@@ -21,6 +21,7 @@
 #include "wall/scope.h"
 
 #define BETWEEN "cloche"
+#define CPU_PERIOD_US 100000
 
 static const char *const controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "pids" };
 
@@ -93,7 +94,9 @@ v1_limit(struct cgroup *cg, size_t h, const struct cgroup_limits *limits)
         cg->memory = true;
         return 0;
     case H_CPU:
-        if (write_number(cg->dirs[h], "cpu.cfs_period_us", 100000) < 0 ||
+        /* each write looks at every cgroup of the host, and a new one has that period already */
+        if ((cgroup_value(cg->dirs[h], "cpu.cfs_period_us", NULL) != CPU_PERIOD_US &&
+             write_number(cg->dirs[h], "cpu.cfs_period_us", CPU_PERIOD_US) < 0) ||
             write_number(cg->dirs[h], "cpu.cfs_quota_us", limits->cpu_milli * 100) < 0)
             return -1;
         cg->cpu = true;
