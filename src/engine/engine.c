@@ -204,6 +204,12 @@ sandbox_over_memory(struct sandbox *sb)
     return sb->engine->over_memory != NULL && sb->engine->over_memory(sb);
 }
 
+bool
+sandbox_alone(struct sandbox *sb)
+{
+    return sb->engine->alone != NULL && sb->engine->alone(sb);
+}
+
 static int
 cannot(const struct sandbox *sb, const char *code, const char *what, struct err *err)
 {

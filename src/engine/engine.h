@@ -202,6 +202,8 @@ void sandbox_now(struct sandbox *sb, struct sandbox_now *out);
 
 /* It holds more memory than it may, and nobody else ends it for that. Ask every 100 ms or so. */
 bool sandbox_over_memory(struct sandbox *sb);
+/* Nothing lives in it but the guest, for certain. */
+bool sandbox_alone(struct sandbox *sb);
 
 /* Hold it to the limits of memory, processors and processes in @to, in the place of those in @from. 0; or -1 with @err,
  * and nothing is changed (limits.rlimit; limits.in-use and others as cgroup_change() has them). */

@@ -25,6 +25,7 @@ struct engine {
     void (*usage)(struct sandbox *sb, struct sandbox_usage *out);   /* @out is all zero */
     void (*now)(struct sandbox *sb, struct sandbox_now *out);       /* the same; NULL: nothing is known */
     bool (*over_memory)(struct sandbox *sb);                        /* NULL: never */
+    bool (*alone)(struct sandbox *sb);                              /* NULL: that is not known */
     /* NULL, both: they cannot be changed. */
     int (*limits)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
     int (*limits_back)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);

@@ -171,7 +171,8 @@ struct keeper_live {
     bool made, ending, told_gone;
     bool paused, by_signal;     /* paused by SIGSTOP, where there is nothing to freeze */
     uint64_t oom_us;            /* when commands were last ended for want of memory; 0 never */
-    uint64_t sample_us;         /* memory is looked at next */
+    uint64_t sample_us;         /* memory is looked at next, */
+    bool still;                 /* but nothing lives in it that could have more of it than at the last look */
     uint64_t over_us;           /* since when more than the limit is held; 0: it is not */
     uint64_t oom_kills;         /* the kernel's, that were told of */
     uint64_t paused_us;         /* since */

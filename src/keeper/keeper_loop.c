@@ -18,6 +18,7 @@
 #define FD_WARDEN    3
 #define FD_CONTROL   4
 #define FD_SETTINGS  5
+#define STILL_MS     10000      /* there is nothing to look at; the warden's questions come more often */
 #define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
 
 static void
@@ -60,6 +61,8 @@ wait_ms(const struct keeper_live *k)
 {
     if (k->park.waits && k->warden.fd >= 0)
         return -1;
+    if (k->still && !k->paused && k->check_us == 0 && k->volume_fd < 0 && k->warden.fd >= 0 && k->hosts.asker.pid <= 0)
+        return STILL_MS;
     return k->hosts.asker.pid > 0 ? 1000 : !k->made && k->warden.fd >= 0 ? -1 : !k->made || k->paused ? 1000
            : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
 }

@@ -13,6 +13,7 @@
 void
 keeper_look_soon(struct keeper_live *k, uint64_t now)
 {
+    k->still = false;
     if (k->sample_us > now + BUSY_US)
         k->sample_us = now + BUSY_US;
 }
@@ -20,12 +21,17 @@ keeper_look_soon(struct keeper_live *k, uint64_t now)
 void
 keeper_look_at_memory(struct keeper_live *k, uint64_t now)
 {
-    if (now < k->sample_us)
+    bool alone;
+
+    if (k->still || now < k->sample_us)
         return;
     k->sample_us = now + (op_count(k) > 0 ? BUSY_US : IDLE_US);
     vault_look(&k->l);
+    /* asked before it is looked at: it is so afterwards too, until something is begun in it */
+    alone = op_count(k) == 0 && k->l.vault == NULL && sandbox_alone(k->l.sb);
     if (!sandbox_over_memory(k->l.sb)) {
         k->over_us = 0;
+        k->still = alone;
         return;
     }
     if (k->over_us == 0)

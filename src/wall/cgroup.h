@@ -108,6 +108,8 @@ struct cgroup_held {
 
 /* Costs a flush of the kernel's counters. */
 void cgroup_held(const struct cgroup *cg, struct cgroup_held *out);
+/* One process is in it, for certain. Of v1 what is in cgroups below does not count. */
+bool cgroup_alone(const struct cgroup *cg);
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
 
 /* "cgroup v1", "cgroup v2", "none" */

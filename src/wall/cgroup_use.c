@@ -102,6 +102,22 @@ cgroup_now(const struct cgroup *cg, struct cgroup_now *out)
     }
 }
 
+bool
+cgroup_alone(const struct cgroup *cg)
+{
+    uint8_t room[64];
+    cleanup_buf struct buf text = BUF_INIT_IN(room, sizeof(room));
+    const char *line;
+
+    if (cg->kind != CGROUP_V1)
+        return cg->kind != CGROUP_NONE && cgroup_value(cg->dirs[0], "pids.current", NULL) == 1;
+    /* of a kind that is asked for what it has, whether or not processes are counted; more than one is a line more */
+    if (cg->dirs[H_MEMORY] < 0 || io_read_file(cg->dirs[H_MEMORY], "tasks", &text) < 0 || buf_nul(&text) < 0)
+        return false;
+    line = strchr((const char *)text.p, '\n');
+    return line != NULL && line[1] == '\0';
+}
+
 void
 cgroup_held(const struct cgroup *cg, struct cgroup_held *out)
 {

@@ -133,6 +133,15 @@ native_over_memory(struct sandbox *base)
     return (sb->supervise_memory ? held : held_of(sb, held)) > sb->memory_limit;
 }
 
+/* A command with limits of its own is in a cgroup below, until that is empty and removed. */
+bool
+native_alone(struct sandbox *base)
+{
+    const struct native *sb = native_of(base);
+
+    return sb->commands == NULL && !sb->plan.light && cgroup_alone(&sb->cgroup);
+}
+
 int
 native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
 {

@@ -550,6 +550,7 @@ const struct engine engine_native = {
     .usage = native_usage,
     .now = native_now,
     .over_memory = native_over_memory,
+    .alone = native_alone,
     .limits = native_limits,
     .limits_back = native_limits_back,
     .command_begin = native_command_begin,

@@ -70,6 +70,7 @@ int native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out,
 void native_usage(struct sandbox *base, struct sandbox_usage *out);
 void native_now(struct sandbox *base, struct sandbox_now *out);
 bool native_over_memory(struct sandbox *base);
+bool native_alone(struct sandbox *base);
 int native_limits(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
 int native_limits_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err);
 /* command.c: operations; remove what has become empty; no more of the processor than that; all are over. */
