@@ -239,9 +239,13 @@ void time_seen(struct warden *w, bool at_once);
 /* health.c: limits, health */
 void boxes_turn(struct warden *w);
 
-/* boxes.c: what becomes of sandboxes */
+/* boxes_list.c: which there are in memory. NULL: none; no memory. */
 struct box *box_of_id(const struct warden *w, const char *id);
 size_t box_count(const struct warden *w);           /* without those that remove volumes, or are made ahead */
+struct box *box_new(struct warden *w, const struct edge_box *r);
+void box_take_out(struct box *b);
+
+/* boxes.c: what becomes of sandboxes */
 /* A new record, in memory and on disk, and a keeper asked for. @to is answered when it is made; with its key if
  * BOX_KEYED. With BOX_PROBE it is in memory only, until box_record(); with BOX_FLEETING box_maker_gone() ends it,
  * and with BOX_ONCE, too, also when it is known, or its front is gone. */
@@ -263,10 +267,7 @@ bool box_same_key(const struct box *b, const struct edge_box *r);   /* the same 
 int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
 /* From a record on disk, for a keeper that lived on; @fd is taken. */
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
-/* For boxes_ahead.c: in memory only, NULL without memory; out of it; out of the records; whether its caller may have
- * one as @r. 0 or -1 with @err. */
-struct box *box_new(struct warden *w, const struct edge_box *r);
-void box_take_out(struct box *b);
+/* For boxes_ahead.c: out of the records; whether its caller may have one as @r. 0 or -1 with @err. */
 void box_unrecord(struct warden *w, const char *id);
 int box_may(const struct warden *w, const struct edge_box *r, struct err *err);
 int box_edge(struct box *b, int fd);                                /* its keeper's. -1: @b is no more */
