@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "egress/decide.h"
+#include "match/host.h"
 #include "wire/http1.h"
 
 static void
@@ -19,7 +19,7 @@ describe(struct buf *body, const struct answer *a)
     buf_puts(body, "\n");
     if (strstr(a->reason, "-no-rule") != NULL)
         buf_printf(body, "the owner of this sandbox can open it with --allow-%s\n",
-                   decide_is_host_name(a->host) ? "host-port" : "domain");
+                   host_is_own_name(a->host) ? "host-port" : "domain");
 }
 
 int

@@ -15,7 +15,7 @@
  *   - Loopback, link-local, unspecified, multicast and metadata addresses, the host's own, and names for them are
  *     refused whatever the rules say. Private, shared and special-purpose ones need a rule that is that address.
  *   - A port of the host's loopback may be opened by its number. Then two names that nobody can own
- *     (DECIDE_HOST_NAMES) lead to it, at that port; nothing is looked up for them, and no other name leads there.
+ *     (HOST_OWN_NAMES) lead to it, at that port; nothing is looked up for them, and no other name leads there.
  *   - Among the addresses of one name, one that is refused refuses them all: a resolver that mixes them lies.
  */
 #ifndef CLOCHE_EGRESS_DECIDE_H
@@ -65,8 +65,6 @@ struct decide_list {
 
 /* The lists of rules. A DECIDE_HOST_PORT is a port alone, in decimal. */
 enum decide_which { DECIDE_ALLOWS, DECIDE_DENIES, DECIDE_HOST_PORT };
-
-#define DECIDE_HOST_NAMES "host.cloche.internal", "host.docker.internal"
 
 /* Compiled rules of one sandbox. Made once, then only read. */
 struct decide_rules {
@@ -132,8 +130,6 @@ void decide(const struct decide_rules *rules, const struct decide_request *reque
 void decide_address(const struct decide_rules *rules, const struct ip *set, size_t n, uint16_t port,
                     struct decide_verdict *out);
 
-/* Whether @name, which is canonical, is one of those for the host's own loopback, open or not. */
-bool decide_is_host_name(struct str name);
 /* Whether @host at @port is the host's own loopback at that port, which a rule has opened. */
 bool decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port);
 

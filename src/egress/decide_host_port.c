@@ -1,15 +1,13 @@
 /* egress/decide_host_port.c: see decide_host_port.h */
 #include "egress/decide_host_port.h"
 
-#include "base/array.h"
-
-static const char *const host_names[] = { DECIDE_HOST_NAMES };
+static const char *const names[] = { HOST_OWN_NAMES };
 
 enum host_fault
 decide_host_port_pattern(struct str port, struct host_pattern *out)
 {
     uint64_t number;
-    enum host_fault fault = host_pattern_cloche(str_of(host_names[0]), out);
+    enum host_fault fault = host_pattern_cloche(str_of(names[0]), out);
 
     if (!str_parse_u64(port, UINT16_MAX, &number) || number == 0)
         return HOST_BAD_PORT;
@@ -17,19 +15,10 @@ decide_host_port_pattern(struct str port, struct host_pattern *out)
     return fault;
 }
 
-bool
-decide_is_host_name(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(host_names); i++)
-        if (str_eq_c(name, host_names[i]))
-            return true;
-    return false;
-}
-
 const struct decide_rule *
 decide_find_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port, const char **near)
 {
-    if (rules->host_ports.n == 0 || !decide_is_host_name((struct str){ host->name, host->n }))
+    if (rules->host_ports.n == 0 || !host_is_own_name((struct str){ host->name, host->n }))
         return NULL;
     for (size_t i = 0; i < rules->host_ports.n; i++)
         if (port == 0 || rules->host_ports.v[i].pattern.port == port)

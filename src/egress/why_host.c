@@ -99,7 +99,7 @@ suggest(const struct policy *p, const struct target *t, const char *reason, stru
         snprintf(out->flag, sizeof(out->flag), "--network host");
         return;
     }
-    if (decide_is_host_name((struct str){ t->host.name, t->host.n })) {
+    if (host_is_own_name((struct str){ t->host.name, t->host.n })) {
         snprintf(out->flag, sizeof(out->flag), "%s--allow-host-port %u", network, t->port);
         return;
     }

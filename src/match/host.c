@@ -295,14 +295,28 @@ host_pattern_within(const struct host_pattern *inner, const struct host_pattern 
            (same || host_match(&any_port, &inner->host, 0));
 }
 
+static bool
+is_among(struct str name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq_c(name, names[i]))
+            return true;
+    return false;
+}
+
 bool
 host_is_metadata(struct str name)
 {
     static const char *const names[] = { "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
                                          "instance-data.ec2.internal" };
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq_c(name, names[i]))
-            return true;
-    return false;
+    return is_among(name, names, ARRAY_LEN(names));
+}
+
+bool
+host_is_own_name(struct str name)
+{
+    static const char *const names[] = { HOST_OWN_NAMES };
+
+    return is_among(name, names, ARRAY_LEN(names));
 }

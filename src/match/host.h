@@ -76,6 +76,9 @@ enum host_fault host_pattern_srt(struct str text, bool deny_list, struct host_pa
 bool host_match(const struct host_pattern *pattern, const struct host *host, uint16_t port);
 /* Whether each host that @inner matches is one that @outer matches; ports are not compared. */
 bool host_pattern_within(const struct host_pattern *inner, const struct host_pattern *outer);
+/* Names inside for the host's own loopback (--allow-host-port). @name is canonical. */
+#define HOST_OWN_NAMES "host.cloche.internal", "host.docker.internal"
+bool host_is_own_name(struct str name);
 /* Names that clouds give to their metadata services. Their addresses are refused too; a parent proxy that resolves
  * names itself would not know that. @name is canonical. */
 bool host_is_metadata(struct str name);
