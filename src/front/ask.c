@@ -103,7 +103,8 @@ traced(const struct request *r, const struct edge_op *op)
     static struct edge_op with;     /* 16 KiB, and there is one thread */
     static char variable[12 + TRACE_TEXT + 1] = "TRACEPARENT=";
 
-    if (!r->trace_given || op->kind != OP_EXEC || op->n_env == EDGE_WORDS_MAX)
+    if (!r->trace_given || op->kind != OP_EXEC || op->context > EDGE_CONTEXT_NEW ||
+        op->n_env == EDGE_WORDS_MAX)
         return op;
     for (size_t i = 0; i < op->n_env; i++)
         if (strncmp(op->env[i], variable, 12) == 0)

@@ -234,6 +234,7 @@ on_exit_whole(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
         json_object_set(body, "files", files);
         json_object_set_new(body, "files_truncated", json_boolean(cut));
     }
+    contexts_put(r, body, true);
     reply_json(r, MHD_HTTP_OK, body);
 }
 
@@ -251,7 +252,14 @@ on_failed_whole(struct request *r, const struct err *err)
     on_exit_whole(r, 0, code, 0);
 }
 
-static const struct op_answers whole = { .out = keep_output, .exit = on_exit_whole, .failed = on_failed_whole };
+static void
+keep_result(struct request *r, const uint8_t *p, size_t n, bool last)
+{
+    (void)contexts_result(r, p, n, last);
+}
+
+static const struct op_answers whole = { .out = keep_output, .exit = on_exit_whole, .failed = on_failed_whole,
+                                         .rich = keep_result, .run = contexts_ran };
 
 /* --- the result, as events ---------------------------------------------------------------------------------------- */
 
@@ -291,6 +299,7 @@ on_exit_event(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     body = exec_exit_json(r, flags, code, ms);
     if (files != NULL)
         json_object_set_new(body, "files_truncated", json_boolean(cut));
+    contexts_put(r, body, false);
     stream_event(r, NULL, "exit", body);
     stream_close(r);
 }
@@ -309,7 +318,17 @@ on_failed_event(struct request *r, const struct err *err)
     on_exit_event(r, 0, code, 0);
 }
 
-static const struct op_answers events_of = { .out = on_output_event, .exit = on_exit_event, .failed = on_failed_event };
+static void
+on_result_event(struct request *r, const uint8_t *p, size_t n, bool last)
+{
+    json_t *one = contexts_result(r, p, n, last);
+
+    if (one != NULL && json_object_get(one, "name") == NULL)
+        stream_event(r, NULL, "result", json_incref(one));
+}
+
+static const struct op_answers events_of = { .out = on_output_event, .exit = on_exit_event, .failed = on_failed_event,
+                                             .rich = on_result_event, .run = contexts_ran };
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 

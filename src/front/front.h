@@ -31,6 +31,7 @@
 #include "warden/epoch.h"
 #include "wire/form.h"
 #include "wire/json_text.h"
+#include "wire/rich.h"
 
 #define FRONT_CONNECTIONS 512                       /* of the owner */
 #define FRONT_STRANGERS   6000                      /* of strangers, where the limit of open files has room for them */
@@ -134,6 +135,7 @@ struct op_answers {
     void (*done)(struct request *r, uint64_t count);
     void (*failed)(struct request *r, const struct err *err);
     void (*taken)(struct request *r, uint32_t bytes);               /* of stdin, of a live command */
+    void (*rich)(struct request *r, const uint8_t *p, size_t n, bool last);     /* of a result in a context */
     void (*run)(struct request *r, const struct edge_run *run);     /* a command in the background; and its output, */
     bool (*run_out)(struct request *r, uint8_t stream, uint64_t at, const uint8_t *p, size_t n);   /* false: refused */
     bool (*change)(struct request *r, const struct edge_change *c);     /* of a watch; false: refused */
@@ -226,6 +228,8 @@ struct request {
     void (*files_then)(struct request *r);      /* ... when all are */
     struct collect *collect;            /* ... that it wants back; NULL */
     uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
+    struct rich *rich;                  /* of a call in a context: results; NULL */
+    const char *context_state;          /* ... what became of that; NULL: nobody said */
     char *below;                        /* of a watch: the directory, owned; NULL */
     unsigned tries;
     struct visiting *visit;             /* cloche-adapter answers it: visit.c; NULL */
@@ -482,6 +486,15 @@ bool exec_size(const json_t *v, uint16_t *rows, uint16_t *cols);
 bool exec_request(struct request *r, struct edge_op *op);
 /* Run it; the result as JSON (snake_case, or as /api has it), or as events when @events. */
 void exec_run(struct request *r, const char *id, const struct edge_op *op, bool events);
+
+/* contexts.c: code in a context. What is said of that, or of a result (the one that is whole with it, borrowed; NULL);
+ * what came of it, into an answer. */
+extern const struct route context_routes[];
+extern const size_t context_n_routes;
+void contexts_ran(struct request *r, const struct edge_run *run);
+json_t *contexts_result(struct request *r, const uint8_t *p, size_t n, bool last);
+void contexts_put(const struct request *r, json_t *answer, bool results);
+void contexts_free(struct request *r);
 
 /* execute.c: what a call of its own needs its sandbox for is done, or nobody waits for it any more */
 void execute_over(struct request *r);

@@ -128,6 +128,7 @@ http_bury(struct front *f)
         json_decref(r->list);
         json_decref(r->files);
         collect_free(r);
+        contexts_free(r);
         live_free(r);
         audit_free(r);
         page_free(r);

@@ -148,6 +148,15 @@ on_taken(struct request *r, const struct edge_number *m)
 }
 
 static int
+on_rich(struct request *r, const struct edge_rich *m)
+{
+    if (r->op_answers->rich == NULL)
+        return -1;
+    r->op_answers->rich(r, m->bytes, m->n_bytes, m->last);
+    return 0;
+}
+
+static int
 on_run(struct request *r, const struct edge_run *run)
 {
     if (r->op_answers->run == NULL || json_array_size(r->list) >= EDGE_RUNS_MAX)
@@ -179,6 +188,7 @@ on_file_change(struct request *r, const struct edge_change *c)
     R(EDGE_DONE, on_done, false, 1) \
     R(EDGE_FAILED, on_failed, false, 1) \
     R(EDGE_TAKEN, on_taken, false, 1) \
+    R(EDGE_RICH, on_rich, false, 1) \
     R(EDGE_RUN, on_run, false, 1) \
     R(EDGE_RUN_OUT, on_run_out, false, 1) \
     R(EDGE_FILE_CHANGE, on_file_change, false, 1)

@@ -107,6 +107,7 @@ find_in(struct request *r, const struct route *routes, size_t n)
 static const struct { const struct route *routes; const size_t *n; } tables[] = {
     { v1_routes, &v1_n_routes },
     { execute_routes, &execute_n_routes },
+    { context_routes, &context_n_routes },
     { files_routes, &files_n_routes },
     { change_routes, &change_n_routes },
     { token_routes, &token_n_routes },

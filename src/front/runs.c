@@ -55,7 +55,7 @@ static void
 keep_run(struct request *r, const struct edge_run *run)
 {
     json_decref(r->list);       /* of a beginning: the words that were sent */
-    r->list = json_of_run(run);
+    r->list = (run->state & RUN_CONTEXT) == 0 ? json_of_run(run) : NULL;     /* contexts.c */
     r->exec = run->number;
 }
 
@@ -85,7 +85,8 @@ run_begin(struct request *r, const struct edge_op *op)
 static void
 add_run(struct request *r, const struct edge_run *run)
 {
-    json_array_append_new(r->list, json_of_run(run));
+    if ((run->state & RUN_CONTEXT) == 0)
+        json_array_append_new(r->list, json_of_run(run));
 }
 
 static void
@@ -101,6 +102,10 @@ on_one(struct request *r, uint64_t count)
     const char *state = json_string_value(json_object_get(r->list, "state"));
 
     (void)count;
+    if (r->list == NULL) {
+        reply_error(r, MHD_HTTP_NOT_FOUND, "exec.unknown", "", "there is no such command in the background");
+        return;
+    }
     /* told to end, and not so far as to be known to have */
     reply_json(r, strcmp(r->method, MHD_HTTP_METHOD_DELETE) == 0 && state != NULL && strcmp(state, "ended") != 0
                ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, json_incref(r->list));

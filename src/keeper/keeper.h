@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/sha256.h"
 #include "hosts/asker.h"
+#include "keeper/context_scan.h"
 #include "keeper/keeper_transcript.h"
 #include "keeper/run_log.h"
 #include "launcher/keeper_settings.h"
@@ -26,6 +27,7 @@
 #define WATCH_WINDOW     (128U * 1024)      /* changes that the guest may have said and the front has not got */
 #define WATCH_ALIVE_US   15000000           /* and when there are none for so long, it is said that it watches still */
 #define RUN_ASKERS_MAX   EDGE_OPS_MAX       /* questions about such commands at once */
+#define CONTEXTS_MAX     16                 /* in one sandbox */
 #define OP_PIECE         (4UL * 1024 * 1024)/* of a file that is read: so much waits at most */
 #define PORT_CONNECTIONS 32                 /* to ports that were exposed, at once */
 
@@ -61,6 +63,7 @@ struct op {
     bool told;                  /* OP_ENDED was said */
     enum op_end how;         /* it ended, as far as it is known */
     struct run *run;            /* of @behind, until it has ended; NULL */
+    struct run *within;           /* code that runs in that context, whose channel is @channel too; NULL */
     struct sandbox_command *own;    /* with limits of its own in a cgroup; NULL */
     char *path, *name;          /* of a command: the working directory, and its first word; @path of a connection: the
                                  * id of the port */
@@ -79,7 +82,23 @@ struct run {
     bool told;                  /* its number, to who began it */
     bool pty, stdin_open, ending;
     struct run_log log;
+    struct context *context;    /* it is one; NULL: a command */
     char name[EDGE_RUN_NAME + 1];
+};
+
+/* A process that runs code for one call after the other (keeper_context.c). */
+struct context {
+    struct op *call;            /* NULL: it waits for one */
+    struct context_scan scan[2];    /* of stdout, where frames are, and of stderr, where only the call's ends are */
+    struct buf say;             /* what it is still to be told of the call */
+    size_t said;
+    bool over[2];               /* that stream has said that the call has ended, */
+    uint64_t over_us;           /* stdout so long ago, */
+    uint8_t code;               /* like this */
+    bool broken;                /* it said what no driver of ours says */
+    bool interrupted;           /* before the code began: said when it has */
+    bool again;                 /* it is begun anew when it has ended */
+    struct buf start;           /* what it was begun with: struct edge_op */
 };
 
 /* A question about them, and its socket. */
@@ -225,6 +244,12 @@ void op_say_last(struct op *o, uint8_t type, const struct shape *shape, const vo
 void op_say_failed(struct op *o, const struct err *err);
 void op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n);
 void op_ended(struct op *o);
+void op_exited(struct op *o, uint8_t flags, uint32_t code);     /* a command has, like this: said to the front */
+void op_tell_end(struct op *o);                 /* and its end to the warden, once */
+void op_give_back(struct op *o);                /* credit, for what the front has */
+bool op_is_stream(const struct op *o);
+void op_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
+int op_begin_again(struct keeper_live *k, struct run *run, const struct edge_op *want, struct err *err);
 void op_signal(struct op *o, int signo);
 /* Nobody waits for it any more: it ends, unless it is a command in the background. @o may be freed. */
 void op_cancel(struct op *o);
@@ -275,6 +300,7 @@ int run_begin(struct op *o, const struct edge_op *want, struct err *err);
 void run_started(struct op *o);
 void run_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
 void run_failed(struct op *o);
+void run_again(struct run *run, struct op *o);  /* it is @o from here on */
 void run_ended(struct op *o, uint8_t flags, uint8_t code);
 /* Whether somebody who follows it is about to miss something: then its output waits, though not for long. */
 bool run_holds(const struct op *o);
@@ -283,6 +309,26 @@ void run_free_all(struct keeper_live *k);
 struct run *run_find(const struct keeper_live *k, uint64_t number);
 struct edge_run run_told(const struct run *run);
 void run_free(struct keeper_live *k, struct run *run);
+
+/* keeper_context.c: contexts, which are commands in the background. begin: @o is to be one, and @x its process; call:
+ * @o is a call in one. 0 or -1 with @err. Then what its process says, its start and its end (@o: its process); whether
+ * output has to wait for who called; what may be said to it goes on; a signal, or the end, for a call. */
+int context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, struct err *err);
+int context_call(struct op *o, const struct edge_op *want, struct err *err);
+void context_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
+void context_started(struct keeper_live *k, struct run *run);
+void context_ended(struct keeper_live *k, struct run *run);
+bool context_holds(const struct run *run);
+void context_feed(struct keeper_live *k, struct run *run, bool gone);
+void context_signal(struct op *call, int signo);
+void context_interrupt(struct run *run);        /* its code */
+void context_cancel(struct op *call);
+void context_leave(struct op *call);            /* @call is freed */
+bool context_time(struct op *call, uint64_t now_us);    /* true: it has ended, and may be freed */
+void context_free(struct run *run);
+/* It ends, and begins anew. 0 or -1 with @err. */
+int context_restart(struct keeper_live *k, struct run *run, struct err *err);
+size_t context_idle(const struct keeper_live *k);       /* processes that wait for a call */
 
 /* keeper_run_ask.c: questions about them. The handler of EDGE_RUN_ASK; watch: as op_watch() */
 int asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m);
@@ -296,6 +342,7 @@ size_t asker_count(const struct keeper_live *k);
 void asker_output(struct keeper_live *k, struct run *run);
 void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
 void asker_ended(struct keeper_live *k, struct run *run);
+void asker_again(struct keeper_live *k, struct run *run);       /* it is a context, and has begun anew */
 void asker_gone(struct keeper_live *k, struct run *run);
 
 /* keeper_vacant.c: wait for its id: 1; 0: nobody needed it, -1: it was told something else. */

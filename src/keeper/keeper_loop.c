@@ -64,7 +64,7 @@ wait_ms(const struct keeper_live *k)
     if (k->still && !k->paused && k->check_us == 0 && k->volume_fd < 0 && k->warden.fd >= 0 && k->hosts.asker.pid <= 0)
         return STILL_MS;
     return k->hosts.asker.pid > 0 ? 1000 : !k->made && k->warden.fd >= 0 ? -1 : !k->made || k->paused ? 1000
-           : op_count(k) - watch_count(k) + asker_count(k) > 0 ? 50 : 1000;
+           : op_count(k) - watch_count(k) - context_idle(k) + asker_count(k) > 0 ? 50 : 1000;
 }
 
 void

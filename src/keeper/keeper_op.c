@@ -31,6 +31,7 @@ op_free(struct op *o)
         if (k->ops[i] == o)
             k->ops[i] = NULL;
     park_forget(o);
+    context_leave(o);
     run_failed(o);      /* unless it has ended, its record was of nothing */
     limits_end(o);
     packet_queue_clear(&o->out);
@@ -86,8 +87,8 @@ op_say_failed(struct op *o, const struct err *err)
 }
 
 /* Each operation's end is said once: the warden counts. */
-static void
-tell_end(struct op *o)
+void
+op_tell_end(struct op *o)
 {
     if (o->told)
         return;
@@ -100,7 +101,7 @@ tell_end(struct op *o)
 void
 op_ended(struct op *o)
 {
-    tell_end(o);
+    op_tell_end(o);
     o->channel = 0;
     if (!packet_queue_waits(&o->out))
         op_free(o);
@@ -108,8 +109,8 @@ op_ended(struct op *o)
 
 /* --- the sandbox has ended under it ------------------------------------------------------------------------------- */
 
-static void
-say_exit(struct op *o, uint8_t flags, uint32_t code)
+void
+op_exited(struct op *o, uint8_t flags, uint32_t code)
 {
     o->how = o->timed_out ? RESULT_TIMED_OUT : (flags & EDGE_SIGNALED) != 0 ? RESULT_SIGNALED
              : code != 0 ? RESULT_NONZERO : RESULT_OK;
@@ -135,10 +136,10 @@ op_free_all(struct keeper_live *k)
         if (o == NULL)
             continue;
         if (o->channel != 0 && o->kind == OP_EXEC)
-            say_exit(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
+            op_exited(o, EDGE_SIGNALED | (k->l.memory ? EDGE_OOM : 0), SIGKILL);
         else if (o->channel != 0)
             op_say_failed(o, &err);
-        if (o->channel != 0)
+        if (o->channel != 0 && !o->told)
             op_say_result(o);
         (void)packet_queue_flush(&o->out, o->edge.fd);
         op_free(o);
@@ -192,7 +193,7 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
 
     if (env == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if ((want->flags & OP_BACKGROUND) != 0 && run_begin(o, want, err) < 0)
+    if ((want->flags & OP_BACKGROUND) != 0 && o->run == NULL && run_begin(o, want, err) < 0)
         return -1;
     x.argv = want->argv;
     x.env = env;
@@ -207,6 +208,10 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     /* a screen that is cut is no screen any more, and a log has a ceiling of its own */
     o->limit = o->pty || o->run != NULL ? 0 : want->output > 0 ? want->output : k->limits.output.v;
     o->deadline_us = ms > 0 ? o->begin_us + ms * 1000 : 0;
+    if (want->context > EDGE_CONTEXT_NEW)
+        return context_call(o, want, err);
+    if (want->context == EDGE_CONTEXT_NEW && context_begin(o, want, &x, err) < 0)
+        return -1;
     if (park_exec(o, want, env))
         return 0;
     if ((want->flags & OP_LIMITS) != 0 && limits_begin(o, want, &x, err) < 0)
@@ -214,6 +219,26 @@ begin_exec(struct op *o, const struct edge_op *want, struct err *err)
     r = guest_client_exec(k->l.client, &x, &o->channel, err);
     limits_sent(o);
     return r;
+}
+
+int
+op_begin_again(struct keeper_live *k, struct run *run, const struct edge_op *want, struct err *err)
+{
+    struct op *o = new_op(k, want, &(const struct keep_op){ .number = run->number }, -1);
+
+    if (o == NULL)
+        return err_set(err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit",
+                       KEEPER_OPS_MAX);
+    o->told = true;             /* it is nobody's, as it was */
+    o->run = run;
+    run_again(run, o);
+    if (begin_exec(o, want, err) == 0)
+        return 0;
+    run->op = NULL;
+    o->run = NULL;
+    o->channel = 0;
+    op_free(o);
+    return -1;
 }
 
 /* There is no room for it. */
@@ -251,148 +276,14 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
     }
 }
 
-/* Whether it is a channel of the guest's with bytes in both directions, and not a file request. */
-static bool
-is_stream(const struct op *o)
-{
-    return o->kind == OP_EXEC || o->kind == OP_CONNECT;
-}
-
-/* --- what the guest says ------------------------------------------------------------------------------------------ */
-
-/* Credit for what the front has. */
-static void
-give_back(struct op *o)
-{
-    static const enum msg_stream streams[2] = { MSG_STREAM_OUT, MSG_STREAM_ERR };
-
-    if (!is_stream(o) || o->channel == 0 || (o->run != NULL ? run_holds(o) : packet_queue_waits(&o->out)))
-        return;
-    for (size_t i = 0; i < 2; i++)
-        if (o->owed[i] > 0 && guest_client_window(o->k->l.client, o->channel, streams[i], o->owed[i], NULL) == 0)
-            o->owed[i] = 0;
-}
-
-void
-op_pass_on(struct op *o, uint8_t type, const uint8_t *p, size_t n)
-{
-    for (size_t take; n > 0 && o->edge.fd >= 0; p += take, n -= take) {
-        take = n < EDGE_CHUNK ? n : EDGE_CHUNK;
-        o->passed[1] += take;
-        op_say(o, type, &edge_bytes_shape, &(struct edge_bytes){ .bytes = p, .n_bytes = take });
-    }
-}
-
-static void
-on_output(struct op *o, size_t i, const uint8_t *p, size_t n)
-{
-    uint64_t room = o->limit == 0 ? UINT64_MAX : o->bytes[i] >= o->limit ? 0 : o->limit - o->bytes[i];
-
-    o->bytes[i] += n;
-    o->owed[i] += (uint32_t)n;
-    transcript_output(&o->k->transcript, o, i, p, n);
-    if (n > room)
-        o->cut[i] = true;
-    if (o->run != NULL)
-        run_output(o, i, p, n);
-    else
-        op_pass_on(o, i == 0 ? EDGE_OUT : EDGE_ERR, p, n < room ? n : (size_t)room);
-    give_back(o);
-}
-
-static struct op *
-op_of(struct keeper_live *k, uint16_t channel, bool stream)
-{
-    for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
-        if (k->ops[i] != NULL && k->ops[i]->channel == channel && is_stream(k->ops[i]) == stream)
-            return k->ops[i];
-    return NULL;
-}
-
-/* A shell's word for a command of its own that was killed is 128 and the signal. */
-static uint8_t
-exit_flags(struct op *o, const struct msg_exit *end)
-{
-    bool signaled = (end->flags & MSG_EXIT_SIGNALED) != 0;
-    bool killed = end->status == (signaled ? SIGKILL : 128 + SIGKILL);
-    uint8_t flags = limits_flags(o, killed);
-
-    if (killed && (flags & EDGE_OOM) == 0 && keeper_short_of_memory(o->k))
-        flags |= EDGE_OOM;
-    return flags | (signaled ? EDGE_SIGNALED : 0);
-}
-
-static void
-exec_event(struct op *o, const struct guest_event *ev)
-{
-    struct err err = ERR_INIT;
-
-    if (park_answer(o, ev))
-        return;
-    switch (ev->type) {
-    case GUEST_STDOUT:
-        on_output(o, 0, ev->data.p, ev->data.n);
-        break;
-    case GUEST_STDERR:
-        on_output(o, 1, ev->data.p, ev->data.n);
-        break;
-    case GUEST_STDIN_READY:
-        if (o->run != NULL) {
-            asker_stdin(o->k, o->run, ev->stdin_gone);
-        } else if (ev->stdin_gone) {
-            if (o->live)
-                live_taken(o, o->in_n - o->in_at);
-            o->in_n = o->in_at = 0;
-        }
-        break;
-    case GUEST_STARTED:
-        if (o->kind == OP_CONNECT)
-            o->deadline_us = 0;
-        else
-            run_started(o);
-        break;
-    case GUEST_EXEC_FAILED:
-        if (o->kind == OP_CONNECT) {
-            port_failed(o, &ev->exec_failed);
-            break;
-        }
-        (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
-        run_failed(o);
-        op_say_failed(o, &err);
-        op_ended(o);
-        break;
-    case GUEST_EXIT:
-        say_exit(o, exit_flags(o, &ev->exit), ev->exit.status & 0xff);
-        op_ended(o);
-        break;
-    default:
-        break;
-    }
-}
-
-bool
-op_event(struct keeper_live *k, const struct guest_event *ev)
-{
-    bool file = ev->type >= GUEST_FILE_DATA && ev->type <= GUEST_FILE_FAILED;
-    struct op *o = ev->channel != 0 ? op_of(k, ev->channel, !file) : NULL;
-
-    if (o == NULL)
-        return false;
-    if (file && o->kind == OP_WATCH)
-        watch_event(o, ev);
-    else if (file)
-        file_event(o, ev);
-    else
-        exec_event(o, ev);
-    return true;
-}
-
 /* --- what the front says ------------------------------------------------------------------------------------------ */
 
 /* SIGKILL spares nobody: of a terminal the group in front is not all. */
 void
 op_signal(struct op *o, int signo)
 {
+    if (o->within != NULL)
+        return context_signal(o, signo);
     (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_GROUP, NULL);
     if (o->pty && signo == SIGKILL)
         (void)guest_client_signal(o->k->l.client, o->channel, signo, SIGNAL_LEADER, NULL);
@@ -416,12 +307,15 @@ op_cancel(struct op *o)
     packet_queue_clear(&o->out);
     o->in_n = o->in_at = 0;
     if (o->channel == 0) {
-        tell_end(o);        /* of one that reads, between two pieces */
+        op_tell_end(o);        /* of one that reads, between two pieces */
         op_free(o);
-    } else if (is_stream(o)) {
+    } else if (o->within != NULL) {
+        context_cancel(o);
+        op_give_back(o);
+    } else if (op_is_stream(o)) {
         if (!o->behind)
             op_signal(o, SIGKILL);
-        give_back(o);
+        op_give_back(o);
     } else {
         op_cancel_file(o);
     }
@@ -437,7 +331,7 @@ feed(struct op *o)
         return;
     while (o->in_at < o->in_n && o->channel != 0) {
         size_t taken = 0;
-        int r = is_stream(o)
+        int r = op_is_stream(o)
                     ? guest_client_stdin(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL)
                     : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
         if (r < 0 || taken == 0)
@@ -457,7 +351,7 @@ feed(struct op *o)
 static bool
 takes_input(const struct op *o)
 {
-    return o->channel != 0 && !o->in_end && (is_stream(o) || o->writes);
+    return o->channel != 0 && !o->in_end && (op_is_stream(o) || o->writes);
 }
 
 static int
@@ -487,7 +381,7 @@ on_in_end(struct op *o, const struct nothing *m)
         o->in_end_due = true;
         return 0;
     }
-    return is_stream(o) ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
+    return op_is_stream(o) ? guest_client_close_stdin(o->k->l.client, o->channel, NULL)
                               : guest_client_file_end(o->k->l.client, o->channel, NULL);
 }
 
@@ -521,7 +415,7 @@ on_front(struct watch *w, uint32_t events)
     if ((events & EPOLLOUT) != 0 && packet_queue_flush(&o->out, o->edge.fd) < 0)
         return op_cancel(o);
     if ((events & EPOLLOUT) != 0 && !packet_queue_waits(&o->out)) {
-        give_back(o);
+        op_give_back(o);
         watch_give_back(o);
         if (o->channel == 0 && o->kind == OP_READ && o->in_end) {
             o->in_end = false;
@@ -551,11 +445,13 @@ op_time(struct op *o, uint64_t now)
 {
     if (o->in_at < o->in_n || o->in_end_due || o->k->park.op == o)
         feed(o);
-    if (o->channel == 0 || !is_stream(o))
+    if (o->channel == 0 || !op_is_stream(o))
+        return;
+    if (o->within != NULL && context_time(o, now))
         return;
     park_time(o, now);
     if (o->run != NULL)
-        give_back(o);
+        op_give_back(o);
     if (o->kind == OP_CONNECT && o->deadline_us > 0 && now >= o->deadline_us)
         return port_late(o);
     if (o->deadline_us > 0 && now >= o->deadline_us) {

@@ -38,6 +38,7 @@ run_free(struct keeper_live *k, struct run *run)
     if (run->op != NULL)
         run->op->run = NULL;
     asker_gone(k, run);
+    context_free(run);
     run_log_free(&run->log);
     free(run);
 }
@@ -81,10 +82,21 @@ run_begin(struct op *o, const struct edge_op *want, struct err *err)
     run->begun_ms = clock_wall_ms();
     run->begun_us = o->begin_us;
     run->pty = o->pty;
-    run->stdin_open = (want->flags & OP_STDIN) != 0;
+    run->stdin_open = (want->flags & OP_STDIN) != 0;    /* a context's is the calls' */
     snprintf(run->name, sizeof(run->name), "%s", o->name);
     o->run = *at = run;
     return 0;
+}
+
+void
+run_again(struct run *run, struct op *o)
+{
+    run->op = o;
+    run->begun_ms = clock_wall_ms();
+    run->begun_us = o->begin_us;
+    run->ended_ms = run->ms = 0;
+    run->flags = run->code = 0;
+    run->ending = false;
 }
 
 struct edge_run
@@ -95,7 +107,9 @@ run_told(const struct run *run)
         .number = run->number, .flags = run->flags, .code = run->code, .begun_ms = run->begun_ms,
         .ended_ms = run->ended_ms, .ms = ended ? run->ms : (clock_us() - run->begun_us) / 1000, .name = run->name,
         .state = (uint8_t)((ended ? RUN_ENDED : 0) | (run->ending && !ended ? RUN_ENDING : 0) |
-                           (run->stdin_open ? RUN_STDIN : 0) | (run->pty ? RUN_TERMINAL : 0)),
+                           (run->stdin_open ? RUN_STDIN : 0) | (run->pty ? RUN_TERMINAL : 0) |
+                           (run->context != NULL ? RUN_CONTEXT : 0) |
+                           (run->context != NULL && run->context->call != NULL ? RUN_BUSY : 0)),
     };
 
     for (size_t i = 0; i < 2; i++) {
@@ -154,6 +168,8 @@ run_ended(struct op *o, uint8_t flags, uint8_t code)
     run_started(o);         /* unless its guest said so before */
     o->run = NULL;
     asker_ended(o->k, run);
+    if (run->context != NULL)
+        context_ended(o->k, run);
 }
 
 bool
@@ -161,6 +177,8 @@ run_holds(const struct op *o)
 {
     uint64_t now = clock_us();
 
+    if (o->run != NULL && o->run->context != NULL)
+        return context_holds(o->run);
     for (size_t i = 0; i < RUN_ASKERS_MAX && o->run != NULL; i++) {
         const struct run_asker *a = o->k->askers[i];
         if (a != NULL && a->run == o->run && a->what == RUN_FOLLOW && clock_since(now, a->moved_us) < HOLD_US &&

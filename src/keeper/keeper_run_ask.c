@@ -212,6 +212,19 @@ asker_ended(struct keeper_live *k, struct run *run)
     of_run(k, run, tell_end);
 }
 
+static void
+tell_again(struct run_asker *a)
+{
+    if (a->what == RUN_RESTART)
+        say_ended(a);
+}
+
+void
+asker_again(struct keeper_live *k, struct run *run)
+{
+    of_run(k, run, tell_again);
+}
+
 void
 asker_gone(struct keeper_live *k, struct run *run)
 {
@@ -286,13 +299,25 @@ begin_end(struct run_asker *a)
 }
 
 static void
+begin_restart(struct run_asker *a)
+{
+    struct err err = ERR_INIT;
+
+    a->moved_us = clock_us() + END_US;
+    if (context_restart(a->k, a->run, &err) < 0)
+        say_failed(a, &err);
+}
+
+static void
 steer(struct run_asker *a, const struct edge_run_ask *ask)
 {
     struct op *o = a->run->op;
 
     if (o == NULL)
         return say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
-    if (ask->what == RUN_SIGNAL)
+    if (ask->what == RUN_SIGNAL && ask->signal == SIGINT && a->run->context != NULL)
+        context_interrupt(a->run);
+    else if (ask->what == RUN_SIGNAL)
         op_signal(o, ask->signal);
     else if (!a->run->pty)
         return say_no(a, ERR_DENIED, "exec.no-terminal", "the command has no terminal");
@@ -313,6 +338,7 @@ keeper_run_ask_begin(struct run_asker *a, const struct edge_run_ask *ask)
     case RUN_FOLLOW: return begin_follow(a, ask);
     case RUN_INPUT: return begin_input(a, ask);
     case RUN_END: return begin_end(a);
+    case RUN_RESTART: return begin_restart(a);
     case RUN_GET: return say_ended(a);
     default: return steer(a, ask);
     }
@@ -434,7 +460,7 @@ asker_time(struct keeper_live *k, uint64_t now)
         if (a == NULL)
             continue;
         feed_writer(a);
-        if (a->what == RUN_END && !a->over && now >= a->moved_us)
+        if ((a->what == RUN_END || a->what == RUN_RESTART) && !a->over && now >= a->moved_us)
             say_ended(a);       /* its guest does not say that it ended: what there is to be said */
         if (a->over && !packet_queue_waits(&a->out))
             asker_free(a);

@@ -254,10 +254,23 @@ flags_well(const struct edge_op *op)
            (!pty || ((live || behind) && input)) && (op->rows != 0) == pty && (op->cols != 0) == pty;
 }
 
+/* A context is begun or called with words that are no command. */
+static bool
+context_well(const struct edge_op *op)
+{
+    if (op->context == 0)
+        return true;
+    if (op->kind != OP_EXEC)
+        return false;
+    if (op->context == EDGE_CONTEXT_NEW)
+        return (op->flags & ~OP_LIMITS) == OP_BACKGROUND && op->n_argv == 1 && op->timeout_ms == 0;
+    return op->flags == 0 && op->n_argv == 2 && op->n_env == 0 && op->path[0] == '\0';
+}
+
 static bool
 op_well(const struct edge_op *op)
 {
-    if (!flags_well(op) || ((op->flags & OP_LIMITS) == 0 &&
+    if (!flags_well(op) || !context_well(op) || ((op->flags & OP_LIMITS) == 0 &&
                             ((op->memory | op->output | op->cpu_milli | op->pids) != 0 || op->timed)))
         return false;
     for (size_t i = 0; i < op->n_env; i++)

@@ -270,7 +270,9 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
     F(BYTES, head, EDGE_HEAD_MAX)   /* its first bytes */
 PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
 
-/* No flag of another kind; EXEC has at least one word, which is not empty, and well-formed variables. */
+/* No flag of another kind; EXEC has at least one word, which is not empty, and well-formed variables. Of a context: NEW
+ * has BACKGROUND, and its language as its word; a call in one that word, and the code. */
+#define EDGE_CONTEXT_NEW 1
 #define EDGE_OP_FIELDS(F) \
     F(ENUM, op_kind, kind, 1, OP_KINDS - 1) \
     F(U8, flags) \
@@ -285,6 +287,7 @@ PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
     F(BOOL, timed)              /* @timeout_ms is one of its limits */ \
     F(U64, offset)              /* READ. CONNECT: the port */ \
     F(U64, length)              /* READ; 0: to the end */ \
+    F(U64_IN, context, 0, INT64_MAX)    /* EXEC: 0 in none; NEW, or the number of the one to run in */ \
     F(TEXT, path, EDGE_PATH_MAX)    /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was
                                      * exposed */ \
     F(WORDS, argv, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES)    /* EXEC */ \

@@ -183,6 +183,10 @@ PROTO_STRUCT(edge_exit, EDGE_EXIT_FIELDS);
     F(REST, bytes, 1, EDGE_CHUNK)
 PROTO_STRUCT(edge_run_out, EDGE_RUN_OUT_FIELDS);
 
+/* Of a result of code in a context (wire/rich.h). */
+#define EDGE_RICH_FIELDS(F) F(BOOL, last) F(REST, bytes, 0, EDGE_CHUNK)
+PROTO_STRUCT(edge_rich, EDGE_RICH_FIELDS);
+
 /* Keeper to front; a page of a transcript comes in the same way from the scribe. The last is EXIT, DONE or FAILED. */
 #define EDGE_OF_OP(M) \
     M(EDGE_OUT,         130, edge_bytes)    /* stdout, or of a file that is read */ \
@@ -192,6 +196,7 @@ PROTO_STRUCT(edge_run_out, EDGE_RUN_OUT_FIELDS);
     M(EDGE_DONE,        134, edge_count) \
     M(EDGE_FAILED,      135, edge_why) \
     M(EDGE_FILE_CHANGE, 136, edge_change) \
+    M(EDGE_RICH,        137, edge_rich)     /* of code in a context, before its EXIT; and RUN, what became of that */ \
     M(EDGE_TAKEN,       144, edge_number)   /* bytes of IN that it has: EDGE_CHUNK at most may be under way */ \
     M(EDGE_RUN,         178, edge_run)      /* of a command in the background */ \
     M(EDGE_RUN_OUT,     179, edge_run_out)

@@ -19,6 +19,7 @@ enum run_ask {
     RUN_SIGNAL,         /* RUN */
     RUN_RESIZE,         /* RUN */
     RUN_END,            /* RUN, when it has ended, or does not for long; of one that had, its record is no more */
+    RUN_RESTART,        /* of a context: RUN, when it has begun anew */
     RUN_ASKS
 };
 
@@ -37,10 +38,12 @@ PROTO_STRUCT(edge_run_ask, EDGE_RUN_ASK_FIELDS);
 #define RUN_ENDING   0x02       /* it was told to end, and has not yet */
 #define RUN_STDIN    0x04       /* its stdin is open */
 #define RUN_TERMINAL 0x08
+#define RUN_CONTEXT  0x10       /* it is a context, its name a language's; */
+#define RUN_BUSY     0x20       /* and code runs in it */
 
 #define EDGE_RUN_FIELDS(F) \
     F(U64_IN, number, 1, INT64_MAX) \
-    F(FLAGS, state, RUN_ENDED | RUN_ENDING | RUN_STDIN | RUN_TERMINAL) \
+    F(FLAGS, state, RUN_ENDED | RUN_ENDING | RUN_STDIN | RUN_TERMINAL | RUN_CONTEXT | RUN_BUSY) \
     F(U8, flags)                /* EDGE_SIGNALED ...; 0 until it has ended */ \
     F(U8, code)                 /* exit code, or signal */ \
     F(U64_IN, begun_ms, 0, INT64_MAX)   /* since 1970 */ \

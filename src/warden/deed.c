@@ -197,14 +197,20 @@ words_of(const char *const *words, size_t n)
 }
 
 /* NULL when some of it is no text. */
+/* Code that runs in a context is that code; a new one has none yet. */
 static json_t *
 command_of(const struct edge_op *op)
 {
-    json_t *params = json_pack("{s:s, s:o, s:b}", "language", "shell", "code", code_of(op), "stdin",
+    bool context = op->context != 0;
+    json_t *code = !context ? code_of(op) : json_string(op->context == EDGE_CONTEXT_NEW ? "" : op->argv[1]);
+    json_t *params = json_pack("{s:s, s:o, s:b}", "language", context ? op->argv[0] : "shell", "code", code, "stdin",
                                op->kind != OP_EXEC || (op->flags & OP_STDIN) != 0);
 
     if (params == NULL)
         return NULL;
+    if (context)
+        json_object_set_new(params, "context", op->context == EDGE_CONTEXT_NEW ? json_string("new")
+                                               : json_sprintf("%llu", (unsigned long long)op->context));
     if (op->timeout_ms != 0)
         json_object_set_new(params, "timeout_ms", json_integer((json_int_t)op->timeout_ms));
     if ((op->flags & OP_BACKGROUND) != 0)

@@ -172,6 +172,10 @@ record_op(struct warden *w, struct box *b, const struct edge_op *op)
         snprintf(mode, sizeof(mode), "%04o", op->mode);
         audit_put_cstr(&e, "mode", mode);
     }
+    if (op->context > EDGE_CONTEXT_NEW)
+        audit_put_number(&e, "context", (int64_t)op->context);
+    else if (op->context == EDGE_CONTEXT_NEW)
+        audit_put_bool(&e, "context_new", true);
     if ((op->flags & OP_RECURSIVE) != 0)
         audit_put_bool(&e, "recursive", true);
     if (op->timeout_ms != 0)

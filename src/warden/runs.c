@@ -16,6 +16,7 @@ deed_name(enum run_ask what)
     case RUN_INPUT: return "exec_stdin";
     case RUN_SIGNAL: return "exec_signal";
     case RUN_END: return "exec_end";
+    case RUN_RESTART: return "exec_restart";
     default: return NULL;
     }
 }

@@ -100,7 +100,10 @@ KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("G
          ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/logs"),
          ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
-             ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize")))}
+             ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize"))),
+         *((method, "/v1/sandboxes/{id}/contexts" + rest) for method, rest in (
+             ("GET", ""), ("POST", ""), ("GET", "/{context_id}"), ("DELETE", "/{context_id}"), ("POST", "/{context_id}/execute"),
+             ("POST", "/{context_id}/interrupt"), ("POST", "/{context_id}/restart")))}
 BODIES = {"/api/sandbox/exec": {"command": "touch /workspace/was-here"}}
 
 

@@ -7,6 +7,7 @@ REPO = Path(__file__).resolve().parents[2]
 BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"}, "/v1/execute": {"language": "shell", "code": "true"}, "/v1/sandboxes/{id}/exec": {"command": "true"},
           "/v1/sandboxes/{id}/exec/{exec_id}/signal": {"signal": "CONT"}, "/v1/sandboxes/{id}/exec/{exec_id}/stdin": b"y",
           "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80},
+          "/v1/sandboxes/{id}/contexts": {"language": "python"}, "/v1/sandboxes/{id}/contexts/{context_id}/execute": {"code": "1"},
           "/v1/sandboxes/{id}/ports": {"port": 8000}}
 
 
@@ -30,5 +31,5 @@ def request_of(method, path, box):
         path += "?follow=false"     # otherwise it has no end
     if path.endswith("/watch"):
         path += "?path=nothing-is-here"     # neither has this
-    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{path}", "new" if method == "POST" else "f" if "dirs" not in path else "")
+    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{context_id}", "1").replace("{path}", "new" if method == "POST" else "f" if "dirs" not in path else "")
     return at, BODIES.get(path) if method == "POST" else {} if method == "PATCH" else b"y" if method == "PUT" else None

@@ -1,0 +1,336 @@
+/* keeper/keeper_context.c: contexts: processes that run code for one call after the other, and keep its variables
+ *
+ * A context is a command in the background whose program is a driver of ours (context_drivers.h). It is told MARK NUL
+ * CODE NUL on its standard input, and what it writes is told apart by context_scan.c: the code's output, pieces of
+ * results, the end of the call. The mark is new for each call. All that is in the sandbox, the driver too, is
+ * a stranger: one that lies changes what its own callers see, one that says what cannot be is killed, one that
+ * says nothing more is interrupted and then killed when the call's time is up, or nobody waits for it any more.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "keeper/context_drivers.h"
+#include "keeper/keeper.h"
+
+#define LATE_US 1000000         /* stderr's word that the call has ended, after stdout's */
+
+static const struct { const char *language; const char *const words[6]; const char *driver; } drivers[] = {
+    { "python", { "python3", "-c" }, context_python },
+};
+
+static size_t
+contexts(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < EDGE_RUNS_MAX && k->runs[i] != NULL; i++)
+        n += k->runs[i]->context != NULL;
+    return n;
+}
+
+size_t
+context_idle(const struct keeper_live *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < EDGE_RUNS_MAX && k->runs[i] != NULL; i++)
+        n += k->runs[i]->context != NULL && k->runs[i]->op != NULL && k->runs[i]->context->call == NULL;
+    return n;
+}
+
+void
+context_free(struct run *run)
+{
+    struct context *c = run->context;
+
+    if (c == NULL)
+        return;
+    if (c->call != NULL)
+        c->call->within = NULL;
+    buf_free(&c->say);
+    buf_free(&c->start);
+    free(c);
+    run->context = NULL;
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+static int
+words_of(const char *language, const char **argv, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(drivers); i++) {
+        size_t n = 0;
+        if (strcmp(drivers[i].language, language) != 0)
+            continue;
+        for (; drivers[i].words[n] != NULL; n++)
+            argv[n] = drivers[i].words[n];
+        argv[n] = drivers[i].driver;
+        argv[n + 1] = NULL;
+        return 0;
+    }
+    err_set(err, ERR_USAGE, "context.language", "there are no contexts of that language");
+    return err_hint(err, "python");
+}
+
+int
+context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, struct err *err)
+{
+    static const char *argv[ARRAY_LEN(drivers[0].words) + 2];
+    struct context *c;
+
+    if (words_of(want->argv[0], argv, err) < 0)
+        return -1;
+    if (o->run->context == NULL && contexts(o->k) >= CONTEXTS_MAX) {
+        err_set(err, ERR_LIMIT, "context.many", "the sandbox has %d contexts; that is the limit", CONTEXTS_MAX);
+        return err_hint(err, "DELETE one of them");
+    }
+    c = o->run->context != NULL ? o->run->context : calloc(1, sizeof(*c));
+    if (c == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (o->run->context == NULL) {
+        c->start = (struct buf)BUF_INIT(EDGE_OP_BYTES);
+        o->run->context = c;
+        if (edge_op_put(&c->start, want) < 0)
+            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    }
+    c->broken = c->again = false;
+    x->argv = argv;
+    x->flags &= (uint8_t)~MSG_EXEC_NO_STDIN;
+    x->window = OP_WINDOW;
+    o->deadline_us = 0;         /* time is a call's */
+    return 0;
+}
+
+void
+context_started(struct keeper_live *k, struct run *run)
+{
+    asker_again(k, run);
+}
+
+static int
+begin_again(struct keeper_live *k, struct run *run, struct err *err)
+{
+    static struct edge_op want;     /* 16 KiB, and there is one thread */
+    struct wire_in in = wire_in_of(run->context->start.p, run->context->start.n);
+
+    run->context->again = false;
+    if (!edge_op_get(&in, &want))
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return op_begin_again(k, run, &want, err);
+}
+
+int
+context_restart(struct keeper_live *k, struct run *run, struct err *err)
+{
+    if (run->context == NULL)
+        return err_set(err, ERR_DENIED, "context.none", "that command is no context");
+    if (run->ending)
+        return err_set(err, ERR_DENIED, "context.ends", "the context is about to end");
+    if (run->op == NULL)
+        return begin_again(k, run, err);
+    run->context->again = true;
+    op_signal(run->op, SIGKILL);
+    return 0;
+}
+
+/* --- a call ------------------------------------------------------------------------------------------------------- */
+
+/* Its driver gets @digits, the mark without its first byte. */
+static int
+new_mark(struct context *c)
+{
+    uint8_t random[(CONTEXT_MARK - 1) / 2];
+    char digits[CONTEXT_MARK];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return -1;
+    for (size_t i = 0; i < sizeof(random); i++) {
+        digits[2 * i] = "0123456789abcdef"[random[i] >> 4];
+        digits[2 * i + 1] = "0123456789abcdef"[random[i] & 15];
+    }
+    digits[CONTEXT_MARK - 1] = '\0';
+    for (size_t i = 0; i < 2; i++)
+        context_scan_begin(&c->scan[i], digits);
+    return buf_append(&c->say, digits, CONTEXT_MARK);
+}
+
+int
+context_call(struct op *o, const struct edge_op *want, struct err *err)
+{
+    struct run *run = run_find(o->k, want->context);
+    struct context *c = run != NULL ? run->context : NULL;
+
+    if (c == NULL)
+        return err_set(err, ERR_NOT_FOUND, "context.unknown", "there is no such context");
+    if (strcmp(run->name, want->argv[0]) != 0)
+        return err_set(err, ERR_USAGE, "context.language", "the context is not one of that language");
+    if (run->op == NULL || c->again) {
+        err_set(err, ERR_DENIED, "context.dead", "the context's process has ended");
+        return err_hint(err, "POST .../restart begins it anew, without its variables");
+    }
+    if (c->call != NULL || c->said < c->say.n) {
+        err_set(err, ERR_DENIED, "context.busy", "code runs in the context");
+        return err_hint(err, "wait for it, or POST .../interrupt");
+    }
+    buf_free(&c->say);
+    c->say = (struct buf)BUF_INIT(EDGE_OP_MAX + 256);
+    c->said = 0;
+    if (new_mark(c) < 0 || buf_append(&c->say, want->argv[1], strlen(want->argv[1]) + 1) < 0) {
+        buf_free(&c->say);
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    }
+    c->over[0] = c->over[1] = c->interrupted = false;
+    c->call = o;
+    o->within = run;
+    o->channel = run->op->channel;
+    context_feed(o->k, run, false);
+    return 0;
+}
+
+void
+context_feed(struct keeper_live *k, struct run *run, bool gone)
+{
+    struct context *c = run->context;
+    size_t taken = 1;
+
+    if (gone) {                 /* it reads nothing any more */
+        c->broken = true;
+        op_signal(run->op, SIGKILL);
+    }
+    while (taken > 0 && c->said < c->say.n && !c->broken &&
+           guest_client_stdin(k->l.client, run->op->channel, c->say.p + c->said, c->say.n - c->said, &taken, NULL) == 0)
+        c->said += taken;
+}
+
+/* --- what it says ------------------------------------------------------------------------------------------------- */
+
+static void
+call_over(struct op *call, uint8_t flags, uint8_t code)
+{
+    struct run *run = call->within;
+    struct edge_run told = run_told(run);
+
+    run->context->call = NULL;
+    told.state &= (uint8_t)~RUN_BUSY;
+    op_say(call, EDGE_RUN, EDGE_RUN_SHAPE(), &told);
+    op_exited(call, flags, code);
+    call->within = NULL;
+    op_ended(call);
+}
+
+static void
+take_result(struct op *call, const struct scan_piece *piece)
+{
+    if (call == NULL)
+        return;
+    call->bytes[0] += piece->n;
+    PROTO_SAY(op_say, call, EDGE_RICH, .last = piece->last, .bytes = piece->p, .n_bytes = piece->n);
+}
+
+void
+context_output(struct op *o, size_t stream, const uint8_t *p, size_t n)
+{
+    struct run *run = o->run;
+    struct context *c = run->context;
+    struct scan_piece piece;
+
+    while ((piece = context_scan_next(&c->scan[stream], &p, &n)).kind != SCAN_NONE) {
+        if (piece.kind == SCAN_BROKEN || (piece.kind == SCAN_RESULT && stream == 1)) {
+            c->broken = true;
+            op_signal(o, SIGKILL);
+            return;
+        }
+        if (piece.kind == SCAN_OUTPUT && c->call != NULL)
+            op_output(c->call, stream, piece.p, piece.n);
+        else if (piece.kind == SCAN_RESULT)
+            take_result(c->call, &piece);
+        if (piece.kind != SCAN_END)
+            continue;
+        c->over[stream] = true;
+        c->code = stream == 0 ? piece.code : c->code;
+        c->over_us = stream == 0 ? clock_us() : c->over_us;
+    }
+    if (c->interrupted && c->scan[0].at == SCAN_WITHIN) {
+        c->interrupted = false;
+        op_signal(o, SIGINT);
+    }
+    if (c->call != NULL && c->over[0] && c->over[1])
+        call_over(c->call, 0, c->code);
+}
+
+bool
+context_holds(const struct run *run)
+{
+    return run->context->call != NULL && packet_queue_waits(&run->context->call->out);
+}
+
+void
+context_ended(struct keeper_live *k, struct run *run)
+{
+    struct context *c = run->context;
+    struct err err = ERR_INIT;
+
+    buf_free(&c->say);
+    c->said = 0;
+    if (c->call != NULL)
+        call_over(c->call, run->flags, run->code);
+    if (run->ending)
+        run_free(k, run);
+    else if (c->again && !k->ending)
+        (void)begin_again(k, run, &err);
+}
+
+/* --- a call's end ------------------------------------------------------------------------------------------------- */
+
+/* One that is about to begin would die of it, and of one that waits there is nothing to interrupt. */
+void
+context_interrupt(struct run *run)
+{
+    struct context *c = run->context;
+
+    if (c->call == NULL || run->op == NULL)
+        return;
+    if (c->scan[0].at == SCAN_BEFORE)
+        c->interrupted = true;
+    else
+        op_signal(run->op, SIGINT);
+}
+
+void
+context_signal(struct op *call, int signo)
+{
+    if (signo == SIGTERM || signo == SIGINT)
+        context_interrupt(call->within);
+    else if (call->within->op != NULL)
+        op_signal(call->within->op, signo);
+}
+
+void
+context_cancel(struct op *call)
+{
+    context_signal(call, SIGINT);
+    if (call->kill_us == 0)
+        call->kill_us = clock_us() + call->k->limits.grace_ms.v * 1000;
+}
+
+void
+context_leave(struct op *call)
+{
+    if (call->within != NULL && call->within->context != NULL && call->within->context->call == call)
+        call->within->context->call = NULL;
+}
+
+bool
+context_time(struct op *call, uint64_t now)
+{
+    const struct context *c = call->within->context;
+
+    if (!c->over[0] || clock_since(now, c->over_us) < LATE_US)
+        return false;
+    call_over(call, 0, c->code);
+    return true;
+}

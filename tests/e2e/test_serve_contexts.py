@@ -1,0 +1,438 @@
+"""Contexts: processes in a sandbox that run code for one call after the other, with results beside the output."""
+import base64
+import json
+import threading
+import time
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import restart
+from helpers.runner import wait_for
+
+pytestmark = requirement("R61", "R64", "R65")
+
+LOOP = "n = 0\nwhile True:\n    n += 1"
+
+
+class Context:
+    def __init__(self, box, language="python", **members):
+        self.box = box
+        answer = box.daemon.post(f"{box.at}/contexts", {"language": language, **members})
+        assert answer.status == 201, answer
+        self.id = answer.json["context_id"]
+        self.at = f"{box.at}/contexts/{self.id}"
+        assert answer.headers["Location"] == self.at
+        assert (answer.json["state"], answer.json["language"]) == ("idle", language), answer.json
+
+    def call(self, code, status=200, **members):
+        answer = self.box.daemon.post(f"{self.at}/execute", {"code": code, **members})
+        assert answer.status == status, answer
+        return answer.json
+
+    def out(self, code):
+        answer = self.call(code)
+        assert answer["exit_code"] == 0 and answer["stderr"] == "" and answer["error"] is None, answer
+        return answer["stdout"]
+
+    def value(self, code):
+        """Of its last expression."""
+        last = self.call(code)["results"][-1]
+        assert last["main"], last
+        return last["text"]
+
+    def state(self):
+        return self.box.daemon.get(self.at).json["state"]
+
+    def post(self, what):
+        return self.box.daemon.post(f"{self.at}/{what}", {})
+
+    def later(self, code, **members):
+        """A call in a thread of its own, whose answer is there after join()."""
+        got = []
+        thread = threading.Thread(target=lambda: got.append(self.box.daemon.post(f"{self.at}/execute", {"code": code, **members})))
+        thread.start()
+        assert wait_for(lambda: self.state() == "busy")
+        return lambda: (thread.join(60), got[0])[1]
+
+
+@pytest.fixture
+def context(box):
+    return Context(box)
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+def test_variables_stay_between_calls(context):
+    first = context.call("import math\nx = 40\ndef f(y):\n    return x + y")
+    assert (first["exit_code"], first["signal"], first["stdout"], first["results"], first["context_state"]) == (0, None, "", [], "idle"), first
+    assert context.value("f(2)") == "42" and context.value("_ + 1") == "43"
+    assert context.out("print(math.floor(2.5), __name__)") == "2 __main__\n"
+    assert context.call("x;")["results"] == []
+
+
+def test_two_contexts_share_nothing(box):
+    one, two = Context(box), Context(box, env={"WHO": "two"}, cwd="/tmp")
+    one.out("x = 1")
+    assert two.call("x")["error"]["name"] == "NameError"
+    assert two.value("import os; os.environ['WHO'], os.getcwd()") == "('two', '/tmp')"
+    assert one.value("import os; 'WHO' in os.environ") == "False" and one.value("x") == "1"
+    assert [c["context_id"] for c in box.daemon.get(f"{box.at}/contexts").json["contexts"]] == [one.id, two.id]
+    # they are in no list of commands
+    assert box.daemon.get(f"{box.at}/exec").json["commands"] == []
+
+
+def test_a_restart_loses_them(context):
+    context.out("x = 1")
+    answer = context.post("restart")
+    assert answer.status == 200 and (answer.json["context_id"], answer.json["state"]) == (context.id, "idle"), answer
+    assert context.call("x")["error"]["name"] == "NameError"
+    assert context.value("1 + 1") == "2"
+
+
+def test_a_restart_ends_what_runs(context):
+    answer = context.later(LOOP)
+    assert context.post("restart").status == 200
+    assert answer().json["signal"] == 9 and answer().json["context_state"] == "dead"
+    assert context.value("2") == "2"
+
+
+def test_it_is_deleted_once(context, box):
+    assert box.daemon("DELETE", context.at).status in (200, 202)
+    assert wait_for(lambda: box.daemon.get(context.at).status == 404)
+    for answer in (box.daemon("DELETE", context.at), context.post("restart"), context.post("interrupt"),
+                   box.daemon.post(f"{context.at}/execute", {"code": "1"})):
+        assert answer.status == 404, answer
+    assert box.daemon.get(f"{box.at}/contexts").json == {"contexts": []}
+
+
+def test_they_survive_the_warden(context, daemon):
+    context.out("x = 7")
+    restart(daemon, "cloche-warden")
+    assert context.value("x") == "7"
+
+
+# --- interrupting, and time -------------------------------------------------------------------------------------------
+
+def test_an_endless_loop_is_interrupted_and_variables_stay(context):
+    context.out("kept = 'yes'")
+    answer = context.later(LOOP)
+    assert context.post("interrupt").status == 200
+    got = answer().json
+    assert (got["exit_code"], got["error"]["name"], got["context_state"]) == (130, "KeyboardInterrupt", "idle"), got
+    assert "KeyboardInterrupt" in got["stderr"]
+    assert context.value("kept, n > 0") == "('yes', True)"
+    # of one that waits nothing is interrupted
+    assert context.post("interrupt").status == 200
+    assert context.value("kept") == "'yes'"
+
+
+def test_a_call_has_a_time_and_the_context_outlives_it(context):
+    context.out("x = 1\nimport time")
+    got = context.call("print('before', flush=True)\ntime.sleep(600)", timeout_ms=500)
+    assert got["timed_out"] and got["stdout"] == "before\n" and got["context_state"] == "idle", got
+    assert context.value("x") == "1"
+
+
+def test_time_may_be_over_before_the_code_begins(box):
+    """An interpreter that is still starting is not killed by what is meant for the code."""
+    context = Context(box)
+    got = context.call("import time\ntime.sleep(600)", timeout_ms=1)
+    assert got["timed_out"] and got["context_state"] == "idle" and got["error"]["name"] == "KeyboardInterrupt", got
+    assert context.value("1") == "1"
+
+
+def test_what_cannot_be_interrupted_is_killed(box):
+    context = Context(box)
+    context.out("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
+    got = context.call("time.sleep(600)", timeout_ms=200)
+    assert got["timed_out"] and got["signal"] == 9 and got["context_state"] == "dead", got
+
+
+def test_a_client_that_goes_interrupts(context, box):
+    context.out("x = 1")
+    connection = box.daemon.connection()
+    connection.request("POST", f"{context.at}/execute", body=json.dumps({"code": LOOP}),
+                       headers={"Content-Type": "application/json", **box.daemon.credential()})
+    assert wait_for(lambda: context.state() == "busy")
+    connection.close()
+    assert wait_for(lambda: context.state() == "idle")
+    assert context.value("x, n > 0") == "(1, True)"
+
+
+def test_one_call_at_a_time(context):
+    answer = context.later("import time; time.sleep(600)")
+    refused = context.call("1", status=409)
+    assert refused["code"] == "context.busy"
+    assert context.post("interrupt").status == 200
+    assert answer().json["exit_code"] == 130
+
+
+# --- its end ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("code,exit_code,signal", [("import os; os.kill(os.getpid(), 9)", None, 9), ("import os; os._exit(3)", 3, None)])
+def test_a_dead_one_says_so(context, code, exit_code, signal):
+    got = context.call(code)
+    assert (got["exit_code"], got["signal"], got["context_state"]) == (exit_code, signal, "dead"), got
+    shown = context.box.daemon.get(context.at).json
+    assert (shown["state"], shown["exit_code"], shown["signal"]) == ("dead", exit_code, signal), shown
+    refused = context.call("1", status=409)
+    assert refused["code"] == "context.dead" and "restart" in refused["detail"], refused
+    assert context.post("restart").json["state"] == "idle"
+    assert context.value("1") == "1"
+
+
+def test_leaving_by_exit_is_no_end(context):
+    assert context.call("exit(3)")["exit_code"] == 3
+    assert context.call("exit()")["error"] is None
+    assert context.state() == "idle"
+
+
+def test_there_is_a_limit(box):
+    for _ in range(16):
+        Context(box)
+    answer = box.daemon.post(f"{box.at}/contexts", {"language": "python"})
+    assert (answer.status, answer.json["code"]) == (429, "context.many"), answer
+
+
+def test_an_idle_context_keeps_no_sandbox_alive(daemon):
+    box = daemon.create(name="idle", idle_timeout=2)
+    Context(box).out("x = 1")
+    assert wait_for(lambda: box.show()["state"] == "stopped"), box.show()
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+RICH = """
+class Table:
+    def __repr__(self): return 'a table'
+    def _repr_html_(self): return '<table>\u20ac</table>'
+    def _repr_svg_(self): return '<svg/>'
+    def _repr_png_(self): return b'\\x89PNG'
+    def _repr_json_(self): return {'rows': [1, 2.5, None]}
+    def _repr_latex_(self): raise ValueError('not now')
+class Bundle:
+    def _repr_mimebundle_(self, include=None, exclude=None): return {'text/html': '<b/>', 'text/plain': 'b', 'x/unknown': 'y'}
+"""
+
+
+def test_results_in_many_forms(context):
+    context.out(RICH)
+    got = context.call("display(Table(), 5)\nprint('out')\nTable()")
+    table = {"text": "a table", "html": "<table>€</table>", "svg": "<svg/>", "png": base64.b64encode(b"\x89PNG").decode(),
+             "json": {"rows": [1, 2.5, None]}}
+    assert got["results"] == [{"main": False, **table}, {"main": False, "text": "5"}, {"main": True, **table}], got
+    assert got["stdout"] == "out\n" and got["error"] is None and got["results_truncated"] is False
+    assert context.call("Bundle()")["results"] == [{"main": True, "text": "b", "html": "<b/>"}]
+    assert context.call("Table")["results"][0].keys() == {"main", "text"}
+
+
+def test_an_error_is_as_python_shows_it(context):
+    got = context.call("def f():\n    return 1 / 0\nf()")
+    assert got["exit_code"] == 1 and got["error"]["name"] == "ZeroDivisionError" and got["error"]["value"] == "division by zero", got
+    assert got["stderr"] == got["error"]["traceback"]
+    assert got["stderr"].startswith('Traceback (most recent call last):\n  File "<cell 1>", line 3, in <module>\n    f()\n'), got["stderr"]
+    assert "<string>" not in got["stderr"]
+    assert context.call("x = =")["error"]["name"] == "SyntaxError"
+    asked = context.call("input('name? ')")
+    assert asked["error"]["name"] == "EOFError" and "context" in asked["error"]["value"], asked
+
+
+def test_await_at_the_top(context):
+    assert context.value("import asyncio\nawait asyncio.sleep(0, 'awaited')") == "'awaited'"
+    answer = context.later("await asyncio.sleep(600)")
+    context.post("interrupt")
+    assert answer().json["error"]["name"] == "KeyboardInterrupt"
+    assert context.value("await asyncio.sleep(0, 1)") == "1"
+
+
+PYPLOT = """
+class Figure:
+    def __init__(self, n): self.n = n
+    def __repr__(self): return 'figure %d' % self.n
+    def savefig(self, file, format, bbox_inches=None): file.write(('%s of %d' % (format, self.n)).encode())
+open_ones = []
+def get_fignums(): return list(open_ones)
+def figure(n): return Figure(n)
+def plot(): open_ones.append(len(open_ones) + 1)
+def close(which): open_ones.clear()
+"""
+
+
+def test_figures_are_shown_when_the_call_ends(context, box):
+    """By a package that has matplotlib's names: the real one is in no test's sandbox."""
+    assert box.daemon.post(f"{box.at}/dirs/matplotlib", None).ok
+    assert box.put("matplotlib/__init__.py", b"").ok and box.put("matplotlib/pyplot.py", PYPLOT.encode()).ok
+    got = context.call("import os\nimport matplotlib.pyplot as plt\nplt.plot(); plt.plot()\nprint(os.environ['MPLBACKEND'])")
+    assert got["stdout"] == "agg\n"
+    assert got["results"] == [{"main": False, "text": f"figure {n}", "png": base64.b64encode(b"png of %d" % n).decode(),
+                               "svg": f"svg of {n}"} for n in (1, 2)], got
+    assert context.call("1;")["results"] == []
+
+
+def test_a_module_of_the_workspace_is_not_the_drivers(box):
+    assert box.put("json.py", b"raise SystemExit('planted')").ok
+    assert Context(box).value("1") == "1"
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+def test_ten_mebibytes_of_output(daemon):
+    box = daemon.create(name="loud", policy={"limits": {"output": "32m"}})
+    context = Context(box)
+    got = context.call("import sys\nfor _ in range(160): print('x' * 65535)\nprint('e' * (1 << 20), file=sys.stderr)\n'end'")
+    assert len(got["stdout"]) == 10 << 20 and not got["stdout_truncated"] and len(got["stderr"]) == (1 << 20) + 1, got["exit_code"]
+    assert got["results"] == [{"main": True, "text": "'end'"}]
+    assert context.value("1") == "1"
+
+
+def test_output_is_cut_at_the_policys_limit(daemon):
+    context = Context(daemon.create(name="short", policy={"limits": {"output": "1k"}}))
+    got = context.call("print('x' * 5000)\n6 * 7")
+    assert got["stdout"] == "x" * 1024 and got["stdout_truncated"] and got["results"][0]["text"] == "42", got
+    assert context.out("print(1)") == "1\n"
+
+
+def test_events_come_while_it_runs(context):
+    box = context.box
+    connection = box.daemon.connection()
+    connection.request("POST", f"{context.at}/execute", body=json.dumps({"code": "import time\nprint('now')\nopen('said', 'w')\nwhile True: time.sleep(1)"}),
+                       headers={"Content-Type": "application/json", "Accept": "text/event-stream", **box.daemon.credential()})
+    response = connection.getresponse()
+    assert [response.readline() for _ in range(2)] == [b"event: stdout\n", b'data: {"data":"now\\n"}\n']
+    assert context.post("interrupt").status == 200
+    rest = response.read().decode()
+    assert "event: exit\n" in rest and '"name":"KeyboardInterrupt"' in rest and '"context_state":"idle"' in rest, rest
+
+
+def test_what_is_written_between_calls_is_nobodys(context):
+    context.out("import threading, time\ndef late():\n    time.sleep(0.3); print('late'); open('done', 'w')\nthreading.Thread(target=late).start()")
+    assert wait_for(lambda: context.box.daemon.get(f"{context.box.at}/stat/done").ok)
+    assert context.out("print('mine')") == "mine\n"
+
+
+def test_what_is_left_running_keeps_no_call(context):
+    got = context.call("import subprocess\np = subprocess.Popen(['sh', '-c', 'while :; do echo y; done'])\nprint('over')", timeout_ms=20000)
+    assert not got["timed_out"] and "over\n" in got["stdout"], got["exit_code"]
+    assert context.call("p.kill(); p.wait()")["exit_code"] == 0
+
+
+# --- strangers --------------------------------------------------------------------------------------------------------
+
+def test_output_is_no_frame(context):
+    got = context.call("print('\\1' * 40 + 'L0000')\nprint('\\1' + '0' * 32 + 'E00010')")
+    assert got["stdout"] == "\1" * 40 + "L0000\n\1" + "0" * 32 + "E00010\n" and got["results"] == [], got
+
+
+# The driver's own things, as code in its process finds them.
+STEAL = """
+import gc, types, os
+cells = {}
+for f in gc.get_objects():
+    if isinstance(f, types.FunctionType) and f.__name__ in ('say', 'tell', 'end') and f.__closure__:
+        cells[f.__name__] = f
+say = cells['say']
+free = dict(zip(say.__code__.co_freevars, say.__closure__))
+out = dict(zip(cells['tell'].__code__.co_freevars, cells['tell'].__closure__))['out'].cell_contents
+mark = free['mark'].cell_contents
+def raw(b): os.write(out, b)
+"""
+
+
+@pytest.mark.parametrize("lie", [
+    "raw(b'\\1' + mark + b'Q0000')",                                    # no such frame
+    "raw(b'\\1' + mark + b'Lffff')",                                    # one that is too long
+    "raw(b'\\1' + mark + b'E0003999')",                                 # no such code
+    "raw(b'\\1' + mark + b'B0000')",                                    # it has begun
+])
+def test_a_driver_that_says_what_none_says_is_killed(context, lie):
+    got = context.call(STEAL + lie + "\nimport time; time.sleep(600)")
+    assert got["signal"] == 9 and got["context_state"] == "dead", got
+    assert context.post("restart").status == 200 and context.value("1") == "1"
+
+
+@pytest.mark.parametrize("lie,results", [
+    ("say(out, b'L', b'')", 0), ("say(out, b'L', b'main 9\\n1')", 0), ("say(out, b'L', b'main 1\\n1secret 1\\n1')", 0),
+    ("say(out, b'L', b'main 1\\n1png 3\\n<b>')", 1), ("say(out, b'L', b'main 1\\n1json 9\\n[[[[[[[[[')", 1),
+    ("say(out, b'L', b'main 1\\n1text 2\\n\\xff\\xfe')", 1), ("say(out, b'L', b'main 1\\n1name 1\\nx')", 0),
+])
+def test_a_malformed_result_is_none(context, lie, results):
+    got = context.call(STEAL + lie)
+    assert len(got["results"]) == results and got["results_truncated"] == (results == 0) and got["context_state"] == "idle", got
+    assert all(set(r) <= {"main", "text"} for r in got["results"]), got
+
+
+def test_a_flood_of_results_is_cut(context):
+    got = context.call("for i in range(400): display(i)")
+    assert len(got["results"]) == 256 and got["results_truncated"], len(got["results"])
+    got = context.call("for i in range(30): display('x' * 900000)")
+    assert 0 < len(got["results"]) < 10 and got["results_truncated"], len(got["results"])
+    assert context.value("1") == "1"
+
+
+def test_a_driver_that_lies_about_its_end_ends_itself_alone(context):
+    """The call is over when that is said; what the code still writes is nobody's, and the next call waits for its turn."""
+    got = context.call(STEAL + "cells['end'](7)\nprint('later')\nx = 1")
+    assert (got["exit_code"], got["stdout"]) == (7, ""), got
+    other = Context(context.box)
+    assert other.value("1") == "1"
+
+
+def test_a_driver_that_hangs_is_killed_in_time(context):
+    context.out("import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])")
+    got = context.call("time.sleep(600)", timeout_ms=200)
+    assert got["timed_out"] and got["context_state"] == "dead", got
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("body,code", [
+    ({}, "context.request"), ([], "context.request"), ({"language": 1}, "context.request"), ({"language": "cobol"}, "context.language"),
+    ({"language": "python", "pty": {}}, "context.request"), ({"language": "python", "env": 1}, "exec.request"),
+    ({"language": "python", "limits": {"time": "1s"}}, "context.request"),
+])
+def test_malformed_beginnings(box, body, code):
+    answer = box.daemon.post(f"{box.at}/contexts", body)
+    assert (answer.status, answer.json["code"]) == (400, code), answer
+
+
+@pytest.mark.parametrize("body,status,code", [
+    ({}, 400, "context.request"), ({"code": 1}, 400, "context.request"), ({"code": "1", "stdin": ""}, 400, "context.request"),
+    ({"code": "a\0b"}, 400, "http.json"), ({"code": "1", "timeout_ms": 0}, 400, "exec.request"),
+    ({"code": "#" * 130000}, 413, "exec.too-long"),
+])
+def test_malformed_calls(context, body, status, code):
+    answer = context.box.daemon.post(f"{context.at}/execute", body)
+    assert (answer.status, answer.json["code"]) == (status, code), answer
+    assert context.value("1") == "1"
+
+
+def test_a_command_is_no_context(box):
+    begun = box.daemon.post(f"{box.at}/exec", {"command": "sleep 600", "background": True}).json["exec_id"]
+    at = f"{box.at}/contexts/{begun}"
+    assert box.daemon.get(at).status == 404
+    assert box.daemon.post(f"{at}/execute", {"code": "1"}).status == 404
+    assert box.daemon.post(f"{at}/restart", {}).json["code"] == "context.none"
+
+
+def test_limits_of_a_context_are_its_own(box):
+    begun = box.daemon.post(f"{box.at}/contexts", {"language": "python", "limits": {"memory": "48m"}})
+    if begun.status == 409:
+        pytest.skip("no cgroup for it: " + begun.json["code"])
+    at = f"{box.at}/contexts/{begun.json['context_id']}"
+    got = box.daemon.post(f"{at}/execute", {"code": "x = bytearray(200 << 20)"}).json
+    assert got["oom_killed"] and got["limit_reached"]["of"] == "command" and got["context_state"] == "dead", got
+    assert box.daemon.post(f"{at}/restart", {}).json["state"] == "idle"
+    assert box.daemon.post(f"{at}/execute", {"code": "print(1)"}).json["stdout"] == "1\n"
+    assert box.exec(["true"])["exit_code"] == 0
+
+
+def test_they_are_in_the_record(context, box):
+    context.out("print('in the record')")
+    context.post("restart")
+
+    def entries():
+        found = box.daemon.get("/v1/audit?limit=200").json["entries"]
+        return [(e["metadata"].get("capability"), e["metadata"].get("context") or e["metadata"].get("context_new")) for e in found]
+    assert wait_for(lambda: any(c and "restart" in c for c, _ in entries())), entries()
+    assert ("exec", True) in entries() and ("exec", int(context.id)) in entries(), entries()

@@ -1,0 +1,188 @@
+/* keeper/context_scan, wire/rich: what a context's process writes, told apart however it is cut; results of a stranger */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "keeper/context_scan.h"
+#include "wire/rich.h"
+
+#define DIGITS "0123456789abcdef0123456789abcdef"
+#define M      "\1" DIGITS
+
+/* What comes of a stream, as text: [..] results, the last with a dot, {..} the end, ! what none says. */
+static void
+scan(struct context_scan *s, const char *text, size_t n, size_t step, struct buf *out)
+{
+    for (size_t at = 0; at < n; at += step) {
+        const uint8_t *p = (const uint8_t *)text + at;
+        size_t left = n - at < step ? n - at : step;
+        struct scan_piece piece;
+        while ((piece = context_scan_next(s, &p, &left)).kind != SCAN_NONE) {
+            if (piece.kind == SCAN_OUTPUT)
+                buf_append(out, piece.p, piece.n);
+            else if (piece.kind == SCAN_RESULT)
+                buf_printf(out, "[%.*s%s]", (int)piece.n, (const char *)piece.p, piece.last ? "." : "");
+            else if (piece.kind == SCAN_END)
+                buf_printf(out, "{%u}", piece.code);
+            else
+                buf_puts(out, "!");
+        }
+        assert_int_equal(left, 0);
+    }
+    buf_nul(out);
+}
+
+static const struct { const char *in, *out; } streams[] = {
+    { "nobody's", "" },
+    { "before" M "B0000" "out" M "E00010" "after", "out{0}" },
+    { M "B0000" "a\1b" M "L0003" "xyz" "c" M "E0003255", "a\1b[xyz.]c{255}" },
+    { M "B0000" "\1\1" M "E00017", "\1\1{7}" },                          /* a byte of the mark, and then it */
+    { M "B0000" "\1" "0123" M "E00017", "\1" "0123{7}" },                  /* a part of it */
+    { M "B0000" "\1" DIGITS, "" },
+    { M "B0000" M "L0000" M "R0001" "a" M "L0001" "b" M "E0000" M "E00011", "[.][a][b.]{0}" },
+    { M "B0000" "x" M "B0000" "y", "x!" },
+    { M "E00010", "!" },
+    { M "L0001" "a", "!" },
+    { M "B0001" "a", "!" },
+    { M "B0000" M "Z0000" "y", "!" },
+    { M "B0000" M "L1001", "!" },                                       /* 4097 */
+    { M "B0000" M "Lg000", "!" },
+    { M "B0000" M "L00A0", "!" },
+    { M "B0000" M "E0003256", "!" },
+    { M "B0000" M "E00041000", "!" },
+    { M "B0000" M "E0001x", "!" },
+};
+
+static void
+streams_are_told_apart(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        size_t n = strlen(streams[i].in);
+        for (size_t step = 1; step <= n; step++) {
+            cleanup_buf struct buf out = BUF_INIT(65536);
+            struct context_scan s;
+            context_scan_begin(&s, DIGITS);
+            scan(&s, streams[i].in, n, step, &out);
+            if (step == n || strchr(streams[i].out, '[') == NULL)
+                assert_string_equal((char *)out.p, streams[i].out);
+        }
+    }
+}
+
+static void
+another_call_has_another_mark(void **state)
+{
+    static const char old[] = M "B0000" "out" M "E00010";
+    cleanup_buf struct buf out = BUF_INIT(65536);
+    struct context_scan s;
+
+    (void)state;
+    context_scan_begin(&s, "ffffffffffffffffffffffffffffffff");
+    scan(&s, old, sizeof(old) - 1, sizeof(old), &out);
+    assert_string_equal((char *)out.p, "");
+}
+
+static const struct { const char *in, *out; } results[] = {
+    { "main 1\n1text 2\n42", "{\"main\":true,\"text\":\"42\"}" },
+    { "text 2\n42main 1\n0", "{\"main\":false,\"text\":\"42\"}" },
+    { "main 1\n1text 1\n\xff", "{\"main\":true,\"text\":\"\xef\xbf\xbd\"}" },
+    { "main 1\n1png 4\niVBO", "{\"main\":true,\"png\":\"iVBO\"}" },
+    { "main 1\n1png 4\n<b/>", "{\"main\":true}" },
+    { "main 1\n1png 4\n=aaa", "{\"main\":true}" },
+    { "main 1\n1png 3\nabc", "{\"main\":true}" },
+    { "main 1\n1json 14\n[1,{\"a\":null}]", "{\"json\":[1,{\"a\":null}],\"main\":true}" },
+    { "main 1\n1json 1\n3", "{\"json\":3,\"main\":true}" },
+    { "main 1\n1json 3\nNaN", "{\"main\":true}" },
+    { "name 1\nEvalue 0\ntraceback 1\nt", "{\"name\":\"E\",\"traceback\":\"t\",\"value\":\"\"}" },
+    { "", NULL }, { "text 1\nx", NULL }, { "value 1\nx", NULL },
+    { "main 1\n1name 1\nx", NULL }, { "name 1\nxmain 1\n1", NULL },
+    { "main 1\n1text 1\nxtext 1\ny", NULL }, { "main 1\n1secret 1\nx", NULL },
+    { "main 1\n1text 9\nx", NULL }, { "main 1\n1text -1\nx", NULL }, { "main 1\n1text\nx", NULL },
+    { "main 1\n1text 99999999999999999999\nx", NULL }, { "main 1", NULL }, { "main 1\n1\n", NULL },
+};
+
+static void
+results_are_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+        json_t *one = rich_read((const uint8_t *)results[i].in, strlen(results[i].in));
+        cleanup_free char *text = one != NULL ? json_dumps(one, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        if (results[i].out == NULL)
+            assert_null(one);
+        else
+            assert_string_equal(text != NULL ? text : "(none)", results[i].out);
+        json_decref(one);
+    }
+}
+
+/* A few bytes that would become very many values, or very deep ones. */
+static void
+json_is_bounded(void **state)
+{
+    static char text[32 + 3 * RICH_VALUES];
+    size_t n = 0, head = 9;
+
+    (void)state;
+    for (int deep = 0; deep < 2; deep++) {
+        json_t *one;
+        n = deep != 0 ? 2 * (RICH_DEPTH + 1) : 2 * RICH_VALUES;
+        head = (size_t)snprintf(text, sizeof(text), "main 1\n1json %zu\n", n);
+        for (size_t i = 0; i < n; i++)
+            text[head + i] = deep != 0 ? (i < n / 2 ? '[' : ']') : i % 2 == 0 ? '0' : ',';
+        if (deep == 0) {
+            text[head] = '[';
+            text[head + n - 1] = ']';
+        }
+        one = rich_read((const uint8_t *)text, head + n);
+        assert_non_null(one);
+        assert_null(json_object_get(one, "json"));
+        json_decref(one);
+    }
+}
+
+static void
+what_does_not_fit_is_left_out(void **state)
+{
+    static uint8_t large[1 << 20];
+    struct rich r = { .lost = false };
+    json_t *answer = json_object();
+
+    (void)state;
+    assert_non_null(rich_add(&r, (const uint8_t *)"main 1\n1", 8, true, true));
+    assert_null(rich_add(&r, (const uint8_t *)"main 1\n1", 8, true, false));        /* no memory */
+    for (int i = 0; i < 9; i++)
+        assert_null(rich_add(&r, large, sizeof(large), false, true));
+    assert_true(rich_held(&r) <= 2 * 8);
+    assert_null(rich_add(&r, large, 1, true, true));
+    assert_non_null(rich_add(&r, (const uint8_t *)"main 1\n0", 8, true, true));
+    assert_non_null(rich_add(&r, (const uint8_t *)"name 1\nEvalue 1\nv", 17, true, true));
+    for (int i = 0; i < RICH_RESULTS + 9; i++)
+        (void)rich_add(&r, (const uint8_t *)"main 1\n0", 8, true, true);
+    rich_put(&r, answer);
+    assert_int_equal(json_array_size(json_object_get(answer, "results")), RICH_RESULTS);
+    assert_true(json_is_true(json_object_get(answer, "results_truncated")));
+    assert_non_null(json_object_get(json_object_get(answer, "error"), "value"));
+    json_decref(answer);
+    rich_free(&r);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_are_told_apart), cmocka_unit_test(another_call_has_another_mark),
+        cmocka_unit_test(results_are_read), cmocka_unit_test(json_is_bounded),
+        cmocka_unit_test(what_does_not_fit_is_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
