@@ -7,7 +7,8 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.daemon import restart
+from helpers.approvals import Asking, one_pending
+from helpers.daemon import Daemon, caller, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R64", "R65")
@@ -436,3 +437,27 @@ def test_they_are_in_the_record(context, box):
         return [(e["metadata"].get("capability"), e["metadata"].get("context") or e["metadata"].get("context_new")) for e in found]
     assert wait_for(lambda: any(c and "restart" in c for c, _ in entries())), entries()
     assert ("exec", True) in entries() and ("exec", int(context.id)) in entries(), entries()
+
+
+@requirement("R63")
+def test_an_agents_contexts_are_judged_with_their_code(cloche):
+    daemon = Daemon(cloche, gate=None)
+    try:
+        agent = caller(daemon, "agent")
+        box = agent.create()
+
+        def approved(path, body, params):
+            asking = Asking(agent, "POST", path, body)
+            asked = one_pending(daemon)
+            assert (asked["tool"], asked["params"]) == ("code_execute", params), asked
+            assert daemon.post(f"/v1/approvals/{asked['id']}/approve").ok
+            return asked["rule"], asking.wait()
+        rule, made = approved(f"{box.at}/contexts", {"language": "python"},
+                              {"language": "python", "code": "", "context": "new", "stdin": False, "background": True})
+        assert (rule, made.status) == ("code", 201), made
+        known = made.json["context_id"]
+        rule, got = approved(f"{box.at}/contexts/{known}/execute", {"code": "__import__('os').getpid() > 0"},
+                             {"language": "python", "code": "__import__('os').getpid() > 0", "context": known, "stdin": False})
+        assert (rule, got.json["results"]) == ("code-dangerous", [{"main": True, "text": "True"}]), got
+    finally:
+        daemon.stop()
