@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,8 +118,8 @@ search_root(struct planted_roots *roots, const char *dir, const struct session_r
     *root = (struct planted_root){ .dir = dir };
     if (fd < 0 && (errno == ENOTDIR || errno == ENOENT))    /* a file, or gone */
         return;
-    if (fd >= 0)
-        (void)planted_scan(&in, &root->p, &err);            /* without memory it is not complete */
+    if (fd >= 0 && planted_scan(&in, &root->p, &err) == 0)  /* without memory it is not complete */
+        planted_path(dir, getenv("PATH"), &r->started, &root->p);
     roots->n++;
 }
 

@@ -47,11 +47,30 @@ struct search {
     bool stop;
 };
 
+struct timespec
+planted_since(const struct timespec *began)
+{
+    struct timespec since = *began;
+
+    /* the kernel's stamps are of its last tick, up to 10 ms old */
+    since.tv_nsec -= 20 * 1000 * 1000;
+    if (since.tv_nsec < 0) {
+        since.tv_nsec += 1000 * 1000 * 1000;
+        since.tv_sec--;
+    }
+    return since;
+}
+
+bool
+planted_changed(const struct timespec *since, const struct timespec *t)
+{
+    return t->tv_sec > since->tv_sec || (t->tv_sec == since->tv_sec && t->tv_nsec >= since->tv_nsec);
+}
+
 static bool
 changed(const struct search *s, const struct timespec *t)
 {
-    return s->in->since == NULL || t->tv_sec > s->since.tv_sec ||
-           (t->tv_sec == s->since.tv_sec && t->tv_nsec >= s->since.tv_nsec);
+    return s->in->since == NULL || planted_changed(&s->since, t);
 }
 
 /* The path of @name in the directory on top, NUL-terminated; NULL when it is too long. */
@@ -66,11 +85,9 @@ path_of(struct search *s, const char *name)
     return buf_nul(&s->path) == 0 ? (const char *)s->path.p : NULL;
 }
 
-static void
-found(struct search *s, const char *name, const char *what, const char *runs, const char *detail)
+void
+planted_add(struct planted *p, const char *path, const char *what, const char *runs, const char *detail)
 {
-    struct planted *p = s->out;
-    const char *path = path_of(s, name);
     char *copy = path != NULL && p->n < PLANTED_KEPT ? strdup(path) : NULL;
 
     /* as a rule there is none */
@@ -84,6 +101,12 @@ found(struct search *s, const char *name, const char *what, const char *runs, co
     p->v[p->n] = (struct planted_find){ .path = copy, .what = what, .runs = runs };
     snprintf(p->v[p->n].detail, sizeof(p->v[p->n].detail), "%s", detail);
     p->n++;
+}
+
+static void
+found(struct search *s, const char *name, const char *what, const char *runs, const char *detail)
+{
+    planted_add(s->out, path_of(s, name), what, runs, detail);
 }
 
 /* --- git --- */
@@ -310,15 +333,8 @@ prepare(struct search *s, struct err *err)
         close_fd(&fd);
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     }
-    if (s->in->since != NULL) {
-        /* the kernel's stamps are of its last tick, up to 10 ms old */
-        s->since = *s->in->since;
-        s->since.tv_nsec -= 20 * 1000 * 1000;
-        if (s->since.tv_nsec < 0) {
-            s->since.tv_nsec += 1000 * 1000 * 1000;
-            s->since.tv_sec--;
-        }
-    }
+    if (s->in->since != NULL)
+        s->since = planted_since(s->in->since);
     enter(s, fd, "");
     return 0;
 }

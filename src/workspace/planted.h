@@ -48,6 +48,16 @@ struct planted_input {
 int planted_scan(const struct planted_input *in, struct planted *out, struct err *err);
 void planted_free(struct planted *p);
 
+/* planted_path.c: add to @out the programs that changed since @since in those folders of @dir that are on the search
+ * path @path (NULL: none), if others of their names come later there, outside of @dir. */
+void planted_path(const char *dir, const char *path, const struct timespec *since, struct planted *out);
+
+/* For both. @path is below the folder; NULL: too long. */
+void planted_add(struct planted *p, const char *path, const char *what, const char *runs, const char *detail);
+/* The earliest stamp of what was changed after @began. */
+struct timespec planted_since(const struct timespec *began);
+bool planted_changed(const struct timespec *since, const struct timespec *t);
+
 /* planted_table.c: a file that a tool obeys. */
 struct planted_row {
     const char *dir;        /* a directory that it lies in or below, or NULL: anywhere */

@@ -1,6 +1,7 @@
 """`cloche why --planted` and the end of a run: what in a folder makes another program run something (issue 13, A1)."""
 import os
 import shutil
+import time
 
 import pytest
 
@@ -189,6 +190,24 @@ def test_a_run_says_what_it_left(cloche, project):
     assert result.ok and (project / "new/.tool-versions").exists(), result
     lines = [line for line in result.err.splitlines() if "run by" in line]
     assert len(lines) == 10 and "and 3 more" in result.err and "old/" not in result.err, result
+
+
+def test_a_program_that_is_found_before_yours(cloche, project):
+    """In a folder of the project that is on the caller's PATH, as an activated .venv/bin: `git` there is run by whoever types git."""
+    put(project / "there/cat")
+    put(project / ".venv/bin/true", "old")
+    (project / ".venv/bin/true").chmod(0o755)
+    time.sleep(0.1)
+    code = "for i in there .venv/bin; do echo evil > $i/ls; chmod 755 $i/ls; echo mine > $i/no-other-program; done; echo no > ls"
+    env = {"PATH": f"{project}/.venv/bin::.:{project}/no:{os.environ['PATH']}:{project}/there"}
+    result = cloche.sandbox(code, "sh", flags=["--workspace", f"{project}:rw"], cwd=project, env=env)
+    lines = [line.strip() for line in result.err.splitlines() if "run by" in line]
+    assert len(lines) == 1 and lines[0].startswith(f"{project}/.venv/bin/ls: program on your PATH (in place of /"), result
+    (project / "behind").symlink_to(".venv")
+    result = cloche.sandbox("ln -sf ../../a .venv/bin/cat; cp .venv/bin/ls x; mv x .venv/bin/ls", "sh", flags=["--workspace", f"{project}:rw", "--json"], cwd=project,
+                            env={"PATH": f"{project}/behind/bin:{os.environ['PATH']}"})
+    found = {os.path.relpath(f["path"], project) for f in result.json["planted"]["found"]}
+    assert found == {".venv/bin/cat", ".venv/bin/ls"}, result
 
 
 def test_the_report_has_it(cloche, project):
