@@ -491,8 +491,11 @@ git_config_said_key(struct str key, char out[GIT_CONFIG_SAID_MAX + 1])
 bool
 git_config_path(struct str value, const char *home, const char *base, char *out, size_t cap)
 {
+    static const struct str optional = STR_LIT(":(optional)");
     int n;
 
+    if (str_starts(value, optional))
+        value = (struct str){ value.p + optional.n, value.n - optional.n };
     if (str_starts(value, STR_LIT("~/")))
         n = home == NULL ? -1 : snprintf(out, cap, "%s%.*s", home, (int)value.n - 1, value.p + 1);
     else if (str_starts(value, STR_LIT("/")))

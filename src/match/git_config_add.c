@@ -106,6 +106,7 @@ set_fill(struct set *s, struct str text)
 /* What the owner's configuration says, here and elsewhere. */
 struct owner {
     const struct git_config_owner *texts;
+    struct buf rules;           /* of these, what they make of addresses */
     struct set said;            /* stems, keys, entries */
     struct set words;           /* of values, and names of remotes: what a new remote must not be called */
     size_t n_remotes;           /* 0, 1, or more */
@@ -187,6 +188,8 @@ note_text(struct owner *o, struct str text)
             return -1;
         if (may_name_remotes(&e) && put_words(o, e.value) < 0)
             return -1;
+        if (str_eq_c(e.section, "url") || str_eq_c(e.section, "includeif"))
+            git_config_write(&o->rules, &e);
         for (enum part part = PART_STEM; part <= PART_ALL; part++)
             if (set_put(&o->said, hash_of(&e, part)) < 0)
                 return -1;
@@ -202,7 +205,7 @@ note_owner(struct owner *o, const struct git_config_owner *texts)
         return -1;
     set_sort(&o->said);
     set_sort(&o->words);
-    return 0;
+    return buf_ok(&o->rules) ? 0 : -1;
 }
 
 /* The remote to which git goes by itself from a branch that follows none; "": none, or one that was added. */
@@ -292,7 +295,7 @@ remote_fits(const struct git_config_entry *e, const struct owner *o)
     if ((o->n_remotes > 0 && str_eq_c(e->subsection, "origin")) || (o->n_remotes == 1 && !o->has_origin))
         return false;
     if (str_eq_c(e->name, "url") || str_eq_c(e->name, "pushurl"))
-        return git_config_url_fits(e->value, o->texts->now, o->texts->elsewhere);
+        return git_config_url_fits(e->value, (struct str){ (const char *)o->rules.p, o->rules.n });
     if (str_eq_c(e->name, "fetch"))
         return refspec_fits(e->value, e->subsection);
     return str_eq_c(e->name, "tagopt") && (str_eq_c(e->value, "--tags") || str_eq_c(e->value, "--no-tags"));
@@ -564,7 +567,7 @@ int
 git_config_add(struct str base, struct str copy, const struct git_config_owner *owner, struct buf *out,
                git_config_said *said, void *ctx)
 {
-    struct adding a = { .out = out, .said = said, .ctx = ctx };
+    struct adding a = { .owner.rules = BUF_INIT(2 * GIT_CONFIG_MAX), .out = out, .said = said, .ctx = ctx };
     struct str now = owner->now;
     int r;
 
@@ -578,6 +581,7 @@ git_config_add(struct str base, struct str copy, const struct git_config_owner *
     set_free(&a.base);
     set_free(&a.owner.said);
     set_free(&a.owner.words);
+    buf_free(&a.owner.rules);
     set_free(&a.bad);
     return r < 0 ? -1 : 0;
 }

@@ -55,15 +55,15 @@ may_fulfil(struct str condition, struct str url)
     return str_starts(url, (struct str){ pattern.p, n });
 }
 
-/* Whether the owner's @text leaves @url as it is, or makes another address on the network of it, and waits for none. */
+/* Whether the owner's @rules leave @url as it is, or makes another address on the network of it, and waits for none. */
 static bool
-leaves(struct str text, struct str url)
+leaves(struct str rules, struct str url)
 {
     struct git_config_reader r;
     struct git_config_entry e;
     int got;
 
-    git_config_open(&r, text);
+    git_config_open(&r, rules);
     while ((got = git_config_next(&r, &e)) > 0) {
         if (str_eq_c(e.section, "includeif") && may_fulfil(e.subsection, url))
             return false;
@@ -75,7 +75,7 @@ leaves(struct str text, struct str url)
 }
 
 bool
-git_config_url_fits(struct str url, struct str now, struct str elsewhere)
+git_config_url_fits(struct str url, struct str rules)
 {
-    return is_network(url) && leaves(now, url) && leaves(elsewhere, url);
+    return is_network(url) && leaves(rules, url);
 }

@@ -9,8 +9,8 @@
 /* Nothing that a terminal may take for something else. */
 bool git_config_plain_text(struct str s);
 
-/* Whether @url is an address on the network, also after what the owner's configuration (@now, @elsewhere) makes of it,
- * and lets no condition of an include there come true. */
-bool git_config_url_fits(struct str url, struct str now, struct str elsewhere);
+/* Whether @url is an address on the network, also after what the owner's configuration makes of it, and lets no
+ * condition of an include there come true. @rules: the `url.*` and `includeIf.*` of it. */
+bool git_config_url_fits(struct str url, struct str rules);
 
 #endif

@@ -126,6 +126,24 @@ harmful_keys(void **state)
 }
 
 static void
+paths(void **state)
+{
+    static const struct { const char *value, *want; } rows[] = {
+        { "/a/b", "/a/b" }, { "~/b", "/home/u/b" }, { "b", "/base/b" }, { "", NULL },
+        /* as of git 2.52 */
+        { ":(optional)b", "/base/b" }, { ":(optional)~/b", "/home/u/b" }, { ":(optional)/b", "/b" }, { ":(optional)", NULL },
+    };
+    char out[64];
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        bool got = git_config_path(str_of(rows[i].value), "/home/u", "/base", out, sizeof(out));
+        if (got != (rows[i].want != NULL) || (got && strcmp(out, rows[i].want) != 0))
+            fail_msg("%s: %s", rows[i].value, got ? out : "nowhere");
+    }
+}
+
+static void
 limits(void **state)
 {
     static char text[GIT_CONFIG_MAX + 64];
@@ -547,7 +565,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(limits),
+        cmocka_unit_test(harmless_keys), cmocka_unit_test(harmful_keys), cmocka_unit_test(paths), cmocka_unit_test(limits),
         cmocka_unit_test(as_git_reads), cmocka_unit_test(places), cmocka_unit_test(states), cmocka_unit_test(todos),
         cmocka_unit_test(options), cmocka_unit_test(redirects), cmocka_unit_test(leads), cmocka_unit_test(heads),
         cmocka_unit_test(own_files), cmocka_unit_test(work_trees), cmocka_unit_test(indexes),

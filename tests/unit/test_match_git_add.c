@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -277,12 +278,34 @@ names_and_lines(void **state)
     assert_string_equal(said.left, "remote.here.url remote.x.git.url branch.b1000.description branch.c1.description ");
 }
 
+/* The owner's file is locked meanwhile: it must not take long, whatever was written inside. */
+static void
+pace(void **state)
+{
+    cleanup_buf struct buf now = BUF_INIT(1 << 20), copy = BUF_INIT(1 << 20), out = BUF_INIT(GIT_CONFIG_ADD_ROOM);
+    struct said said = { "", "" };
+    clock_t began;
+
+    (void)state;
+    for (int i = 0; i < 5000; i++)
+        buf_printf(&now, "[branch \"b%d\"]\nremote = origin\nmerge = refs/heads/b%d\n", i, i);
+    for (int i = 0; i < 10; i++)
+        buf_printf(&now, "[url \"https://x%d/\"]\ninsteadof = y%d:\n", i, i);
+    for (int i = 0; copy.n < (1 << 20) - 100; i++)
+        buf_printf(&copy, "[remote \"r%d\"]\nurl = https://h\n", i);
+    began = clock();
+    assert_int_equal(git_config_add(STR_LIT(""), (struct str){ (const char *)copy.p, copy.n },
+                                    &(struct git_config_owner){ .now = { (const char *)now.p, now.n },
+                                                                .elsewhere = STR_LIT("") }, &out, note, &said), 0);
+    assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_added), cmocka_unit_test(beside_the_owner), cmocka_unit_test(where_git_goes), cmocka_unit_test(bounds),
-        cmocka_unit_test(names_and_lines),
+        cmocka_unit_test(names_and_lines), cmocka_unit_test(pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
