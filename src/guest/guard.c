@@ -213,6 +213,7 @@ guard_free(struct guard *g)
     if (g == NULL)
         return;
     later_settle(g, true);
+    held_forget_all(g);
     rules_free(&g->rules);
     seen_forget_all(g);
     device_forget_all(g);
@@ -425,6 +426,7 @@ serve_one(struct guard *g, int listener)
         later_settle(g, false);
         rules_next_call(&g->rules);
     }
+    (void)held_settle(g);
     memset(&n, 0, sizeof(n));       /* the kernel insists */
     if (syscall(SYS_ioctl, listener, GS_NOTIF_RECV, &n) < 0)
         return errno == ENOENT || errno == EINTR ? 0 : -1;

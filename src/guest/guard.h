@@ -152,6 +152,9 @@ void guard_free(struct guard *g);
 int guard_on_notify(struct guard *g, int listener, int revents);
 /* Files that somebody writes in place take their names when they are complete. True when some are not: ask again. */
 bool guard_settle(struct guard *g);
+/* SIGIO came: somebody waits to read a file that we have a lease on. Who uses the guard without a handler for SIGIO
+ * has no leases. */
+void guard_lease_broken(struct guard *g);
 /* A worker was reaped. True when @pid was one. */
 bool guard_worker_ended(struct guard *g, pid_t pid);
 

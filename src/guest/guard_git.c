@@ -187,6 +187,9 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
         if (git_parts_place(there | part))
             spot.state = state;
     }
+    /* a copy may be made of a `.git` that is a file, whose folder is no git place */
+    if (state == GIT_STATE_COPY)
+        spot.state = state;
     if (spot.state == GIT_STATE_NONE)
         spot.state = state_below(dir, *path, name);
     if (spot.state == GIT_STATE_CONFIG && (g->flags & GUARD_GIT_ANY_CONFIG) != 0)
@@ -203,7 +206,8 @@ git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const str
 {
     static const char *const names[] = { ".git", "HEAD", "objects", "refs", "commondir", "gitdir", "config",
         "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
-        "index", "MERGE_RR", "git-rebase-todo", "todo", "opts", "strategy", "apply-opt", "author-script" };
+        "index", "index.lock", "config.lock", "config.worktree.lock", "MERGE_RR", "git-rebase-todo",
+        "git-rebase-todo.lock", "todo", "todo.lock", "opts", "strategy", "apply-opt", "author-script" };
     struct stat st;
 
     for (size_t i = 0; is_watched(g, dir_st) && i < ARRAY_LEN(names); i++)
@@ -358,7 +362,7 @@ is_judged(enum git_state state)
 static bool
 is_kept(enum git_state state)
 {
-    return is_judged(state) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE;
+    return is_judged(state) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE || state == GIT_STATE_COPY;
 }
 
 int
@@ -391,7 +395,7 @@ git_may_write_later(struct guard *g, int dir, const struct stat *dir_st, struct 
     enum git_state state = look_at(g, dir, dir_st, name, &path).state;
 
     return state == GIT_STATE_OPTION || state == GIT_STATE_INDEX || is_redirect(state) ||
-           (!there && is_judged(state));
+           (is_judged(state) && (!there || git_is_lock(name)));
 }
 
 int
@@ -493,6 +497,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
         break;
     case GIT_STATE_HOOK:
     case GIT_STATE_REMOTE:
+    case GIT_STATE_COPY:
         rc = guard_git_refuse(rule, said, "");
         break;
     case GIT_STATE_FILE:
@@ -558,6 +563,17 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     if (rc != 0)
         (void)unlinkat(to, to_name, 0);
     return rc;
+}
+
+int
+git_fill(struct guard *g, int file, int dir, const struct stat *dir_st, const char *name, int to,
+         char rule[GIT_RULE_MAX])
+{
+    struct str path;
+    enum git_state state = look_at(g, dir, dir_st, str_of(name), &path).state;
+    struct git_site site = git_site_of(g, path);
+
+    return git_fill_file(file, dir, name, state, &site, to, rule);
 }
 
 int

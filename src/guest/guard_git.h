@@ -115,5 +115,11 @@ int git_copy_text(int file, int to);
 /* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
 int git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
                   unsigned flags, char rule[GIT_RULE_MAX]);
+/* The same into the open file @to, which is at @name in @dir. */
+int git_fill_file(int file, int dir, const char *name, enum git_state state, const struct git_site *site, int to,
+                  char rule[GIT_RULE_MAX]);
+/* guard_git.c: the same, of whatever state it is by now. */
+int git_fill(struct guard *g, int file, int dir, const struct stat *dir_st, const char *name, int to,
+             char rule[GIT_RULE_MAX]);
 
 #endif

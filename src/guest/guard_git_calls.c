@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "guest/guard_git.h"
 
@@ -148,6 +149,15 @@ git_call_copy(struct call *c, const struct place *from, const struct place *to, 
 
     if (from->name[from->name_n] == '/' || to->name[to->name_n] == '/')
         return -ENOTDIR;
+    int held = held_file(c->g, from);
+    if (held >= 0) {
+        int rc = git_copy_to(c->g, held, to->dir, &to->dir_st, place_name(to, to_name), flags, rule);
+        if (rc == 0) {
+            held_drop(c->g, from);
+            (void)unlinkat(from->dir, place_name(from, from_name), 0);
+        }
+        return said(c, to, rc, rule);
+    }
     return said(c, to, git_rename_copy(c->g, from->dir, place_name(from, from_name), to->dir, &to->dir_st,
                                        place_name(to, to_name), flags, rule), rule);
 }

@@ -1,8 +1,8 @@
 /* guest/guard_git_copy.c: a judged copy takes a name (see guard_git.h)
  *
- * The copy is made under a name of its own that nobody else knows, and opened by nobody: opening for writing passes
- * through the thread that is busy here. What was read is what is judged, and what is written; the source may go on
- * changing.
+ * The copy is made under a name that every guard refuses to make, to open for writing and to put something at
+ * (GIT_STATE_COPY): another sandbox of the same tree sees it for a moment. What was read is what is judged, and what is
+ * written; the source may go on changing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 
 #define COPY_MAX  GIT_INDEX_MAX /* the largest that a judge takes */
 #define NAME_TRIES 8
+#define COPY_ROOM 32
 
 _Static_assert(GIT_CONFIG_MAX <= COPY_MAX && GIT_TODO_MAX <= COPY_MAX && GIT_HEAD_MAX <= COPY_MAX, "room for them");
 
@@ -88,7 +89,7 @@ git_copy_whole(int file, int to)
 }
 
 static int
-open_temporary(int dir, char name[32])
+open_temporary(int dir, char name[COPY_ROOM])
 {
     for (int i = 0; i < NAME_TRIES; i++) {
         uint64_t r;
@@ -96,7 +97,7 @@ open_temporary(int dir, char name[32])
 
         if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
             return -EIO;
-        snprintf(name, 32, "tmp_%016" PRIx64, r);
+        snprintf(name, COPY_ROOM, GIT_COPY_NAME "%016" PRIx64, r);
         fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
             return fd >= 0 ? fd : -errno;
@@ -165,7 +166,8 @@ rereads_index(int dir, enum git_state state, const char *name, struct str text)
     struct stat st;
     size_t oid;
 
-    if (state == GIT_STATE_CONFIG && git_state_of(str_of(name)) == GIT_STATE_CONFIG && name[strlen("config")] == '\0')
+    if (state == GIT_STATE_CONFIG && git_state_of(str_of(name)) == GIT_STATE_CONFIG &&
+        git_without_lock(str_of(name)).n == strlen("config"))
         oid = git_oid_bytes(text);
     else if (state == GIT_STATE_COMMONDIR)
         oid = oid_of_place(dir, &text);
@@ -212,16 +214,12 @@ judge(int dir, struct str text, enum git_state state, const char *name, const st
     return EACCES;
 }
 
-int
-git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
-              char rule[GIT_RULE_MAX])
+/* What is in @file, judged as what is to be @name in @dir. 0 with @text to free, an errno, or EACCES with @rule. */
+static int
+read_judged(int file, int dir, const char *name, enum git_state state, const struct git_site *site, char **text,
+            size_t *n, char rule[GIT_RULE_MAX])
 {
-    cleanup_free char *text = NULL;
-    cleanup_close int fd = -1;
-    char temporary[32];
-    struct stat st;
-    size_t n = 0;
-    int rc = fstat(file, &st) < 0 ? errno : read_whole(file, &text, &n);
+    int rc = read_whole(file, text, n);
 
     if (rc == EFBIG) {
         snprintf(rule, GIT_RULE_MAX, "git state: %s too large to judge", git_state_name(state));
@@ -229,8 +227,22 @@ git_copy_file(int file, int to, const char *to_name, enum git_state state, const
     }
     /* nobody but git's own commands is to fail for what it would remember of a conflict: it remembers none */
     if (rc == 0 && state == GIT_STATE_RERERE)
-        n = 0;
-    if (rc != 0 || (rc = judge(to, (struct str){ text, n }, state, to_name, site, rule)) != 0)
+        *n = 0;
+    return rc != 0 ? rc : judge(dir, (struct str){ *text, *n }, state, name, site, rule);
+}
+
+int
+git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
+              char rule[GIT_RULE_MAX])
+{
+    cleanup_free char *text = NULL;
+    cleanup_close int fd = -1;
+    char temporary[COPY_ROOM];
+    struct stat st;
+    size_t n = 0;
+    int rc = fstat(file, &st) < 0 ? errno : read_judged(file, to, to_name, state, site, &text, &n, rule);
+
+    if (rc != 0)
         return rc;
     fd = open_temporary(to, temporary);
     if (fd < 0)
@@ -241,4 +253,17 @@ git_copy_file(int file, int to, const char *to_name, enum git_state state, const
     if (rc != 0)
         (void)unlinkat(to, temporary, 0);
     return rc;
+}
+
+int
+git_fill_file(int file, int dir, const char *name, enum git_state state, const struct git_site *site, int to,
+              char rule[GIT_RULE_MAX])
+{
+    cleanup_free char *text = NULL;
+    size_t n = 0;
+    int rc = read_judged(file, dir, name, state, site, &text, &n, rule);
+
+    if (rc == 0)
+        rc = write_whole(to, text, n);
+    return rc == 0 && ftruncate(to, (off_t)n) < 0 ? errno : rc;
 }

@@ -17,9 +17,8 @@
 #include "base/cleanup.h"
 #include "guest/guard_git.h"
 
-/* No writers: then a read lease can be had. */
-static bool
-is_closed(int file)
+bool
+later_is_closed(int file)
 {
     if (fcntl(file, F_SETLEASE, F_RDLCK) < 0)
         return false;
@@ -60,9 +59,9 @@ void
 later_settle(struct guard *g, bool all)
 {
     for (size_t i = g->n_later; i-- > 0;) {
-        if (!all && !is_closed(g->later[i].file))
+        if (!all && !later_is_closed(g->later[i].file))
             continue;
-        if (is_closed(g->later[i].file))
+        if (later_is_closed(g->later[i].file))
             finish(g, &g->later[i]);
         drop(g, i);
     }
@@ -73,7 +72,7 @@ guard_settle(struct guard *g)
 {
     if (g->n_later > 0)
         later_settle(g, false);
-    return g->n_later > 0;
+    return held_settle(g) || g->n_later > 0;
 }
 
 static struct later *
@@ -111,7 +110,7 @@ guard_git_later_begin(struct later *l, const struct place *p, const char *name, 
     l->file = open(fd_path(file).text, O_RDONLY | O_CLOEXEC);
     close_fd(&file);
     /* a file system that does not tell who writes would never be done */
-    if (l->file < 0 || !is_closed(l->file))
+    if (l->file < 0 || !later_is_closed(l->file))
         return -EACCES;
     *writer = open(fd_path(l->file).text, (flags & (O_ACCMODE | O_APPEND | O_CLOEXEC)) | O_NONBLOCK | O_CLOEXEC);
     return *writer < 0 ? -errno : 0;
@@ -156,6 +155,8 @@ later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *w
     (void)place_name(p, name);
     if (p->name_n > NAME_MAX || p->name[p->name_n] == '/')
         return -EACCES;
+    if (git_is_lock(str_of(name)))
+        return held_open(c, p, flags, mode, writer);
     if ((l = find(g, p, name)) != NULL) {
         if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
             return -EEXIST;

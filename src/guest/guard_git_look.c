@@ -42,7 +42,8 @@ look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
     cleanup_close int below = -1;
     struct stat st;
 
-    if (state == GIT_STATE_NONE || (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
+    if (state == GIT_STATE_NONE || state == GIT_STATE_COPY ||
+        (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
         return 0;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : guard_git_refuse(l->rule, git_state_name(state), " that cannot be looked at");

@@ -116,6 +116,13 @@ guard_link_settle(struct guest *g)
     return g->guard != NULL && guard_settle(g->guard);
 }
 
+void
+guard_link_lease_broken(struct guest *g)
+{
+    if (g->guard != NULL)
+        guard_lease_broken(g->guard);
+}
+
 bool
 guard_link_reaped(struct guest *g, int pid)
 {

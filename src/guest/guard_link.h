@@ -17,6 +17,8 @@ int guard_link_serve(struct guest *g, size_t i, int revents);
 int guard_link_report(struct guest *g);
 /* Files that are judged when they are complete: true when some wait for that still. */
 bool guard_link_settle(struct guest *g);
+/* SIGIO came. */
+void guard_link_lease_broken(struct guest *g);
 /* The reaped process @pid was a helper of the guard's, no command. */
 bool guard_link_reaped(struct guest *g, int pid);
 /* A file request is about to make, replace or remove @name in @dir. 0 or the errno to answer. */

@@ -267,6 +267,12 @@ take_object(struct changing *w, const char *path, struct place *at, int *object)
         }
         if (*object < 0)
             return -errno;
+        int held = w->what != CHANGE_LENGTH ? held_file(w->c->g, at) : -1;
+        if (held >= 0) {
+            close(*object);
+            *object = fcntl(held, F_DUPFD_CLOEXEC, 0);
+            return *object < 0 ? -errno : 0;
+        }
         if (!w->follow || (fstat(*object, &st) == 0 && !S_ISLNK(st.st_mode)))
             return 1;
         close_fd(object);

@@ -11,6 +11,7 @@
  *   guard_rename.c    rename
  *   guard_git.c       what may come to a name where git might look; guard_git_copy.c: a judged copy takes a name
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
+ *   guard_git_lock.c  a lock that git renames into place
  *   guard_git_own.c   no link where git itself writes
  *   guard_git_move.c  work trees stay in the project when repositories are moved
  *   guard_api.c       the guest's own file requests
@@ -62,24 +63,6 @@
 /* Set-user-ID, set-group-ID, sticky: a file with one of the first two runs with the rights of the folder's owner, for
  * whoever starts it on the host. No file gets one. A directory's set-group-ID makes shared folders. */
 #define MODE_SPECIAL     (S_ISUID | S_ISGID | S_ISVTX)
-
-/* Which object, whatever it is called. */
-struct ident {
-    dev_t dev;
-    ino_t ino;
-};
-
-static inline bool
-ident_eq(struct ident a, struct ident b)
-{
-    return a.dev == b.dev && a.ino == b.ino;
-}
-
-static inline struct ident
-ident_of(const struct stat *st)
-{
-    return (struct ident){ st->st_dev, st->st_ino };
-}
 
 enum place_kind {
     PLACE_FREE,
@@ -208,6 +191,8 @@ struct guard {
     bool asked_whole;           /* git_is_whole() of the name that guard_check() was asked about last */
     struct own_lock locks[LOCKS_MAX];
     size_t n_locks;
+    struct held held[HELD_MAX];
+    size_t n_held;
     struct later later[LATER_MAX];
     size_t n_later;
     struct denial_slot denials[DENIALS_MAX];
@@ -587,6 +572,9 @@ int unshare_opened(struct call *c, const struct place *at, int fd);
 int later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *writer);
 /* Give their names to those that nobody writes any more; forget the others too if @all. */
 void later_settle(struct guard *g, bool all);
+
+/* No writers: then a read lease can be had. */
+bool later_is_closed(int file);
 
 /* --- guard_worker.c */
 

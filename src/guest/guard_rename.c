@@ -267,11 +267,15 @@ perform(struct renaming *r)
 {
     const char *rule = "";
     unfilled char name[PATH_MAX + 1];
+    int rc;
 
     if (!caller_waits(r->c))
         return ANSWERED;
     if (r->directory)
         rules_moved(&r->c->g->rules);
+    if (!r->copy && ((rc = held_put(r->c->g, &r->from)) < 0 ||
+                     ((r->flags & GS_RENAME_EXCHANGE) != 0 && (rc = held_put(r->c->g, &r->to)) < 0)))
+        return rc;
     if (r->into_own)
         return write_own(r);
     if (r->copy)

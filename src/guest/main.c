@@ -154,8 +154,10 @@ serve_signals(struct guest *g)
     if (came == 0)
         return;
     for (int signo = 1; signo < 32; signo++)
-        if ((came >> signo & 1) != 0 && signo != SIGCHLD && signo != SIGPIPE && signo != SIGXFSZ)
+        if ((came >> signo & 1) != 0 && signo != SIGCHLD && signo != SIGPIPE && signo != SIGXFSZ && signo != SIGIO)
             reap_forward(g, signo);
+    if ((came >> SIGIO & 1) != 0)
+        guard_link_lease_broken(g);
     if ((came >> SIGCHLD & 1) != 0)
         reap_children(g);
 }

@@ -10,8 +10,9 @@
 #include "base/array.h"
 
 /* SIGPIPE and SIGXFSZ (a file request met a size limit) are caught rather than ignored: execve resets a caught
- * signal, an ignored one stays ignored. */
-static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ };
+ * signal, an ignored one stays ignored. SIGIO is about a lease (guard_git_lock.c). */
+static const int caught[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ,
+    SIGIO };
 #define N_CAUGHT ARRAY_LEN(caught)
 
 static _Atomic uint64_t came;

@@ -74,25 +74,41 @@ static const struct row {
 static bool
 sample(struct str name)
 {
-    static const struct str end = STR_LIT(".sample");
-
-    return name.n > end.n && named((struct str){ name.p + name.n - end.n, end.n }, end.p);
+    return git_name_ends(name, STR_LIT(".sample"));
 }
 
 /* The part of a split index that several have: its name goes on with its checksum. */
 static bool
 is_shared_index(struct str name)
 {
-    static const struct str begin = STR_LIT("sharedindex.");
+    return git_name_begins(name, STR_LIT("sharedindex."));
+}
 
-    return name.n > begin.n && named((struct str){ name.p, begin.n }, begin.p);
+/* Only such state comes by a lock that git itself renames. */
+static bool
+comes_by_lock(enum git_state state)
+{
+    return state == GIT_STATE_CONFIG || state == GIT_STATE_INDEX || state == GIT_STATE_TODO ||
+           state == GIT_STATE_OPTION || state == GIT_STATE_RERERE;
 }
 
 enum git_state
 git_state_in(struct str dir, struct str name)
 {
+    enum git_state state = GIT_STATE_NONE;
+
+    if (git_is_lock(name)) {
+        struct str base = git_without_lock(name);
+
+        if (dir.n == 0 && git_is_index_lock(name))
+            return GIT_STATE_INDEX;
+        if (base.n < name.n && comes_by_lock(state = git_state_in(dir, base)))
+            return state;
+    }
     if (dir.n == 0 && is_shared_index(name))
         return GIT_STATE_INDEX;
+    if (git_name_begins(name, STR_LIT(GIT_COPY_NAME)))
+        return GIT_STATE_COPY;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))
             continue;
@@ -133,6 +149,7 @@ git_state_name(enum git_state state)
     case GIT_STATE_REMOTE: return "git remote in the old form";
     case GIT_STATE_INDEX: return "git index";
     case GIT_STATE_RERERE: return "list of git rerere";
+    case GIT_STATE_COPY: return "judged copy";
     case GIT_STATE_LEAD: return "link where git writes";
     }
     return NULL;
@@ -152,15 +169,20 @@ is_own_directory(struct str name)
     return false;
 }
 
-/* Files at the top of a git place. Most are called like FETCH_HEAD or COMMIT_EDITMSG, and new ones will be. */
+/* Files at the top of a git place. Most are called like FETCH_HEAD or COMMIT_EDITMSG, and new ones will be. A lock
+ * becomes what it is the lock of, link or not. */
 static bool
 is_own_file(struct str name)
 {
+
     static const char *const names[] = { "head", "index", "packed-refs", "shallow", "config", "config.worktree",
         "commondir", "gitdir", "description", "gc.log", "gc.pid", "add_edit.patch", "addp-hunk-edit.diff",
         "merge_msg", "squash_msg", "commit_editmsg", "tag_editmsg", "fetch_head", "orig_head" };
     size_t i = 0;
 
+    name = git_without_lock(name);
+    if (git_name_ends(name, STR_LIT(".new")))
+        name.n -= strlen(".new");
     while (i < name.n && ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_'))
         i++;
     if (name.n > 0 && i == name.n)
@@ -168,7 +190,7 @@ is_own_file(struct str name)
     for (i = 0; i < ARRAY_LEN(names); i++)
         if (named(name, names[i]))
             return true;
-    return is_shared_index(name);
+    return is_shared_index(name) || git_is_lock(name);
 }
 
 static struct str
@@ -416,12 +438,12 @@ git_state_harmless(enum git_state state, struct str name, struct str text, size_
     switch (state) {
     case GIT_STATE_CONFIG: return git_config_judge(text, depth, fault) == 0;
     case GIT_STATE_TODO: return git_todo_harmless(text);
-    case GIT_STATE_OPTION: return option_harmless(name, text);
+    case GIT_STATE_OPTION: return option_harmless(git_without_lock(name), text);
     case GIT_STATE_FILE: return git_file_harmless(text);
     case GIT_STATE_COMMONDIR: case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
     case GIT_STATE_RERERE: return text.n == 0;
     case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: case GIT_STATE_LEAD:
-    case GIT_STATE_INDEX:
+    case GIT_STATE_INDEX: case GIT_STATE_COPY:
         return false;
     case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
     }

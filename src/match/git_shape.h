@@ -46,6 +46,7 @@ enum git_state {
     GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
     GIT_STATE_INDEX,        /* index, sharedindex.*: a plain file; git_index_harmless() */
     GIT_STATE_RERERE,       /* MERGE_RR: files that git copies, whatever they are, into rr-cache; must be empty */
+    GIT_STATE_COPY,         /* GIT_COPY_NAME…: nobody may make it, write it or put another in its place */
     GIT_STATE_LEAD,         /* a symbolic link where git writes (git_writes); must not be */
 };
 
@@ -54,6 +55,19 @@ enum git_state {
 enum git_state git_state_of(struct str path);
 /* The same, for the entry @name of the git place's subdirectory @dir ("" for the place itself). */
 enum git_state git_state_in(struct str dir, struct str name);
+/* git_lock.c. Whether @name is one of a file which git renames into place when it is complete (`index.lock`,
+ * `sharedindex_…`): what git_state_in() says of it is what it says of the file that it becomes, whoever renames it. */
+bool git_is_lock(struct str name);
+/* One that is an index: of a split one, or what `git commit -- PATH` shows its hooks. */
+bool git_is_index_lock(struct str name);
+/* The name that a file called @name gets when it is complete, as far as that is said by `.lock`: git makes a lock of a
+ * lock too, where GIT_INDEX_FILE leads it to one (in a hook). */
+struct str git_without_lock(struct str name);
+/* Whether there is more of @name than this beginning or end, which is in lower case. */
+bool git_name_begins(struct str name, struct str with);
+bool git_name_ends(struct str name, struct str with);
+/* A judged copy that has not got its name yet is called so, with 16 digits behind: GIT_STATE_COPY. */
+#define GIT_COPY_NAME "judged-copy-"
 /* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
 const char *git_state_name(enum git_state state);
 

@@ -27,6 +27,17 @@ def evil(path):
     return attempt(lambda: open(path).read()) == EVIL
 def whole(at):
     return all(os.path.lexists(f'{at}/{name}') for name in ('objects', 'refs'))
+def hold_of(folder, known, path):
+    # what comes there under a name that is not known, and becomes path
+    for _ in range(300):
+        for name in set(os.listdir(folder)) - set(known):
+            fd = attempt(os.open, f'{folder}/{name}', os.O_WRONLY)
+            if fd is None: continue
+            for _ in range(300):
+                if attempt(lambda: os.path.samestat(os.fstat(fd), os.stat(path))):
+                    os.ftruncate(fd, 0); os.pwrite(fd, EVIL.encode(), 0)
+                    return
+            os.close(fd)
 def lasting(condition):
     # not what is undone a moment later
     for _ in range(100):
@@ -71,6 +82,10 @@ RACES = {
     "hooks that the maker works in": ("os.makedirs('x/objects'); os.mkdir('x/refs'); os.mkdir('n')",
                                       ("within('n', put, 'post-checkout', EVIL)", "os.unlink('n/post-checkout')"),
                                       ("os.rename('n', 'x/hooks')", "os.rename('x/hooks', 'n')"), "os.path.exists('x/hooks/post-checkout')"),
+    "a judged copy that has not got its name": ("os.makedirs('x/objects'); os.mkdir('x/refs')", ("put('c', ''); os.rename('c', 'x/config')", "os.unlink('x/config')"),
+                                                ("hold_of('x', ['objects', 'refs', 'config'], 'x/config')", ""), "evil('x/config')"),
+    "a judged .git that has not got its name": ("os.makedirs('x')", ("put('c', 'gitdir: ../.git\\n'); os.rename('c', 'x/.git')", "os.unlink('x/.git')"),
+                                                ("hold_of('x', ['.git'], 'x/.git')", ""), "evil('x/.git')"),
     "two parts": ("os.mkdir('x'); put('x/config', EVIL)", ("os.mkdir('x/objects')", "os.rmdir('x/objects')"), COMPLETE, "whole('x') and evil('x/config')"),
     "commands of an agent": ("os.mkdir('d')", ("os.mkdir('d/commands')", "os.rmdir('d/commands')"),
                              ("os.rename('d', '.claude')", "os.rename('.claude', 'd')"), "os.path.isdir('.claude/commands')"),
@@ -92,7 +107,7 @@ def test_what_one_judged_is_not_changed_by_the_other(cloche, command, what):
     before, one, other, won = RACES[what]
     flags = ["--workspace", cloche.project]
     assert cloche.sandbox(COMMON + before, flags=flags, args=["0"], cwd=cloche.project).ok
-    code = [f"{COMMON}\ndef act(): {act}\ndef undo(): {undo}\nrace(act, lambda: {won}, undo)" for act, undo in (one, other)]
+    code = [f"{COMMON}\ndef act(): {act}\ndef undo(): {undo or None}\nrace(act, lambda: {won}, undo)" for act, undo in (one, other)]
     ends = [cloche.popen("run", *flags, "--", "python3", "-c", text, "4", cwd=cloche.project) for text in code]
     said = [end.communicate(timeout=90) for end in ends]
     assert all(end.returncode == 0 for end in ends), said

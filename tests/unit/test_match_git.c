@@ -309,7 +309,7 @@ static void
 states(void **state)
 {
     static const struct { const char *path; enum git_state want; } rows[] = {
-        { "config", GIT_STATE_CONFIG }, { "Config.Worktree", GIT_STATE_CONFIG }, { "config.lock", GIT_STATE_NONE },
+        { "config", GIT_STATE_CONFIG }, { "Config.Worktree", GIT_STATE_CONFIG }, { "config.lock", GIT_STATE_CONFIG },
         { "hooks", GIT_STATE_HOOKS }, { "hooks/pre-commit", GIT_STATE_HOOK }, { "HOOKS/x", GIT_STATE_HOOK },
         { "hooks/pre-commit.sample", GIT_STATE_SAMPLE }, { "hooks/.sample", GIT_STATE_HOOK },
         { "hooks/a/b.sample", GIT_STATE_HOOK }, { "commondir", GIT_STATE_COMMONDIR }, { "gitdir", GIT_STATE_REDIRECT },
@@ -319,7 +319,15 @@ states(void **state)
         { "branches/a/b", GIT_STATE_REMOTE }, { "refs/heads/hooks/x", GIT_STATE_NONE }, { "modules/a/config", GIT_STATE_NONE },
         { "", GIT_STATE_NONE },
         { "index", GIT_STATE_INDEX }, { "Index", GIT_STATE_INDEX }, { "sharedindex.12ab", GIT_STATE_INDEX }, { "sharedindex.", GIT_STATE_NONE },
-        { "index.lock", GIT_STATE_NONE }, { "refs/index", GIT_STATE_NONE }, { "MERGE_RR", GIT_STATE_RERERE },
+        { "Index.LOCK", GIT_STATE_INDEX }, { "index.lock.lock", GIT_STATE_INDEX },
+        { "config.worktree.lock", GIT_STATE_CONFIG }, { "next-index-12.lock", GIT_STATE_INDEX },
+        { "next-index-12.lock.lock", GIT_STATE_INDEX }, { "sharedindex_a1", GIT_STATE_INDEX },
+        { "rebase-merge/git-rebase-todo.lock", GIT_STATE_TODO }, { "sequencer/opts.lock", GIT_STATE_OPTION },
+        { "merge_rr.lock", GIT_STATE_RERERE }, { "hooks.lock", GIT_STATE_NONE },
+        { "packed-refs.lock", GIT_STATE_NONE }, { ".lock", GIT_STATE_NONE }, { "refs/index.lock", GIT_STATE_NONE },
+        { "judged-copy-12", GIT_STATE_COPY }, { "rebase-merge/judged-copy-12", GIT_STATE_COPY },
+        { "refs/index", GIT_STATE_NONE },
+        { "MERGE_RR", GIT_STATE_RERERE },
     };
 
     (void)state;
@@ -331,6 +339,9 @@ states(void **state)
     assert_false(git_state_harmless(GIT_STATE_HOOK, STR_LIT("pre-commit"), STR_LIT(""), 1, NULL));
     assert_true(git_state_harmless(GIT_STATE_RERERE, STR_LIT("MERGE_RR"), STR_LIT(""), 1, NULL));
     assert_false(git_state_harmless(GIT_STATE_RERERE, STR_LIT("MERGE_RR"), STR_LIT("1\ta"), 1, NULL));
+    assert_true(git_state_harmless(GIT_STATE_OPTION, STR_LIT("strategy.lock"), STR_LIT("ort\n"), 1, NULL));
+    assert_false(git_state_harmless(GIT_STATE_OPTION, STR_LIT("strategy.lock"), STR_LIT("../x\n"), 1, NULL));
+    assert_false(git_state_harmless(GIT_STATE_COPY, STR_LIT("judged-copy-1"), STR_LIT(""), 1, NULL));
     assert_false(git_state_harmless(GIT_STATE_INDEX, STR_LIT("index"), STR_LIT(""), 1, NULL));
     assert_false(git_state_harmless(GIT_STATE_REMOTE, STR_LIT("o"), STR_LIT(""), 1, NULL));
     assert_true(git_state_harmless(GIT_STATE_SAMPLE, STR_LIT("a.sample"), STR_LIT("#!/bin/sh"), 1, NULL));
