@@ -343,6 +343,8 @@ box_stop(struct box *b, const char *why)
     else
         box_state(b, BOX_STOPPING, why);
     b->stop_ms = clock_ms();
+    if (b->once)
+        pool_call_over(b->w);
     box_say_short(b, EDGE_STOP);
 }
 

@@ -22,6 +22,7 @@
 #define KEYS_MAX   64           /* kinds that are known at once */
 #define AT_ONCE    2            /* are made */
 #define FILL_MS    5            /* after a request: it has the processors first */
+#define CALL_MS    50           /* so too a call, which runs as long; one that is over sooner is waited for no longer */
 #define BUSY_MS    1000         /* one that is due, and has to wait for a place, is looked at again */
 #define FEWER_MS   10000        /* without a request that found none: one less */
 #define SLOW_MS    1000         /* one that takes longer to be made holds up no other one */
@@ -38,7 +39,8 @@ struct pool_key {
     uint8_t bounds;
     size_t want;
     uint64_t asked_ms, missed_ms;       /* the last request; the last that found none, or change of @want */
-    uint64_t fill_ms;                   /* none is made before */
+    uint64_t fill_ms;                   /* none is made before, */
+    uint64_t call_ms;                   /* nor before that: the call that took one has the processors first */
     unsigned failed;                    /* in turn */
     uint64_t memory;                    /* of the last one; 0 not known */
 };
@@ -301,11 +303,24 @@ pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box 
     k->asked_ms = now;
     if (k->fill_ms < now + FILL_MS)
         k->fill_ms = now + FILL_MS;
+    /* of several in turn only the first puts it off */
+    if (found && (c->flags & EDGE_ONCE) != 0 && count(w, k, true) + count(w, k, false) + 1 >= k->want)
+        k->call_ms = now + CALL_MS;
     if (!found) {
         k->want += k->want < w->pool.is.max;
         k->missed_ms = now;
     }
     ++*(found ? &w->pool.taken : &w->pool.missed);
+}
+
+void
+pool_call_over(struct warden *w)
+{
+    uint64_t soon = clock_ms() + FILL_MS;
+
+    for (struct pool_key *k = w->pool.keys; k != NULL; k = k->next)
+        if (k->call_ms > soon)
+            k->call_ms = soon;
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
@@ -368,7 +383,7 @@ is_due(const struct warden *w, const struct pool_key *k, uint64_t now)
 {
     size_t have = count(w, k, true) + count(w, k, false);
 
-    return now >= k->fill_ms && have < k->want && (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
+    return now >= k->fill_ms && now >= k->call_ms && have < k->want && (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
 }
 
 /* Of the owner who has fewest: so whoever asks for ever new kinds does not keep others from having one. */
@@ -441,10 +456,11 @@ static uint64_t
 due(const struct warden *w, const struct pool_key *k)
 {
     uint64_t over = k->asked_ms + (uint64_t)w->pool.is.idle_s * 1000, fewer = k->missed_ms + FEWER_MS;
+    uint64_t fill = k->fill_ms > k->call_ms ? k->fill_ms : k->call_ms;
 
     if (k->want > 1 && fewer < over)
         over = fewer;
-    return count(w, k, true) + count(w, k, false) < k->want && k->fill_ms < over ? k->fill_ms : over;
+    return count(w, k, true) + count(w, k, false) < k->want && fill < over ? fill : over;
 }
 
 static void

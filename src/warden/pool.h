@@ -32,6 +32,7 @@ void pool_asked(struct warden *w, const struct edge_create *c, const struct edge
 int pool_on_parked(struct warden *w, const struct edge_count *memory);
 void pool_gone(struct box *b, const struct err *why);
 void pool_turn(struct warden *w);
+void pool_call_over(struct warden *w);              /* one that may have taken one */
 /* One is made ahead from now on; it is no more. */
 void pool_enter(struct box *b);
 void pool_leave(struct box *b);

@@ -242,6 +242,15 @@ def test_time_begins_with_the_call(pooled):
     assert run(pooled, "while True: pass", timeout_ms=200)["timed_out"] and hits(pooled) == 2
 
 
+def test_a_long_call_holds_up_no_other(pooled):
+    """What takes the place of one that was taken lets the call begin first, and does not wait for its end."""
+    warm(pooled)
+    call = threading.Thread(target=run, args=(pooled, "import time; time.sleep(10)"))
+    call.start()
+    assert wait_for(lambda: hits(pooled) == 1, 60) and wait_for(lambda: parked(pooled) == 1, 60) and call.is_alive()
+    call.join()
+
+
 def test_what_waits_is_nobodys(pooled):
     """In no list and no event; the record knows it from the moment when somebody took it, as theirs."""
     warm(pooled)
