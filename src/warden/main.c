@@ -25,6 +25,7 @@
 #define FD_LAUNCHER 3
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
 #define PRUNE_EVERY 1000    /* events */
+#define REST_MS     100     /* without an event: nobody is kept waiting, as far as that can be known */
 
 /* Without the values that no record of its sandbox may have, nor a part of one that was @cut off at the end. */
 static void
@@ -184,8 +185,18 @@ warden_on_box(struct watch *edge, uint32_t events)
 }
 
 static void
+on_rest(struct timer *t)
+{
+    struct warden *w = t->owner;
+
+    state_settle(w->state);
+}
+
+static void
 serve(struct warden *w)
 {
+    w->rest.due = on_rest;
+    w->rest.owner = w;
     ends_next(w);
     while (!w->over) {
         /* whatever happened may have made something due to those */
@@ -194,6 +205,7 @@ serve(struct warden *w)
         volumes_turn(w);
         usage_turn(w);
         time_seen(w, false);
+        loop_at(&w->loop, &w->rest, state_log_is_long(w->state) ? clock_ms() + REST_MS : 0);
         (void)loop_round(&w->loop, -1, NULL);
     }
 }

@@ -133,6 +133,15 @@ state_prepare(struct state *s, const char *schema, const char *const *statements
     return 0;
 }
 
+int
+state_begin_log(struct state *s)
+{
+    char again[80];
+
+    snprintf(again, sizeof(again), "BEGIN IMMEDIATE; PRAGMA user_version = %zu; COMMIT;", VERSION);
+    return sqlite3_exec(s->db, again, NULL, NULL, NULL);
+}
+
 static int
 prepare(struct state *s, struct err *err)
 {
@@ -140,7 +149,7 @@ prepare(struct state *s, struct err *err)
     static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = "
                                    "NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA "
                                    "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
-    char version[16] = "0", again[80];
+    char version[16] = "0";
     unsigned char seed;
     uint64_t at;
 
@@ -154,10 +163,10 @@ prepare(struct state *s, struct err *err)
                        version, VERSION);
     /* the first log that is written to disk has its folder opened, to make its name last: so there is one now, be there
      * something to write or not */
-    snprintf(again, sizeof(again), "BEGIN IMMEDIATE; PRAGMA user_version = %zu; COMMIT;", VERSION);
-    if (take_steps(s, at) != SQLITE_OK || sqlite3_exec(s->db, again, NULL, NULL, NULL) != SQLITE_OK ||
+    if (take_steps(s, at) != SQLITE_OK || state_begin_log(s) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
+    state_keep_log(s);
     return state_prepare(s, NULL, texts, s->q, Q_N, err) < 0 || state_once_prepare(s, err) < 0 ||
            state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ||
            state_head_prepare(s, err) < 0 || state_latest_prepare(s, err) < 0 ? -1 : 0;

@@ -23,6 +23,10 @@ struct state;
  * is damaged or of a later version. */
 struct state *state_open(const char *dir, struct err *err);
 
+/* What is changed waits in SQLite's log. When that is long: put it into the file, which takes a while. */
+bool state_log_is_long(const struct state *s);
+void state_settle(struct state *s);
+
 /* Insert or replace. 0 or -1 with @err. */
 int state_put(struct state *s, const struct edge_box *box, struct err *err);
 int state_forget(struct state *s, const char *id, struct err *err);

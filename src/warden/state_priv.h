@@ -27,6 +27,7 @@ struct state {
     sqlite3_stmt *head[HEAD_N];
     sqlite3_stmt *latest[LATEST_N];
     int room;       /* bytes that are given up when the disk is full (state_room.c) */
+    int log_pages;  /* in SQLite's log, and not in the file yet */
 };
 
 /* What SQLite said last, as an error: -1. */
@@ -50,6 +51,8 @@ uint64_t col_u64(sqlite3_stmt *q, int column);
 /* state_room.c: room for when the disk is full. Make some, between two transactions: what failed for want of it can be
  * tried once more. Afterwards, and after the start, keep again what can be had. */
 void state_room_open(struct state *s, const char *dir);
+void state_keep_log(struct state *s);       /* from now on; at its end, if it grows too long */
+int state_begin_log(struct state *s);       /* state.c: a first page of a new one. As SQLite says */
 void state_make_room(struct state *s);
 void state_keep_room(struct state *s);
 

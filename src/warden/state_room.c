@@ -1,8 +1,9 @@
 /* warden/state_room.c: a full disk (see state_priv.h)
  *
- * What is changed goes to SQLite's log first, which may take 4 MB before it is put into the file: many versions of the
+ * What is changed goes to SQLite's log first, which may take 16 MB before it is put into the file: many versions of the
  * same few pages, and of a small disk all there is. Putting them into the file gives that back, but needs a page or two
- * there itself. So a file of some bytes is kept for nothing else than to be given up then, and by the next start.
+ * there itself. It waits for the disk several times, up to some ten milliseconds, in which nobody is answered: so that
+ * is done when nothing else is to do, and where that never comes, when the log is long. So a file of some bytes is kept for nothing else than to be given up then, and by the next start.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,8 @@
 #include "warden/state_priv.h"
 
 #define ROOM (128 * 1024)
+#define LOG_PAGES 512           /* are put into the file when there is time for it, */
+#define LOG_MOST  4096          /* and so many at once */
 
 void
 state_room_open(struct state *s, const char *dir)
@@ -21,6 +24,41 @@ state_room_open(struct state *s, const char *dir)
     s->room = -1;       /* without it a disk is full a little sooner */
     if (snprintf(path, sizeof(path), "%s/state.room", dir) < (int)sizeof(path))
         s->room = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static int
+on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    struct state *s = ctx;
+
+    (void)name;
+    s->log_pages = pages;
+    if (pages >= LOG_MOST)
+        (void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;       /* where the disk is full the log goes on */
+}
+
+void
+state_keep_log(struct state *s)
+{
+    sqlite3_wal_hook(s->db, on_commit, s);
+}
+
+bool
+state_log_is_long(const struct state *s)
+{
+    return s->log_pages >= LOG_PAGES;
+}
+
+void
+state_settle(struct state *s)
+{
+    if (!state_log_is_long(s))
+        return;
+    s->log_pages = 0;
+    (void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    /* the first page of a new log is waited for too: now, and not when somebody asks */
+    (void)state_begin_log(s);
 }
 
 void

@@ -161,6 +161,7 @@ struct port;
 
 struct warden {
     struct state *state;
+    struct timer rest;                  /* nothing happened for a moment: there is time for state_settle() */
     struct box *boxes;
     struct box *by_id[WARDEN_BY_ID];
     size_t n_boxes, n_sweepers, max_boxes, max_per_agent;

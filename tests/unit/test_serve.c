@@ -439,6 +439,35 @@ an_approval_and_its_grant(void **state)
     assert_int_equal(state_grants(g, see_grant, NULL, NULL), 1);
 }
 
+/* While there is something to do nobody waits for the disk, until the log is long. */
+static void
+the_log_waits(void **state)
+{
+    const struct edge_box r = box_of(7, BOX_READY);
+    unsigned n = 0, longest = 0, there = 0;
+    char folder[128];
+    struct state *s;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s/l", root);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    assert_false(state_log_is_long(s));
+    for (; n < 2000 && s->log_pages < 2000; n++)
+        assert_int_equal(state_put(s, &r, NULL), 0);
+    assert_true(s->log_pages >= 2000 && state_log_is_long(s));
+    state_settle(s);
+    assert_true(s->log_pages < 4 && !state_log_is_long(s));
+    for (n = 0; n < 6000 && (unsigned)s->log_pages >= longest; n++) {
+        longest = (unsigned)s->log_pages;
+        assert_int_equal(state_put(s, &r, NULL), 0);
+    }
+    assert_true(longest >= 4000 && longest < 5000 && s->log_pages < 100);
+    assert_int_equal(state_find(s, r.id, count, &there, NULL), 1);
+    assert_int_equal(there, 1);
+}
+
 /* Above a ceiling the oldest go of whoever has most: one busy caller moves nobody else's out. */
 static void
 nobody_moves_anothers_out(void **state)
@@ -493,23 +522,18 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const left[] = { "c/state.db", "c/state.db-wal", "c/state.room", "g/state.db", "g/state.db-wal", "g/state.room",
-                                        "p/state.db", "p/state.db-wal", "p/state.room", "state.db", "state.db-wal", "state.room" };
+    static const char *const folders[] = { "c/", "g/", "l/", "p/", "" };
+    static const char *const files[] = { "state.db", "state.db-wal", "state.room", "" };
     char path[128];
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
-        snprintf(path, sizeof(path), "%s/%s", root, left[i]);
-        (void)unlink(path);
-    }
-    snprintf(path, sizeof(path), "%s/g", root);
-    if (rmdir(path) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/p", root);
-    if (rmdir(path) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/c", root);
-    return rmdir(path) < 0 || rmdir(root) < 0 ? -1 : 0;
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+        for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+            snprintf(path, sizeof(path), "%s/%s%s", root, folders[i], files[f]);
+            if (remove(path) < 0 && files[f][0] == '\0')
+                return -1;
+        }
+    return 0;
 }
 
 int
@@ -521,7 +545,7 @@ main(void)
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
-        cmocka_unit_test(nobody_moves_anothers_out),
+        cmocka_unit_test(the_log_waits), cmocka_unit_test(nobody_moves_anothers_out),
         cmocka_unit_test(kept_by_the_confined),
     };
 
