@@ -383,7 +383,8 @@ is_due(const struct warden *w, const struct pool_key *k, uint64_t now)
 {
     size_t have = count(w, k, true) + count(w, k, false);
 
-    return now >= k->fill_ms && now >= k->call_ms && have < k->want && (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
+    return now >= k->fill_ms && now >= k->call_ms && have < k->want &&
+           (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
 }
 
 /* Of the owner who has fewest: so whoever asks for ever new kinds does not keep others from having one. */

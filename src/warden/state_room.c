@@ -2,8 +2,10 @@
  *
  * What is changed goes to SQLite's log first, which may take 16 MB before it is put into the file: many versions of the
  * same few pages, and of a small disk all there is. Putting them into the file gives that back, but needs a page or two
- * there itself. It waits for the disk several times, up to some ten milliseconds, in which nobody is answered: so that
- * is done when nothing else is to do, and where that never comes, when the log is long. So a file of some bytes is kept for nothing else than to be given up then, and by the next start.
+ * there itself. So a file of some bytes is kept for nothing else than to be given up then, and by the next start.
+ *
+ * It also waits for the disk several times, some ten milliseconds in which nobody is answered. So it is done when
+ * nothing else is to do, and where that moment never comes, when the log is long.
  */
 #include <fcntl.h>
 #include <limits.h>
