@@ -2,8 +2,9 @@
 #include "base/clock.h"
 #include "warden/warden.h"
 
-#define BOXES_MS 20     /* between two looks at all sandboxes */
-#define EXACT_MS 250    /* is exact enough for limits in seconds */
+#define BOXES_MS   20   /* between two looks at all sandboxes, */
+#define BOXES_EACH 8    /* and a millisecond more for so many of them */
+#define EXACT_MS   250  /* is exact enough for limits in seconds */
 
 static void
 look_at(struct box *b, uint64_t now)
@@ -56,11 +57,11 @@ something_lasts(const struct warden *w)
 void
 boxes_turn(struct warden *w)
 {
-    uint64_t now = clock_ms();
+    uint64_t now = clock_ms(), rest = BOXES_MS + w->n_boxes / BOXES_EACH;
     bool look = now >= w->look_ms;
 
-    if (clock_since(now, w->boxes_ms) < BOXES_MS) {
-        loop_at(&w->loop, &w->boxes_look, something_lasts(w) ? w->boxes_ms + BOXES_MS : 0);
+    if (clock_since(now, w->boxes_ms) < rest) {
+        loop_at(&w->loop, &w->boxes_look, something_lasts(w) ? w->boxes_ms + rest : 0);
         return;
     }
     w->boxes_ms = now;
