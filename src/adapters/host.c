@@ -61,6 +61,15 @@ count_queue(struct hosted *h)
     h->queued = h->out.bytes;
 }
 
+bool
+visit_room(struct visit *v, size_t n)
+{
+    if (!has_room(host_of(v), n))
+        return false;
+    count(host_of(v), v->held + n);
+    return true;
+}
+
 void
 visit_keep(struct visit *v, struct buf *into, bool *cut, const uint8_t *p, size_t n)
 {
@@ -343,6 +352,14 @@ visit_op(struct visit *v, const char *id, const struct edge_op *op, const struct
                "what is asked takes more bytes than one question can have");
     else
         VISIT_ASK(v, EDGE_ASK_OP, answers, .id = id, .op = b.p, .n_op = b.n);
+}
+
+void
+visit_run(struct visit *v, const char *id, const struct edge_run_ask *ask, const struct visit_answers *answers,
+          const struct visit_op_answers *said)
+{
+    v->op_answers = said;
+    VISIT_ASK(v, EDGE_ASK_RUN, answers, .id = id, .ask = *ask);
 }
 
 void

@@ -49,6 +49,8 @@ struct visit_answers {
 struct visit_op_answers {
     void (*out)(struct visit *r, bool is_err, const uint8_t *p, size_t n);
     void (*entry)(struct visit *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name);
+    void (*rich)(struct visit *r, const uint8_t *p, size_t n, bool last);       /* of a result in a context */
+    void (*run)(struct visit *r, const struct edge_run *run);                   /* a context */
     void (*exit)(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms);
     void (*done)(struct visit *r, uint64_t count);
     void (*failed)(struct visit *r, const struct err *err);
@@ -110,9 +112,13 @@ bool visit_input(struct visit *r, const void *p, size_t n);             /* false
 void visit_content(struct visit *r, struct edge_op *op);
 void visit_op(struct visit *r, const char *id, const struct edge_op *op, const struct visit_answers *answers,
               const struct visit_op_answers *said);
+/* About commands in the background, which contexts are (edge_run.h). */
+void visit_run(struct visit *r, const char *id, const struct edge_run_ask *ask, const struct visit_answers *answers,
+               const struct visit_op_answers *said);
 void visit_drop(struct visit *r);               /* what it asked, and what runs, is not waited for any more */
 
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
+bool visit_room(struct visit *r, size_t n);     /* for so much more, which is kept until the visit ends: taken */
 void visit_keep(struct visit *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
 /* The client is told of the sandbox made for it with EDGE_FLEETING. Until then that ends if the client goes. */

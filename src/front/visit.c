@@ -235,6 +235,7 @@ on_ask(struct request *r, const struct adapt_ask *m)
     FORWARD(EDGE_ASK_EVENTS)
     FORWARD(EDGE_ASK_GATE)
     FORWARD(EDGE_ASK_EXPOSE)
+    FORWARD(EDGE_ASK_RUN)
     case EDGE_ASK_OP: return ask_for_op(r, in);
     default: return -1;
     }

@@ -9,7 +9,7 @@ from helpers.mcp import META, SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
 
 pytestmark = requirement("R62", "R85")
-TOOLS = ["code_execute", "code_install_package", "code_write_file", "code_read_file", "code_list_files", "code_destroy_sandbox",
+TOOLS = ["code_execute", "code_context", "code_install_package", "code_write_file", "code_read_file", "code_list_files", "code_destroy_sandbox",
          "create_sandbox", "list_sandboxes", "expose_port", "diff", "apply"]
 
 
@@ -61,7 +61,7 @@ def test_tools_are_listed_always_alike(client):
     assert client("tools/list")["result"] == listed
     execute = client.tools()["code_execute"]["inputSchema"]
     assert execute["required"] == ["language", "code"] and list(execute["properties"]) == [
-        "language", "code", "sandbox_id", "timeout", "limits", "network_enabled", "allowed_domains"]
+        "language", "code", "sandbox_id", "context_id", "timeout", "limits", "network_enabled", "allowed_domains"]
     assert execute["properties"]["language"]["enum"] == ["python", "javascript", "shell"]
     assert execute["properties"]["timeout"]["default"] == 30
     hints = {name: tool["annotations"] for name, tool in client.tools().items()}

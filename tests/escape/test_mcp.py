@@ -17,7 +17,9 @@ def two(request, daemon):
     return [Client(daemon, request.param, token=token(daemon, "agent", name=name)["token"]) for name in ("mine", "theirs")]
 
 
-CALLS = [("code_execute", {"language": "shell", "code": "cat secret"}), ("code_write_file", {"file_path": "f", "content": "x"}),
+CALLS = [("code_execute", {"language": "shell", "code": "cat secret"}), ("code_context", {"action": "create", "language": "python"}),
+         ("code_context", {"action": "list"}), ("code_context", {"action": "restart", "context_id": "77"}),
+         ("code_execute", {"language": "python", "code": "1", "context_id": "77"}), ("code_write_file", {"file_path": "f", "content": "x"}),
          ("code_execute", {"language": "shell", "code": "cat secret", "network_enabled": True}),
          ("code_read_file", {"file_path": "secret"}), ("code_list_files", {}), ("code_install_package", {"package": "x"}),
          ("expose_port", {"port": 80}), ("diff", {}), ("apply", {}), ("code_destroy_sandbox", {})]

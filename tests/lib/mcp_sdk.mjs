@@ -43,6 +43,7 @@ console.log(JSON.stringify(['progress', said]));
 await call('code_write_file', { sandbox_id: box, file_path: 'a.txt', content: 'hello' });
 await call('code_read_file', { sandbox_id: box, file_path: 'a.txt' });
 await call('code_list_files', { sandbox_id: box });
+await call('code_context', { sandbox_id: box, action: 'list' });
 await call('code_install_package', { sandbox_id: box, package: 'requests' });
 await call('expose_port', { sandbox_id: box, port: 8000 });
 await call('diff', { sandbox_id: box });

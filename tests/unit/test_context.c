@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "keeper/context_scan.h"
+#include "proto/edge.h"
 #include "wire/rich.h"
 
 #define DIGITS "0123456789abcdef0123456789abcdef"
@@ -175,13 +176,44 @@ what_does_not_fit_is_left_out(void **state)
     rich_free(&r);
 }
 
+/* What a front may ask of contexts, and what is none of ours. */
+static void
+operations_are_of_one_form(void **state)
+{
+    static const struct { enum op_kind kind; uint8_t flags; uint64_t context, timeout_ms; size_t words, env; bool well; } rows[] = {
+        { OP_EXEC, OP_BACKGROUND, EDGE_CONTEXT_NEW, 0, 1, 1, true },
+        { OP_EXEC, OP_BACKGROUND | OP_LIMITS, EDGE_CONTEXT_NEW, 0, 1, 0, true },
+        { OP_EXEC, 0, EDGE_CONTEXT_NEW, 0, 1, 0, false },
+        { OP_EXEC, OP_BACKGROUND | OP_STDIN, EDGE_CONTEXT_NEW, 0, 1, 0, false },
+        { OP_EXEC, OP_BACKGROUND, EDGE_CONTEXT_NEW, 0, 2, 0, false },
+        { OP_EXEC, OP_BACKGROUND, EDGE_CONTEXT_NEW, 9, 1, 0, false },
+        { OP_EXEC, 0, 77, 9, 2, 0, true },
+        { OP_EXEC, 0, 77, 0, 1, 0, false }, { OP_EXEC, 0, 77, 0, 3, 0, false }, { OP_EXEC, 0, 77, 0, 2, 1, false },
+        { OP_EXEC, OP_STDIN, 77, 0, 2, 0, false }, { OP_EXEC, OP_BACKGROUND, 77, 0, 2, 0, false },
+        { OP_READ, 0, 77, 0, 0, 0, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        cleanup_buf struct buf b = BUF_INIT(EDGE_OP_BYTES);
+        static struct edge_op op, got;
+        struct wire_in in;
+        op = (struct edge_op){ .kind = rows[i].kind, .flags = rows[i].flags, .context = rows[i].context, .path = "",
+                               .timeout_ms = rows[i].timeout_ms, .argv = { "python", "1", "2" },
+                               .n_argv = rows[i].words, .env = { "A=1" }, .n_env = rows[i].env };
+        assert_int_equal(edge_op_put(&b, &op), 0);
+        in = wire_in_of(b.p, b.n);
+        assert_int_equal(edge_op_get(&in, &got), rows[i].well);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_told_apart), cmocka_unit_test(another_call_has_another_mark),
         cmocka_unit_test(results_are_read), cmocka_unit_test(json_is_bounded),
-        cmocka_unit_test(what_does_not_fit_is_left_out),
+        cmocka_unit_test(what_does_not_fit_is_left_out), cmocka_unit_test(operations_are_of_one_form),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,11 +11,20 @@
 void
 mcp_done(struct visit *r, json_t *structured, bool failed)
 {
+    mcp_done_with(r, structured, failed, NULL);
+}
+
+void
+mcp_done_with(struct visit *r, json_t *structured, bool failed, json_t *more)
+{
     cleanup_free char *text = structured != NULL ? json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15))
                                                    : NULL;
     json_t *result = text != NULL ? json_pack("{s:[{s:s, s:s}], s:o, s:b}", "content", "type", "text", "text", text,
                                               "structuredContent", structured, "isError", failed) : NULL;
 
+    if (result != NULL && json_array_size(more) > 0)
+        json_array_extend(json_object_get(result, "content"), more);
+    json_decref(more);
     if (result == NULL)
         mcp_error(r, MCP_INTERNAL, NULL, "the result cannot be told");
     else

@@ -83,16 +83,27 @@ on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 
     json_object_set_new(body, "limit_reached", edge_limit_reached(flags));
     add_output(r, body, flags);
-    mcp_done(r, body, exit_code != 0);
+    mcp_done_with(r, body, exit_code != 0, mcp_text(r, "context_id") != NULL ? context_put(r, body) : NULL);
 }
 
-static const struct visit_op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err };
+static const struct visit_op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err,
+                                                  .rich = context_result, .run = context_ran };
+
+void
+call_packages(const struct language *l, struct edge_op *op)
+{
+    static char packages[128];
+
+    if (l->packages == NULL)
+        return;
+    snprintf(packages, sizeof(packages), "%s=" MODULES, l->packages);
+    op->env[op->n_env++] = packages;
+}
 
 static void
 execute(struct visit *r)
 {
     static struct edge_op op;
-    static char packages[128];
     const struct language *l = language_find(mcp_text(r, "language"));
 
     memset(&op, 0, sizeof(op));
@@ -105,14 +116,21 @@ execute(struct visit *r)
         mcp_fail(r, "UnsupportedLanguage", "there is no such language any more: ask for the tools again");
         return;
     }
+    if (mcp_text(r, "context_id") != NULL) {
+        if (!context_of(r, &op.context))
+            return;
+        op.flags = 0;
+        op.argv[0] = l->name;
+        op.argv[1] = mcp_text(r, "code");
+        op.n_argv = 2;
+        visit_op(r, r->mcp->box, &op, &granted, &executed);
+        return;
+    }
     while (l->argv[op.n_argv] != NULL) {
         op.argv[op.n_argv] = l->argv[op.n_argv];
         op.n_argv++;
     }
-    if (l->packages != NULL) {
-        snprintf(packages, sizeof(packages), "%s=" MODULES, l->packages);
-        op.env[op.n_env++] = packages;
-    }
+    call_packages(l, &op);
     visit_op(r, r->mcp->box, &op, &granted, &executed);
 }
 
@@ -161,7 +179,12 @@ call_execute(struct visit *r)
         mcp_fail(r, "InvalidArguments", "%s", wrong != NULL ? wrong : "the time of an execution is its timeout");
         return;
     }
-    if (!visit_input(r, json_string_value(code), json_string_length(code))) {
+    if (mcp_text(r, "context_id") != NULL) {    /* its code is no standard input, and its limits are the context's */
+        if (mcp_text(r, "sandbox_id") == NULL || (op.flags & OP_LIMITS) != 0) {
+            mcp_fail(r, "InvalidArguments", "context_id goes with its sandbox_id, and without limits");
+            return;
+        }
+    } else if (!visit_input(r, json_string_value(code), json_string_length(code))) {
         mcp_fail(r, "http.body-too-large", "the code is too large");
         return;
     }

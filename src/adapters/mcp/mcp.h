@@ -14,6 +14,8 @@
 
 #include "adapters/adapters.h"
 #include "adapters/mcp/message.h"
+#include "match/language.h"
+#include "wire/rich.h"
 
 #define MCP_OUTPUT_MAX  (1024UL * 1024)     /* of each stream of a command, and of a file that is read */
 #define MCP_CUT         "\n[OUTPUT TRUNCATED]"
@@ -67,6 +69,8 @@ struct mcp_call {
     struct buf out, err;                    /* a command's output */
     struct buf half[2];                     /* of its progress */
     bool cut[2];
+    struct rich rich;                       /* of code in a context: results; */
+    const char *context_state;              /* what became of that; NULL: nobody said */
     int step;                               /* of fixtures */
 };
 
@@ -140,7 +144,18 @@ json_t *mcp_output(struct buf *b, bool cut);                            /* what 
 /* sandbox_id into the call; false: said. */
 bool call_names_box(struct visit *r);
 
+/* The same with @more, a list of content beside the text (taken). */
+void mcp_done_with(struct visit *r, json_t *structured, bool failed, json_t *more);
+
+/* call_context.c: the argument context_id, false: said; what is said of code in one; and that into an answer, of which
+ * pictures are a list of their own. */
+bool context_of(struct visit *r, uint64_t *number);
+void context_result(struct visit *r, const uint8_t *p, size_t n, bool last);
+void context_ran(struct visit *r, const struct edge_run *run);
+json_t *context_put(struct visit *r, json_t *body);
+void call_context(struct visit *r);
 void call_execute(struct visit *r);       /* call_run.c */
+void call_packages(const struct language *l, struct edge_op *op);      /* where what was installed lies, for its code */
 void call_install(struct visit *r);
 void call_create(struct visit *r);        /* call_box.c */
 void call_list(struct visit *r);

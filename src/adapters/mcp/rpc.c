@@ -32,6 +32,7 @@ call_free(struct visit *r)
     buf_free(&r->mcp->err);
     buf_free(&r->mcp->half[0]);
     buf_free(&r->mcp->half[1]);
+    rich_free(&r->mcp->rich);
     free(r->mcp);
     r->mcp = NULL;
 }
