@@ -258,11 +258,27 @@ flag_of(struct request *r, const char *key, uint8_t flag, struct edge_op *op)
     return !bad;
 }
 
+/* A form, as clients make one of what they call a file: its boundaries would be in the file. */
+static bool
+is_multipart(struct request *r)
+{
+    static const char type[] = "multipart/form-data";
+    const char *said = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
+
+    if (said == NULL || strncasecmp(said, type, sizeof(type) - 1) != 0)
+        return false;
+    reply_error(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "http.media-type", "send its bytes as the body (curl -T FILE)",
+                "the body is what the file is to hold, not a form");
+    return true;
+}
+
 static void
 write_file(struct request *r)
 {
     struct edge_op *op = op_of(r, OP_WRITE);
 
+    if (is_multipart(r))
+        return;
     /* who sends a part means the rest to stay (curl -C -): RFC 9110, 14.5 */
     if (MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_RANGE) != NULL)
         reply_unfit(r, "files.request", "a file is written whole: there is no Content-Range");

@@ -196,8 +196,15 @@ reply_member(struct request *r, const char *code, const char *name, const char *
     return false;
 }
 
-static const struct { const char *code; unsigned status; } codes[] = {
-    { "sandbox.state", 409 }, { "sandbox.paused", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
+/* @way: what to do about it over HTTP, where who found it says nothing */
+static const struct { const char *code; unsigned status; const char *way; } codes[] = {
+    { "sandbox.paused", 409, "POST .../resume" },
+    { "files.not-found", 404, "GET .../dirs/PATH lists a folder; ?parents=true makes those above what is written" },
+    { "files.is-a-directory", 409, "GET .../dirs/PATH lists it" },
+    { "files.not-a-directory", 409, "GET .../stat/PATH says what it is" },
+    { "files.not-empty", 409, "?recursive=true removes what is in it, too" },
+    { "exec.cwd", 400, "cwd begins with a slash, or is below the workspace" },
+    { "sandbox.state", 409 }, { "sandbox.name-taken", 409 }, { "sandbox.gone", 410 },
     { "idempotency.conflict", 422 }, { "idempotency.gone", 410 }, { "policy.stale", 412 },
     { "policy.fixed", 409 }, { "limits.no-cgroup", 409 }, { "limits.in-use", 409 }, { "limits.rlimit", 409 },
     { "limits.wider", 422 },
@@ -209,10 +216,8 @@ static const struct { const char *code; unsigned status; } codes[] = {
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 }, { "gate.changed", 409 },
     { "gate.too-large", 413 }, { "serve.state.full", 507 },
-    { "files.exists", 409 }, { "files.not-a-directory", 409 }, { "files.is-a-directory", 409 },
-    { "files.not-empty", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
-    { "files.too-large", 507 },
-    { "files.too-many-entries", 413 }, { "files.not-regular", 409 }, { "exec.cwd", 400 },
+    { "files.exists", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
+    { "files.too-large", 507 }, { "files.too-many-entries", 413 }, { "files.not-regular", 409 },
     { "context.dead", 409 }, { "context.busy", 409 }, { "context.none", 409 }, { "context.ends", 409 },
     { "exec.ended", 409 }, { "exec.stdin-closed", 409 }, { "exec.stdin-busy", 409 }, { "exec.no-terminal", 409 },
 };
@@ -235,6 +240,15 @@ status_of(const struct err *err)
     }
 }
 
+static const char *
+way_of(const struct err *err)
+{
+    for (size_t i = 0; err->hint[0] == '\0' && i < ARRAY_LEN(codes); i++)
+        if (codes[i].way != NULL && strcmp(codes[i].code, err->code) == 0)
+            return codes[i].way;
+    return err->hint;
+}
+
 const struct err *
 ended_of(const struct request *r, const struct err *err)
 {
@@ -249,7 +263,7 @@ void
 reply_err(struct request *r, const struct err *err)
 {
     err = ended_of(r, err);
-    reply_error(r, status_of(err), err->code, err->hint, "%s", err->msg);
+    reply_error(r, status_of(err), err->code, way_of(err), "%s", err->msg);
 }
 
 /* --- streamed ones ------------------------------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@ from helpers.daemon import Daemon
 pytestmark = [requirement("R47"), pytest.mark.heavy]
 REPO = Path(__file__).resolve().parents[2]
 SCHEMATHESIS = "schemathesis==4.32.5"
+GENERATOR = "openapi-python-client==0.29.1"
 SEED = 47
 # what would end what the others need, or fill the daemon, or does not end
 ENDS = ["GET /v1/events/stream", "GET /v1/audit/stream", "GET /v1/approvals/stream", "GET /v1/sandboxes/{id}/exec/ws",
@@ -120,3 +121,29 @@ class TestSchemathesis:
         """Its statuses are another project's: 500 is the answer of what is not there, 404 that to another method."""
         judge(program, daemon, box, tmp_path, 4, "--include-path-regex", "^/api/", "--exclude-path", "/api/sandbox/stop", "--checks",
               "status_code_conformance,content_type_conformance,response_schema_conformance")
+
+
+USES = """
+import io, sys
+from made import AuthenticatedClient, models
+from made.types import File
+from made.api.default import post_v1_execute, post_v1_sandboxes, post_v1_sandboxes_id_exec, put_v1_sandboxes_id_files_path
+client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
+print(post_v1_sandboxes.sync(client=client, body=models.Create(name="g")).name)
+print(put_v1_sandboxes_id_files_path.sync_detailed("g", "f", client=client, body=File(payload=io.BytesIO(b"in it"))).status_code.value)
+print(post_v1_sandboxes_id_exec.sync("g", client=client, body=models.Exec(command=["cat", "f"])).stdout)
+print(post_v1_execute.sync(client=client, body=models.Execute(language="python", code="print(6 * 7)")).stdout)
+"""
+
+
+def test_a_client_that_is_generated(cloche, tmp_path):
+    python = pypi.python_with(GENERATOR)
+    done = subprocess.run([python.with_name("openapi-python-client"), "generate", "--path", REPO / "docs" / "openapi.yaml", "--meta", "none",
+                           "--output-path", tmp_path / "made"], capture_output=True, text=True, timeout=300, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and "will not be generated" not in said and "Unable to process" not in said, said
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    url = "http://%s:%d" % daemon.addresses()[0]
+    used = subprocess.run([python, "-c", USES, url, daemon.token()], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert used.stdout.split("\n") == ["g", "200", "in it", "42", "", ""], used.stdout + used.stderr
+    assert daemon.stop() == 0, daemon.log

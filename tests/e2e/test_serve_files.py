@@ -271,3 +271,17 @@ def test_a_program_that_runs_is_replaced(box):
     assert box.put("s", b"#!/bin/sh\necho new\n").ok
     assert box.exec("./s")["stdout"] == "new\n"
     assert "s 600" in box.exec("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")["stdout"]
+
+
+def test_what_is_refused_says_the_way_out(box):
+    daemon = box.daemon
+    assert daemon("PUT", f"/v1/sandboxes/{box.id}/files/a/b?parents=true", b"x").ok
+    for method, path, code, way in (("GET", "files/a", "files.is-a-directory", "dirs/PATH"), ("DELETE", "files/a", "files.not-empty", "recursive=true"),
+                                    ("PUT", "files/c/d", "files.not-found", "parents=true"), ("GET", "dirs/a/b", "files.not-a-directory", "stat/PATH")):
+        said = daemon(method, f"/v1/sandboxes/{box.id}/{path}", b"x" if method == "PUT" else None)
+        assert said.json["code"] == code and way in said.json["detail"], said
+    # what a client makes of `files=` is no file
+    form = b'--b\r\nContent-Disposition: form-data; name="file"; filename="m"\r\n\r\nx\r\n--b--\r\n'
+    said = daemon("PUT", f"/v1/sandboxes/{box.id}/files/m", form, {"Content-Type": "multipart/form-data; boundary=b"})
+    assert (said.status, said.json["code"]) == (415, "http.media-type") and "curl -T" in said.json["detail"], said
+    assert daemon.get(f"/v1/sandboxes/{box.id}/stat/m").status == 404
