@@ -150,8 +150,5 @@ void audit_lifecycle(struct audit_entry *out, const char *sandbox, const char *e
 void audit_policy_decision(struct audit_entry *out, const char *sandbox, const char *decision, const char *reason,
                            const char *summary);
 void audit_capability(struct audit_entry *out, const char *sandbox, const char *capability, const char *summary);
-/* @outbound: a value took its placeholder's place; else a value was kept out of an answer. Names, never values. */
-void audit_token_replacement(struct audit_entry *out, const char *sandbox, bool outbound, const char *names,
-                             const char *summary);
 
 #endif

@@ -141,14 +141,6 @@ audit_capability(struct audit_entry *out, const char *sandbox, const char *capab
     audit_put_cstr(out, "capability", capability);
 }
 
-void
-audit_token_replacement(struct audit_entry *out, const char *sandbox, bool outbound, const char *names,
-                        const char *summary)
-{
-    entry_begin(out, outbound ? AUDIT_SECRET_OUTBOUND : AUDIT_SECRET_INBOUND, sandbox, summary);
-    audit_put_cstr(out, "secret", names);
-}
-
 /* --- its body ----------------------------------------------------------------------------------------------------- */
 
 static bool

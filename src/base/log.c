@@ -29,7 +29,7 @@ log_level_name(enum log_level level)
     return names[level];
 }
 
-bool
+static bool
 log_level_parse(const char *name, enum log_level *level)
 {
     for (int i = 0; i < LEVELS; i++) {

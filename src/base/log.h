@@ -23,7 +23,6 @@ enum log_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_NOTICE, LEVEL_INFO, LEVELS };
 
 /* "error", "warn", "notice", "info" */
 const char *log_level_name(enum log_level level);
-bool log_level_parse(const char *name, enum log_level *out);
 /* "FORMAT:LEVEL", as $CLOCHE_LOG has it; false when it is nothing of the kind. */
 bool log_setting_parse(const char *text, bool *json, enum log_level *level);
 

@@ -53,8 +53,6 @@ extern const char *const doctor_not_here[];
 void doctor_find_programs(struct doctor *d);
 /* doctor_programs.c: where those that cloche starts are. */
 void doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS]);
-/* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */
-bool doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, unsigned *minor);
 
 /* doctor_text.c, doctor_json.c: to stdout. -1 when it cannot be written. */
 int doctor_print_text(const struct doctor *d);

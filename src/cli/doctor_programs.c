@@ -96,7 +96,8 @@ listen_to(struct question *q, uint64_t deadline)
     close_fd(&q->fd);
 }
 
-bool
+/* "3.11.2 (main)" style output of --version: the first dotted number. False when there is none. Pure. */
+static bool
 doctor_parse_version(const char *text, char *out, size_t n, unsigned *major, unsigned *minor)
 {
     uint64_t a, b = 0;

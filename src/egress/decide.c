@@ -172,7 +172,8 @@ decide_rules_free(struct decide_rules *rules)
 
 /* --- what is refused whatever the rules say ---------------------------------------------------------------------- */
 
-bool
+/* Never reachable, whatever the rules say. */
+static bool
 decide_always_blocked(enum ip_class class)
 {
     switch (class) {

@@ -133,7 +133,4 @@ void decide_address(const struct decide_rules *rules, const struct ip *set, size
 /* Whether @host at @port is the host's own loopback at that port, which a rule has opened. */
 bool decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port);
 
-/* Never reachable, whatever the rules say. */
-bool decide_always_blocked(enum ip_class class);
-
 #endif

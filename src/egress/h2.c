@@ -188,7 +188,7 @@ h2_client_ended(const struct h2 *h)
 }
 
 /* The server is not there any more: who waits for it is told. */
-void
+static void
 h2_server_gone(struct h2 *h)
 {
     const struct answer answer = { .status = 502, .phrase = "Bad Gateway", .reason = "unreachable",

@@ -92,7 +92,6 @@ struct h2_stream *h2_stream_new(struct h2 *h, int32_t id);
 void h2_stream_try_free(struct h2_stream *s);
 void h2_rst(struct h2_end *end, struct h2 *h, int32_t id, uint32_t code);
 void h2_fault(struct h2 *h, const char *word, bool server);
-void h2_server_gone(struct h2 *h);
 
 /* h2_up.c, h2_down.c: a head is complete in @b. @end: no body follows. */
 void h2_request_head(struct h2_stream *s, const struct h2_block *b, bool end);
@@ -120,8 +119,6 @@ ssize_t h2_way_read(nghttp2_session *session, int32_t id, uint8_t *out, size_t n
 
 size_t h2_queue_n(const struct h2_queue *q);
 void h2_queue_take(struct h2_queue *q, size_t n);
-/* Behind the others. What was taken from the front does not count against the ceiling. -1: no room, or no memory. */
-int h2_queue_add(struct h2_queue *q, const uint8_t *p, size_t n);
 
 static inline struct h2_end *
 h2_source(const struct h2_stream *s, const struct h2_way *w)

@@ -32,7 +32,8 @@ h2_queue_take(struct h2_queue *q, size_t n)
     }
 }
 
-int
+/* Behind the others. What was taken from the front does not count against the ceiling. -1: no room, or no memory. */
+static int
 h2_queue_add(struct h2_queue *q, const uint8_t *p, size_t n)
 {
     if (q->at > 0 && q->b.n + n > q->b.max) {

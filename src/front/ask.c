@@ -171,7 +171,8 @@ ask_drop(struct request *r)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-struct request *
+/* Whose question has that ticket: NULL when nobody waits for it any more. */
+static struct request *
 ask_whose(struct front *f, uint32_t ticket)
 {
     for (struct request *r = f->requests; r != NULL && ticket != 0; r = r->next)

@@ -16,8 +16,6 @@ uint32_t ask_ticket(struct front *f);
 /* A question in @b, its message in up to two parts. 0 or -1. */
 int ask_frame(struct request *r, struct buf *b, uint8_t type, uint32_t ticket, const struct proto_part *message,
               size_t n);
-/* Whose question has that ticket: NULL when nobody waits for it any more. */
-struct request *ask_whose(struct front *f, uint32_t ticket);
 int ask_post(struct front *f, struct buf *b);   /* a whole frame, to the warden; -1: too much waits, or it is gone */
 int late_on_pong(struct heard *h, const struct nothing *m);     /* late.c */
 void ask_over(struct request *r);       /* that was the last word on it */

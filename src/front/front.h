@@ -361,7 +361,6 @@ void op_flow(struct request *r);                /* listen or not, by how much wa
 size_t op_upload(struct request *r, const uint8_t *p, size_t n);
 void op_upload_end(struct request *r);
 void op_send(struct request *r);                /* what is in r->in, as far as it is taken */
-bool op_listens(struct request *r);             /* whether what it says is taken now */
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
@@ -403,8 +402,6 @@ json_t *json_of_box(const struct edge_box *box);
 /* Where @list goes on, as edge_cursor() reads it, or null: behind its last one, with its time, so whatever becomes of
  * that one's record meanwhile. */
 json_t *json_of_next(const json_t *list, bool more);
-/* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
-json_t *json_of_lines(const char *lines, bool facts);
 /* The decoded value of a query's key, in @room; NULL when it is not there (or malformed: *bad). */
 const char *query_get(const struct request *r, const char *key, char *room, size_t size, bool *bad);
 /* "true", "1", or nothing behind the key; false where it is absent, "false" or "0". Anything else: *bad. */

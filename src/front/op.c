@@ -44,7 +44,7 @@ op_drop(struct request *r)
 }
 
 /* Where what it says goes on as it comes, by how much waits for the client. */
-bool
+static bool
 op_listens(struct request *r)
 {
     if (!r->stream)

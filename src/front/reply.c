@@ -393,7 +393,8 @@ json_of_next(const json_t *list, bool more)
 
 /* --- sandboxes ---------------------------------------------------------------------------------------------------- */
 
-json_t *
+/* "\nNAME=VALUE\n..." as an object; of @facts every "warning" in the list "warnings". */
+static json_t *
 json_of_lines(const char *lines, bool facts)
 {
     json_t *out = json_object(), *warnings = facts ? json_array() : NULL;

@@ -372,8 +372,6 @@ void keeper_policy_change(struct keeper_live *k, uint32_t number, const char *po
 void keeper_policy_free(struct keeper_live *k);
 /* What it says, to be compared: as policy_json() has it, without origins and built-in entries, secrets as hashes. */
 json_t *keeper_profile(const struct policy *p);
-/* The first key in which two differ, but for those that can change while @k lives; @k NULL: any. */
-bool keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[128]);
 
 /* keeper_make.c: all layers of a policy of that text into @p, which is all zero; before it is validated. What one that
  * is bounded denies is added to what is denied already. 0 or -1 with @err. */

@@ -123,7 +123,8 @@ differs(const struct keeper_live *k, json_t *a, json_t *b, const char *group, ch
     return false;
 }
 
-bool
+/* The first key in which two differ, but for those that can change while @k lives; @k NULL: any. */
+static bool
 keeper_differs(const struct keeper_live *k, json_t *a, json_t *b, char key[128])
 {
     return differs(k, a, b, "", key) || differs(k, b, a, "", key);

@@ -129,8 +129,6 @@ int serve_gate_read(struct serve_plan *plan, struct err *err);
 int serve_gate_check(const struct serve_plan *plan, bool json, struct err *err);
 
 /* serve_plan.c */
-/* Whether the values fit together; reads the files that they name. 0 or -1 with @err. */
-int serve_check(struct serve_plan *plan, struct err *err);
 /* Whether that address may be listened on: one that others reach needs TLS. 0 or -1 with @err. */
 int serve_check_door(const struct serve_plan *plan, const struct serve_listen *listen, struct err *err);
 

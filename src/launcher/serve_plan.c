@@ -257,7 +257,8 @@ check_policy(struct serve_plan *plan, struct err *err)
     return policy_fits_daemon(&p, err) < 0 ? -1 : policy_validate(&p, err);
 }
 
-int
+/* Whether the values fit together; reads the files that they name. 0 or -1 with @err. */
+static int
 serve_check(struct serve_plan *plan, struct err *err)
 {
     if (plan->max_per_agent == 0)

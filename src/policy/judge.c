@@ -59,7 +59,8 @@ deepest(const struct policy_list *list, const char *path, why_exists *exists, si
     return best;
 }
 
-const struct policy_entry *
+/* The deny-write rule that closes the host's @path, or NULL. */
+static const struct policy_entry *
 policy_write_denied(const struct policy *p, const char *path, why_exists *exists)
 {
     size_t depth;

@@ -53,7 +53,4 @@ const char *policy_name_rest(struct str tree, const char *name);
 /* Whether the host's @path lies in a folder of cloche's own that @p gives: a volume, an agent's home. */
 bool policy_gives(const struct policy *p, const char *path);
 
-/* The deny-write rule that closes the host's @path, or NULL. */
-const struct policy_entry *policy_write_denied(const struct policy *p, const char *path, why_exists *exists);
-
 #endif

@@ -340,7 +340,6 @@ bool policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX]
 #define POLICY_ORIGIN_TEXT_MAX 512
 const char *policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX]);
 
-const char *policy_fallback_name(enum fallback_kind kind);
 const char *policy_mode_name(enum policy_mode mode);
 bool policy_mode_parse(const char *name, enum policy_mode *out);
 

@@ -114,7 +114,8 @@ distance(struct str a, struct str b)
     return str_distance((struct str){ x, n }, (struct str){ y, m });
 }
 
-int
+/* A sentence about what was left out (policy->notes). 0 or -1 with the error. */
+static int
 schema_note(struct loader *l, const struct node *v, const char *what)
 {
     char text[SCHEMA_PATH_MAX + 256];

@@ -68,9 +68,6 @@ int apply_map(struct loader *l, const struct node *v, const struct key_rule *rul
 /* host_rule.c: {host: ..., port: ..., methods: [...], path: ...} in a list of hosts. */
 int apply_host_rule(struct loader *l, const struct node *v, struct policy_list *list);
 
-/* A sentence about what was left out (policy->notes). 0 or -1 with the error. */
-int schema_note(struct loader *l, const struct node *v, const char *what);
-
 /* The walkers of the two dialects. */
 int settings_apply(struct loader *l, const struct node *root);
 int srt_apply(struct loader *l, const struct node *root);

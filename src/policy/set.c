@@ -196,12 +196,6 @@ set_bool(struct policy *p, const struct policy_spec *s, bool v, const struct whe
 }
 
 const char *
-policy_fallback_name(enum fallback_kind kind)
-{
-    return policy_fallback_words[kind];
-}
-
-const char *
 policy_mode_name(enum policy_mode mode)
 {
     return mode <= MODE_MAX ? policy_mode_words[mode] : "unknown";

@@ -238,7 +238,8 @@ put_etc(struct jw *j)
     jw_end_array(j);
 }
 
-void
+/* Ids, namespaces, limits, environment ... */
+static void
 posture_self(const struct probe *p, struct jw *j)
 {
     struct utsname u;

@@ -81,7 +81,6 @@ struct probe {
 };
 
 /* posture*.c: each puts its own keys into the open object. */
-void posture_self(const struct probe *p, struct jw *j);           /* ids, namespaces, limits, environment ... */
 void posture_processes(const struct probe *p, struct jw *j);      /* every thread of every visible process */
 void posture_descriptors(struct jw *j);
 void posture_mounts(struct jw *j);

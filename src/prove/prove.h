@@ -123,8 +123,6 @@ void defaults_check(struct proof *p);
 void attacks_check(struct proof *p, const json_t *result);
 /* Fill the probe's arguments. Strings are borrowed from @b and @policy. */
 size_t prove_arguments(const struct proof *p, const struct bait *b, const char *word, const char **args, size_t max);
-/* Can @path (of the host) be reached for writing by what @policy opens? */
-bool prove_opens(const struct policy *policy, const char *path);
 
 /* The host's places that are not for this sandbox, by device and inode ("D:I,D:I..."), as cloche-probe takes them, into
  * @out, of @n bytes: prove_needles.c. "" when there is none. */

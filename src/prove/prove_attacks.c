@@ -85,7 +85,8 @@ attacks_check(struct proof *p, const json_t *result)
 
 /* --- the probe's arguments ------------------------------------------------------------------------------------- */
 
-bool
+/* Can @path (of the host) be reached for writing by what @policy opens? */
+static bool
 prove_opens(const struct policy *policy, const char *path)
 {
     struct str at = str_of(path);

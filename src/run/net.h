@@ -116,7 +116,4 @@ bool net_ask_is_narrow(const struct net_question *q);
 /* The answer to the question @id, if it is open still; @sandbox: and a rule for all further ones. */
 void net_ask_answer(struct net *n, json_int_t id, enum ask_says says, bool sandbox);
 
-/* One message of cloche-egress's, of @size bytes. */
-void net_heard(struct net *n, const char *message, size_t size);
-
 #endif

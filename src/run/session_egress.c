@@ -285,7 +285,8 @@ note_decision(struct net *n, const json_t *entry)
     n->warned = true;
 }
 
-void
+/* One message of cloche-egress's, of @size bytes. */
+static void
 net_heard(struct net *n, const char *message, size_t size)
 {
     json_t *entry = json_loadb(message, size, JSON_REJECT_DUPLICATES, NULL);

@@ -85,7 +85,7 @@ truncation(struct live *l, bool is_err, bool *flag)
                  is_err ? "stderr" : "stdout", (unsigned long long)l->s->policy->limits.output.v);
 }
 
-int
+static int
 session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err)
 {
     struct session_result *r = l->r;

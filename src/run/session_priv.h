@@ -51,14 +51,12 @@ struct live {
     bool in_eof, in_closed;
 };
 
-
 /* session_io.c */
 void session_note_denied(struct session_result *r, const struct msg_denied *d);
 /* A warning of the run's: into its report, and to stderr when @say. */
 void session_warn(struct session_result *r, bool say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int session_take_events(struct live *l, struct err *err);
 int session_feed_stdin(struct live *l, struct err *err);
-int session_output(struct live *l, bool is_err, const uint8_t *p, size_t n, struct err *err);
 /* Write what waits for @i (0 stdout, 1 stderr) as far as its reader takes it without blocking. */
 int session_flush(struct live *l, size_t i, struct err *err);
 bool session_output_waits(const struct live *l);

@@ -138,26 +138,6 @@ landlock_probe(struct landlock_support *out)
     out->missing = LANDLOCK_ALL_FEATURES & ~out->features;
 }
 
-unsigned
-landlock_plan_features(const struct landlock_plan *plan)
-{
-    unsigned used = 0;
-
-    if (plan->restrict_files)
-        used |= LANDLOCK_HAS_FILES | LANDLOCK_HAS_TRUNCATE;
-    if (plan->ioctl_dev)
-        used |= LANDLOCK_HAS_IOCTL_DEV;
-    if (plan->restrict_tcp)
-        used |= LANDLOCK_HAS_TCP;
-    if (plan->scope_abstract)
-        used |= LANDLOCK_HAS_ABSTRACT;
-    if (plan->scope_signal)
-        used |= LANDLOCK_HAS_SIGNAL;
-    if (plan->log)
-        used |= LANDLOCK_HAS_LOG;
-    return used;
-}
-
 /* Refuse when a promise that the caller depends on cannot be kept; name the first one. */
 static int
 check_required(const struct landlock_plan *plan, const struct landlock_support *support, struct err *err)

@@ -85,9 +85,6 @@ void landlock_probe(struct landlock_support *out);
 const char *landlock_feature_name(enum landlock_feature feature);
 const char *landlock_feature_kernel(enum landlock_feature feature);
 
-/* The features that @plan uses: what a caller with no tolerance puts into plan->required. */
-unsigned landlock_plan_features(const struct landlock_plan *plan);
-
 /* Set no_new_privs and confine the calling thread by @plan. @support may be NULL (asked then) and is taken as
  * given otherwise, to spare the call. No allocation: fit for a clone child. All or nothing.
  * 0, or -1 with @err: wall.landlock.unsupported (a required feature: the message names it, the hint the kernel

@@ -225,12 +225,6 @@ mnt_is_absent(int why)
     return false;
 }
 
-int
-mnt_open_in_root(int root, const char *path, int flags)
-{
-    return open2(root, path, flags, RESOLVE_IN_ROOT);
-}
-
 static bool
 on_device(int dir, dev_t own)
 {

@@ -51,8 +51,6 @@ int mnt_protects(int dir, struct err *err);
 /* openat2 of @path below @root: never leaves it, follows no magic link, and no symlink either unless @symlinks.
  * Returns an O_CLOEXEC fd or -1 with errno. */
 int mnt_open_beneath(int root, const char *path, int flags, bool symlinks);
-/* As above, with RESOLVE_IN_ROOT semantics (absolute symlinks restart at @root). */
-int mnt_open_in_root(int root, const char *path, int flags);
 /* What an open that failed with @why says of the place: there is nothing, or nothing for others with our rights either.
  * Whatever else it was (no descriptor or memory left, a disk's error), something may be there. */
 bool mnt_is_absent(int why);

@@ -77,15 +77,3 @@ seccomp_install(const struct seccomp_plan *plan, struct err *err)
     return in_force(err);
 }
 
-int
-seccomp_probe(struct err *err)
-{
-    unsigned action = SECCOMP_RET_KILL_PROCESS;
-
-    /* the filter operations exist exactly when this question is understood (Linux 4.14) */
-    if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0u, &action) == 0)
-        return 0;
-    err_set(err, ERR_UNSUPPORTED, "wall.seccomp.unsupported", "this kernel cannot filter system calls (errno %d)",
-            errno);
-    return err_hint(err, "needs Linux 4.14 with CONFIG_SECCOMP_FILTER, and no outer filter that hides seccomp(2)");
-}

@@ -53,7 +53,4 @@ const struct sock_fprog *seccomp_program(const struct seccomp_plan *plan);
  * wall.seccomp.install. */
 int seccomp_install(const struct seccomp_plan *plan, struct err *err);
 
-/* Can this kernel install filters at all? Asks without installing anything. 0, or -1 with @err. */
-int seccomp_probe(struct err *err);
-
 #endif

@@ -154,8 +154,6 @@ int gate_grants_settle(struct box *b, struct err *err);
 /* Whether grants count for the sandbox @id ("" none): not while its policy changes, nor where those from before a
  * change are still on record. */
 bool gate_grants_count(struct warden *w, const char *id);
-/* Whether that is under way ("": no). */
-bool gate_policy_changes(const struct warden *w, const char *id);
 /* Whether @a was asked under what is so now. */
 bool gate_stands(const struct warden *w, const struct approval *a);
 /* Before a question's handler. True: it waits, or was answered. */
@@ -237,7 +235,5 @@ void approvals_caller_ended(struct warden *w, const struct who *who);   /* what 
 void approval_tell(struct warden *w, const struct edge_approval *a);    /* those who follow */
 extern const struct msg_rule approval_rules[];
 extern const size_t approval_n_rules;
-/* @names: of variables without their values. */
-void answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names);
 
 #endif

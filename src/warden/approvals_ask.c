@@ -8,7 +8,8 @@
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-void
+/* @names: of variables without their values. */
+static void
 answer_approval(struct warden *w, struct asker to, const struct edge_approval *r, bool names)
 {
     cleanup_free char *less = names && r->params[0] != '\0' ? deed_names(r->params) : NULL;

@@ -16,7 +16,8 @@
 
 static const char policy_changed[] = "the sandbox's policy was changed since: ask again";
 
-bool
+/* Whether that is under way ("": no). */
+static bool
 gate_policy_changes(const struct warden *w, const char *id)
 {
     const struct box *b = id[0] != '\0' ? box_of_id(w, id) : NULL;

@@ -21,7 +21,7 @@ record_remember_trace(const struct warden *w)
     memcpy(t->trace, w->trace, sizeof(t->trace));
 }
 
-const char *
+static const char *
 record_trace(const struct warden *w, uint64_t operation)
 {
     for (size_t i = 0; i < RECORD_TRACED; i++)

@@ -93,6 +93,5 @@ int record_on_missed(struct warden *w, const struct scribe_missed *m);
 void record_expect(struct warden *w);   /* it owes something from here on */
 /* record_keep.c: the trace that an operation was part of, "" when that is not known any more. */
 void record_remember_trace(const struct warden *w);     /* of the operation at hand */
-const char *record_trace(const struct warden *w, uint64_t operation);
 
 #endif

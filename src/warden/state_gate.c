@@ -191,7 +191,7 @@ state_approvals(struct state_gate *g, const char *id, unsigned state, const char
 
 /* --- grants ------------------------------------------------------------------------------------------------------- */
 
-int
+static int
 state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err *err)
 {
     sqlite3_stmt *q = g->q[GATE_Q_PUT_GRANT];

@@ -22,7 +22,6 @@ int state_approval_put(struct state_gate *g, const struct edge_approval *a, stru
 /* Both or neither. */
 int state_approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant,
                          struct err *err);
-int state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err *err);
 int state_grant_forget(struct state_gate *g, const char *id, struct err *err);
 /* Forget what is above the ceilings, and grants that are over at @now_ms or whose sandbox is no more on record. */
 int state_gate_prune(struct state_gate *g, uint64_t now_ms, struct err *err);

@@ -29,7 +29,8 @@ hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
     return text[2 * SHA256_SIZE] == '\0';
 }
 
-int
+/* A new credential of @role: its text and its hash. -1 with errno. Wipe @out when it is told. */
+static int
 credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
 {
     uint8_t raw[SHA256_SIZE];

@@ -347,8 +347,6 @@ enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struc
 /* The same for a question without its trace, which is in warden.trace. @by: of one that was put aside, by what it was
  * asked; NULL: its handle says so. */
 enum msg_verdict front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by);
-/* Who that is for on that front's edge, now. 0 or -1 with @err. */
-int who_of(struct warden *w, const struct front_edge *e, const struct proof *by, struct who *out, struct err *err);
 /* Whether @who may see and use the sandbox of record @r. */
 bool who_reaches(const struct who *who, const struct edge_box *r);
 /* Whose records @who may list: NULL everybody's. */
@@ -367,8 +365,6 @@ int tokens_load(struct warden *w, struct err *err);
 /* Who the credential of that hash is for, now. 0 or -1 with @err (auth.unknown, auth.expired). @until: 0 for ever. */
 int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until,
                    struct err *err);
-/* A new credential of @role: its text and its hash. -1 with errno. Wipe @out when it is told. */
-int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
 /* A new key for the sandbox, stored; NULL with @err (or NULL) when there is none to be had: then the former one stays.
  * To be wiped by explicit_bzero. */
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err);

@@ -162,7 +162,8 @@ who_refused(struct warden *w, const char *fmt, ...)
         warden_note(w, NULL, "auth_refused", "%s: %s", who, what);
 }
 
-int
+/* Who that is for on that front's edge, now. 0 or -1 with @err. */
+static int
 who_of(struct warden *w, const struct front_edge *e, const struct proof *by, struct who *out, struct err *err)
 {
     uint64_t until;

@@ -216,17 +216,3 @@ http1_list_next(struct str *rest, struct str *item)
     return false;
 }
 
-bool
-http1_list_has(const struct http1_head *head, struct str name, struct str item)
-{
-    const struct http1_field *field;
-    size_t at = 0;
-
-    while ((field = http1_find(head, name, &at)) != NULL) {
-        struct str rest = field->value, one;
-        while (http1_list_next(&rest, &one))
-            if (http1_equal(one, item))
-                return true;
-    }
-    return false;
-}

@@ -142,8 +142,6 @@ const struct http1_field *http1_find(const struct http1_head *head, struct str n
 /* Cut the next element of a comma list off *@rest, without blanks around it; empty elements are passed over. False at
  * the end. Quoted strings are not known: for Connection, TE and Upgrade, which have none. */
 bool http1_list_next(struct str *rest, struct str *item);
-/* Whether the comma lists of all fields @name hold @item, whatever its case. */
-bool http1_list_has(const struct http1_head *head, struct str name, struct str item);
 
 bool http1_equal(struct str a, struct str b);   /* ASCII case does not matter */
 bool http1_is_token(struct str s);              /* RFC 9110 §5.6.2: methods, names, options */

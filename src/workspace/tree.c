@@ -251,12 +251,6 @@ tree_names_free(struct tree_names *names)
     *names = (struct tree_names){ .v = NULL };
 }
 
-bool
-tree_names_have(const struct tree_names *names, const char *name)
-{
-    return names->n > 0 && bsearch(&name, names->v, names->n, sizeof(*names->v), by_bytes) != NULL;
-}
-
 /* --- removal --------------------------------------------------------------------------------------------------- */
 
 /* Give the owner all rights in the directory @name; -1 with errno (ENOTDIR when it is none). */

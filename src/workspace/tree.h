@@ -43,7 +43,6 @@ struct tree_names {
 /* @dir stays open and stays the caller's. 0, or -1 with errno (EFBIG past TREE_NAMES_MAX). */
 int tree_names_read(int dir, struct tree_names *out);
 void tree_names_free(struct tree_names *names);
-bool tree_names_have(const struct tree_names *names, const char *name);
 
 /* Remove @name in @dir and all below it: trees of any depth, directories without any permission. Two descriptors are
  * open at a time: directories that are met are moved flat into a queue directory beside it before they are emptied.

@@ -590,9 +590,6 @@ fields_and_lists(void **state)
     assert_non_null(http1_find(&head, STR_LIT("accept"), &at));
     assert_null(http1_find(&head, STR_LIT("accept"), &at));
     assert_null(http1_find(&head, STR_LIT("accep"), NULL));
-    assert_true(http1_list_has(&head, STR_LIT("Accept"), STR_LIT("C")));
-    assert_true(http1_list_has(&head, STR_LIT("Accept"), STR_LIT("d")));
-    assert_false(http1_list_has(&head, STR_LIT("Accept"), STR_LIT("")));
     rest = http1_find(&head, STR_LIT("accept"), NULL)->value;
     while (http1_list_next(&rest, &item)) {
         assert_int_equal(item.n, 1);
