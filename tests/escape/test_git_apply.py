@@ -9,6 +9,7 @@ import pytest
 
 from helpers import requirement
 from helpers.git_bench import INDEX_PYTHON
+from helpers.places import rounds
 
 pytestmark = requirement("R82")
 
@@ -254,7 +255,7 @@ import os, time
 def until(*names):
     end = time.time() + 60
     while not any(map(os.path.exists, names + ('done',))) and time.time() < end:
-        pass
+        if 'a0' in names: time.sleep(0.0005)        # hundreds of files come after it
 def attempt(f, *words):
     try: f(*words)
     except OSError as e: print(e)
@@ -266,6 +267,7 @@ print('ready', flush=True)
 until('a0')
 """
 PUT_CONFIG, PUT_HOOK = "put('x/config', BARE)", "put('x/hooks/post-index-change', WHAT.decode(), 0o755)"
+FILES = rounds(700, 1500)        # before what matters, and behind it
 # what is applied, and what the other does
 MEANWHILES = {
     "config": (PUT_CONFIG, "complete('x')"),
@@ -273,14 +275,14 @@ MEANWHILES = {
     "config, and renamed away": (PUT_CONFIG, "complete('x'); until('x/config'); attempt(os.rename, 'x', 'y')"),
     "hook, and renamed away": (PUT_HOOK, "complete('x'); until('x/hooks/post-index-change'); attempt(os.rename, 'x', 'y')"),
     "config, renamed away, and what comes later refused": (PUT_CONFIG, "complete('x'); until('x/config')\n"
-                                                           "attempt(os.rename, 'x', 'y'); open('z1499', 'w')"),
+                                                           "attempt(os.rename, 'x', 'y'); open('LAST', 'w')"),
     "its hooks in another repository": (PUT_HOOK, "os.mkdir('n'); complete('n'); attempt(os.rename, 'x/hooks', 'n/hooks')\n"
                                         "attempt(os.rename, 'x', 'o'); attempt(os.rename, 'n', 'x')\n"
                                         "until('x/hooks/post-index-change'); attempt(os.rename, 'x', 'y')"),
     # the hook was in the project, in a folder that was no repository; the run removed it, and undoing brings it back
-    "a hook that went": ("os.remove('x/hooks/old')", "until('z0'); complete('x'); open('z1499', 'w')"),
+    "a hook that went": ("os.remove('x/hooks/old')", "until('z0'); complete('x'); open('LAST', 'w')"),
     "a hook that went, for a protected name": ("os.remove('v/commands/old'); os.rmdir('v/commands')",
-                                               "until('z0'); attempt(os.rename, 'v', '.claude'); open('z1499', 'w')"),
+                                               "until('z0'); attempt(os.rename, 'v', '.claude'); open('LAST', 'w')"),
     "the rest of a new repository": ("bare('x', ''); os.remove('x/config')", "open('x/config', 'w').write(BARE)"),
     "the hook of a new repository": ("bare('x', '[core]\\n\\tbare = false\\n\\tworktree = .\\n')",
                                      "open('x/hooks/post-index-change', 'wb').write(WHAT); os.chmod('x/hooks/post-index-change', 0o755)"),
@@ -295,10 +297,11 @@ def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, comm
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text("")
     put, other_does = MEANWHILES[what]
+    other_does = other_does.replace("LAST", f"z{FILES - 1}")
     if "went" not in what:
         (repo / "x/hooks/old").unlink()
     begin = f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n"
-    code = begin + f"for i in range(1500): put(f'a{{i}}', ''); put(f'z{{i}}', '')\n{put}\n"
+    code = begin + f"for i in range({FILES}): put(f'a{{i}}', ''); put(f'z{{i}}', '')\n{put}\n"
     result = cloche.sandbox(code, "python", flags=["--workspace", f"{repo}:cow"], cwd=repo)
     assert result.ok, result
     other = cloche.popen("run", "--workspace", repo, "--", "python3", "-c", f"{begin}{MEANWHILE}\n{other_does}", cwd=repo)

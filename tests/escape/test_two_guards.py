@@ -2,15 +2,15 @@
 is done (issue 13, A1). One sandbox puts what git or an agent would obey where nothing obeys it, the other makes that such a place."""
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 
 pytestmark = requirement("R82", "R12")
 
+ROUNDS, SECONDS = places.rounds((2500, 4), (10000, 20))
 EVIL = '[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = "touch marker; false"\n'
-COMMON = f"EVIL = {EVIL!r}\n" + """
+COMMON = f"EVIL, ROUNDS, SECONDS = {EVIL!r}, {ROUNDS}, {SECONDS}\n" + """
 import ctypes, os, shutil, sys, time
 LIBC = ctypes.CDLL(None)
-SECONDS = float(sys.argv[1])
 def attempt(f, *words, **more):
     try: return f(*words, **more)
     except OSError: return None
@@ -44,16 +44,24 @@ def lasting(condition):
         if not condition(): return False
         time.sleep(0.001)
     return True
-def race(act, won, undo):
+def race(act, won, undo, me, other):
+    # both begin together, and go on until each has had its rounds: one whose every call fails has many more
+    put(f'ready-{me}', '')
+    late = time.time() + 60
+    while not os.path.exists(f'ready-{other}') and time.time() < late:
+        time.sleep(0.001)
     end, n = time.time() + SECONDS, 0
-    while time.time() < end and not os.path.exists('won'):
+    while time.time() < end and not os.path.exists('won') and (n < ROUNDS or not os.path.exists(f'done-{other}')):
         attempt(act)
         n += 1
         if attempt(won) and lasting(lambda: attempt(won)):
             put('won', '')
             break
+        if n == ROUNDS:
+            put(f'done-{me}', '')
         if not os.path.exists('won'):
             attempt(undo)
+    put(f'done-{me}', '')
     print(n)
 """
 # what is there, what one sandbox does, what the other does, and when they have won
@@ -106,12 +114,13 @@ RACES = {
 def test_what_one_judged_is_not_changed_by_the_other(cloche, command, what):
     before, one, other, won = RACES[what]
     flags = ["--workspace", cloche.project]
-    assert cloche.sandbox(COMMON + before, flags=flags, args=["0"], cwd=cloche.project).ok
-    code = [f"{COMMON}\ndef act(): {act}\ndef undo(): {undo or None}\nrace(act, lambda: {won}, undo)" for act, undo in (one, other)]
-    ends = [cloche.popen("run", *flags, "--", "python3", "-c", text, "4", cwd=cloche.project) for text in code]
+    assert cloche.sandbox(COMMON + before, flags=flags, cwd=cloche.project).ok
+    code = [f"{COMMON}\ndef act(): {act}\ndef undo(): {undo or None}\nrace(act, lambda: {won}, undo, {me}, {1 - me})"
+            for me, (act, undo) in enumerate((one, other))]
+    ends = [cloche.popen("run", *flags, "--", "python3", "-c", text, cwd=cloche.project) for text in code]
     said = [end.communicate(timeout=90) for end in ends]
     assert all(end.returncode == 0 for end in ends), said
     # what they saw may have been taken back since
-    left = command(["python3", "-c", f"{COMMON}\nprint(bool(attempt(lambda: {won})))", "0"], cwd=cloche.project)
+    left = command(["python3", "-c", f"{COMMON}\nprint(bool(attempt(lambda: {won})))"], cwd=cloche.project)
     assert left.out == "False\n", (left, said)
     assert (cloche.project / "won").exists() or all(int(out) > 0 for out, _ in said), said
