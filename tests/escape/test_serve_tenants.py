@@ -653,7 +653,8 @@ def test_one_tenant_takes_nobody_elses_connections(cloche):
     for c in held + theirs:
         c.close()
     # and what they had is free again
-    assert wait_for(lambda: crowd.create(name="again").exec("echo back").get("stdout") == "back\n")
+    assert wait_for(lambda: crowd.post("/v1/sandboxes", {"name": "again"}).status == 201)
+    assert wait_for(lambda: crowd.post("/v1/sandboxes/again/exec", {"command": "echo back"}).json.get("stdout") == "back\n")
     assert daemon.stop() == 0
 
 

@@ -157,9 +157,8 @@ class Daemon:
 
     def processes(self, name):
         """Living processes of that name (the first word of their command line, without folders) below this daemon."""
-        table = leaks.parents()
-        return [pid for pid in leaks.descendants(self.process.pid) if pid in table and table[pid][1] not in "ZX" and
-                command_of(pid) == name and table[pid][2] != "cloche-janitor"]
+        return [pid for pid, (_, state, its) in leaks.family(self.process.pid).items() if state not in "ZX" and
+                its != "cloche-janitor" and command_of(pid) == name]
 
     def running(self, name):
         """The same, when there is one: a process has its name a moment after it was begun."""
