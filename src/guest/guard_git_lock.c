@@ -195,7 +195,7 @@ begin(struct held *h, mode_t mode, int flags, int *writer)
     h->id = ident_of(&st);
     lease(h);
     file = unnamed(h);
-    if (file < 0 || fchmod(file, mode | S_IRUSR | S_IWUSR) < 0)
+    if (file < 0)
         return -errno;
     h->file = open(fd_path(file).text, O_RDONLY | O_CLOEXEC);
     *writer = open(fd_path(file).text, (flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC);
@@ -217,8 +217,8 @@ make(struct call *c, const struct place *p, int flags, mode_t mode, int *writer)
     *h = (struct held){ .dir = -1, .file = -1, .dir_id = ident_of(&p->dir_st), .dirty = true };
     memcpy(h->name, p->name, p->name_n + 1);
     h->named = openat(p->dir, h->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (h->named < 0)
-        return -errno;
+    if (h->named < 0)       /* there is one, which is the host's or another sandbox's */
+        return errno == EEXIST && (flags & O_EXCL) == 0 ? -EACCES : -errno;
     h->dir = fcntl(p->dir, F_DUPFD_CLOEXEC, 0);
     g->n_held++;
     rc = begin(h, mode & ~c->umask & 0777, flags, writer);

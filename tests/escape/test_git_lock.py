@@ -147,6 +147,13 @@ def test_other_locks(bench, file, how, way):
     assert not this.ran() and not came(this, MORE[file][0]), done
 
 
+def test_a_refusal_is_said(bench):
+    this = bench("standard")
+    this.host(REPO + "echo mine > .git/index.lock")
+    done = this.inside("echo evil > .git/index.lock")
+    assert "Permission denied" in done.err and this.host("cat .git/index.lock").out == "mine\n", done
+
+
 @pytest.mark.parametrize("how", WAYS_IN)
 def test_a_shared_index(bench, how):
     """Its lock has a name of its own."""
