@@ -15,7 +15,7 @@ CC := gcc
 endif
 export CC
 
-.PHONY: all build deps check check-all check-vm quick test demo lint bench fuzz install uninstall deb clean help
+.PHONY: all build deps check check-all check-vm quick test demo lint bench fuzz install uninstall deb runsc clean help
 
 all: build
 
@@ -30,6 +30,7 @@ help:
 	@echo 'make check-all  the same without what check leaves out (docs/testing.md says what)'
 	@echo 'make check-vm   the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
 	@echo 'make lint       checksrc, cppcheck, shellcheck, man pages, Python'
+	@echo 'make runsc      build gVisor from its source (Go 1.26, two minutes) as $(B)/runsc, for its tests (docs/engines.md)'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make bench      measure cloche beside other sandboxes and proxies; writes docs/performance.md'
 	@echo 'make install    to PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -52,6 +53,12 @@ demo:
 	@test -f $(B)/build.ninja || $(MAKE) --no-print-directory $(B)/build.ninja >/dev/null
 	@$(NINJA) -C $(B) --quiet $(PROGRAMS)
 	@demo/run $(B)/src/cli/cloche
+
+# A module of Go like any other; the commit is named, so that everybody tests the same one.
+RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
+
+runsc: $(B)/build.ninja
+	GOBIN='$(abspath $(B))' CGO_ENABLED=0 nice -n 5 go install '$(RUNSC)'
 
 check check-all quick lint:
 	@tools/deps check

@@ -20,54 +20,57 @@ _cloche() {
     case $verb in
         run)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
-                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
-                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
-                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--report --language --mode --settings --engine --fallback --audit --view --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
+            valued="--report --language --mode --settings --engine --runtime --fallback --audit --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
-            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --fallback
-                --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --allow-git-config --deny-hard-links --read-only-root --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--report --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile" ;;
-        agent)
-            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
                 --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --fallback --audit --view --workspace
+            valued="--report --mode --settings --engine --runtime --fallback --audit --view --workspace
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
                 --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
                 --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --disk --timeout --grace --output --nofile" ;;
+        agent)
+            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -79,32 +82,32 @@ _cloche() {
             flags="--json --help"
             rest="files" ;;
         policy)
-            flags="--json --all --for --help --mode --settings --engine --fallback --audit --view --workspace
-                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--json --all --for --help --mode --settings --engine --runtime --fallback --audit --view
+                --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
                 --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--for --mode --settings --engine --fallback --audit --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile"
+            valued="--for --mode --settings --engine --runtime --fallback --audit --view --workspace --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
             flags="--path --op --host --method --url-path --tool --port --planted --json --help --mode
-                --settings --engine --fallback --audit --view --workspace --keep-path --workdir --bind
+                --settings --engine --runtime --fallback --audit --view --workspace --keep-path --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --fallback
-                --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+            valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --runtime
+                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -199,13 +202,13 @@ _cloche() {
             words="check show"
             rest="files" ;;
         prove)
-            flags="--quick --bare --json --help --mode --settings --engine --fallback --audit --view --workspace
-                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+            flags="--quick --bare --json --help --mode --settings --engine --runtime --fallback --audit --view
+                --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
                 --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--mode --settings --engine --fallback --audit --view --workspace --workdir --bind
+            valued="--mode --settings --engine --runtime --fallback --audit --view --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
@@ -263,7 +266,10 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "off light standard max" -- "$current")
             return ;;
         *" --engine")
-            mapfile -t COMPREPLY < <(compgen -W "auto native" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "auto native oci" -- "$current")
+            return ;;
+        *" --runtime")
+            mapfile -t COMPREPLY < <(compgen -W "auto runsc crun runc" -- "$current")
             return ;;
         *" --fallback")
             mapfile -t COMPREPLY < <(compgen -W "refuse warn no-sandbox" -- "$current")

@@ -50,14 +50,38 @@ engine_names(void)
     return names;
 }
 
-/* A policy names one of them, or "auto" (policy/set.c). */
+/* A policy that names a runtime wants it. */
+static bool
+has_runtime(const struct engine *e, const char *name)
+{
+    for (size_t i = 0; e->runtimes != NULL && e->runtimes[i] != NULL; i++)
+        if (strcmp(e->runtimes[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* A policy names one of them, or "auto" (policy/set.c): then the one that has its runtime, if it names that. */
 static const struct engine *
 engine_of(const struct policy *p)
 {
-    for (size_t i = 0; p != NULL && p->engine.p != NULL && engine_registry[i] != NULL; i++)
+    const struct engine *by_runtime = NULL;
+
+    for (size_t i = 0; p != NULL && p->engine.p != NULL && engine_registry[i] != NULL; i++) {
         if (strcmp(engine_registry[i]->name, p->engine.p) == 0)
             return engine_registry[i];
-    return engine_registry[0];
+        if (by_runtime == NULL && p->runtime.p != NULL && has_runtime(engine_registry[i], p->runtime.p))
+            by_runtime = engine_registry[i];
+    }
+    return by_runtime != NULL ? by_runtime : engine_registry[0];
+}
+
+static int
+check_runtime(const struct engine *e, const struct policy *p, struct err *err)
+{
+    if (p->runtime.p == NULL || strcmp(p->runtime.p, "auto") == 0 || has_runtime(e, p->runtime.p))
+        return 0;
+    err_set(err, ERR_POLICY, "policy.runtime.engine", "the engine %s does not run %s", e->name, p->runtime.p);
+    return err_hint(err, "leave --engine out: the runtime says which it is");
 }
 
 const char *
@@ -153,7 +177,7 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
 {
     const struct engine *e = engine_of(p);
 
-    if (e->create(p, id, out, err) < 0)
+    if (check_runtime(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;
     return 0;
@@ -163,6 +187,12 @@ const struct sandbox_facts *
 sandbox_facts(const struct sandbox *sb)
 {
     return &sb->facts;
+}
+
+pid_t
+sandbox_guest(const struct sandbox *sb)
+{
+    return sb->engine->guest != NULL ? sb->engine->guest(sb) : sb->facts.pid;
 }
 
 int

@@ -137,11 +137,17 @@ struct sandbox_own {
     int copy;                           /* for reading */
 };
 
+/* A check of `prove` that is not kept as every engine's, and why that is no hole. */
+struct sandbox_differs {
+    const char *check, *why;
+};
+
 /* What is true of it from sandbox_create() on. Everything that it points to lives as long as the sandbox. */
 struct sandbox_facts {
     const char *id;                     /* 32 hex digits; by default 128 random bits, not guessable */
     const char *cow_id;                 /* of the copy-on-write state of its workspace; "" none */
-    pid_t pid;                          /* of the guest, as this host's /proc has it; -1: it is not there, or ended */
+    pid_t pid;                          /* the guest, or who holds it and all that is inside, as this host's /proc has
+                                         * it; -1: it is not there, or ended */
     const char *root;                   /* of file requests, as seen inside; "" none */
     const char *workdir;                /* of commands */
     const char *const *env;             /* of commands, ended by NULL */
@@ -162,6 +168,7 @@ struct sandbox_facts {
     const struct cgroup *net_cgroup;    /* where cloche-egress is counted; may be of kind NONE */
     const struct sandbox_own *own;      /* what has become of these is looked at when it has ended */
     size_t n_own;
+    const struct sandbox_differs *differs;  /* ended by one without a check; NULL: none */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;
@@ -172,6 +179,8 @@ struct sandbox_facts {
 int sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
 
 const struct sandbox_facts *sandbox_facts(const struct sandbox *sb);
+/* Its process 1 that lives, looked for in this host's /proc; -1: it is no process of the host's, or not there. */
+pid_t sandbox_guest(const struct sandbox *sb);
 
 /* Transport to the guest: a connected stream socket, owned by the sandbox. */
 int sandbox_connect(struct sandbox *sb, int *guest_fd, struct err *err);

@@ -12,6 +12,7 @@
 
 struct engine {
     const char *name;
+    const char *const *runtimes;    /* of the programs that it can have make the wall, ended by NULL; NULL: none */
     /* @out is all zero; name, usable and usable_light are filled for it. */
     int (*probe)(struct engine_report *out, struct err *err);
     enum lack (*lacks)(enum policy_mode mode, const char *code, char text[256]);    /* NULL: never */
@@ -19,6 +20,7 @@ struct engine {
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
     int (*prepare)(void);                                           /* NULL: there is nothing to do */
     int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
+    pid_t (*guest)(const struct sandbox *sb);       /* NULL: the facts' pid */
     int (*connect)(struct sandbox *sb, int *guest_fd, struct err *err);
     /* version, sample_ms and root are filled for it, and from @guard afterwards the guard's. */
     int (*setup)(struct sandbox *sb, struct buf *guard, struct msg_setup *out, struct err *err);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "guest/changes.h"
+#include "guest/filter.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
 #include "guest/signals.h"
@@ -242,13 +243,15 @@ run(struct guest *g)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
     struct guest *g = &guest;
     struct msg_hello hello = { .version = GUEST_PROTOCOL_VERSION };
     int code;
 
-    if (secure() < 0 || signals_init() < 0)
+    if (argc > 2 && chdir(argv[2]) < 0)
+        return GUEST_EXIT_WORKDIR;
+    if ((argc > 1 && filter_install(argv[1]) < 0) || secure() < 0 || signals_init() < 0)
         return GUEST_EXIT_SETUP;
     g->root = -1;
     g->childless = true;

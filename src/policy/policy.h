@@ -159,6 +159,7 @@ struct policy {
     struct { enum fallback_kind v; struct origin from; } fallback;
     struct { enum record_kind v; struct origin from; } audit;
     struct policy_string engine;            /* "auto", or one of struct policy_host's */
+    struct policy_string runtime;           /* "auto", or a program that the engine has make the wall */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
 
     struct {

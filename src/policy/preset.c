@@ -70,7 +70,7 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
         p->user.uid = p->user.gid = 1000;
         p->user.from = from;
     }
-    if (put_string(p, &p->engine, "auto", &from, err) < 0 ||
+    if (put_string(p, &p->engine, "auto", &from, err) < 0 || put_string(p, &p->runtime, "auto", &from, err) < 0 ||
         put_string(p, &p->fallback_url, NULL, &from, err) < 0 ||
         put_string(p, &p->hostname, own_root ? "cloche" : NULL, &from, err) < 0 ||
         put_string(p, &p->workdir, own_root ? "/workspace" : p->cwd, &from, err) < 0)

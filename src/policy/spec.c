@@ -49,6 +49,7 @@ const char *const policy_mode_words[] = { "off", "light", "standard", "max", NUL
 const char *const policy_fallback_words[] = { "refuse", "warn", "no-sandbox", NULL };
 static const char *const records[] = { "off", "try", "required", NULL };
 static const char *const workspaces[] = { "tmpfs", "rw", "ro", "cow", NULL };
+static const char *const runtimes[] = { "auto", "runsc", "crun", "runc", NULL };
 static const char *const views[] = { "private", "host", NULL };
 static const char *const networks[] = { "none", "allowlist", "host", NULL };
 static const char *const presets[] = { "ci", NULL };
@@ -64,6 +65,8 @@ const struct policy_spec policy_specs[] = {
       .no_file = "settings do not name other settings", .kind = SPEC_FLAG, .ceiling = CEILING_FREE },
     { KEY("engine", "--engine", "ENGINE", "what builds the wall; auto by default"),
       TEXT(engine), .code = "policy.engine.unknown", .set = set_engine },
+    { KEY("runtime", "--runtime", "auto|runsc|crun|runc", "an OCI runtime that builds the wall, as root"),
+      TEXT(runtime), .words = runtimes, .code = "policy.runtime.unknown" },
     { KEY("fallback", "--fallback", "refuse|warn|no-sandbox", "if the host cannot build the wall; refuse by default"),
       WORD(fallback, policy_fallback_words, "policy.fallback"), .read = read_fallback, .refused = { [IN_MAX] = SET },
       .ceiling = CEILING_LESS },

@@ -55,6 +55,7 @@ struct proof {
     bool quick;
     pid_t guest_pid;                /* as seen by the posture */
     const char *bait_name;          /* of the process outside */
+    const struct sandbox_differs *differs;  /* what its engine keeps otherwise; NULL: nothing */
     struct check checks[PROVE_CHECKS_MAX];
     size_t n;
 };

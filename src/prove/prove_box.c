@@ -83,7 +83,7 @@ box_close(struct box *b)
 pid_t
 box_pid(const struct box *b)
 {
-    return b->sb != NULL ? sandbox_facts(b->sb)->pid : -1;
+    return b->sb != NULL ? sandbox_guest(b->sb) : -1;
 }
 
 const struct sandbox_facts *

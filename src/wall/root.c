@@ -8,7 +8,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -16,6 +15,7 @@
 #include "base/io.h"
 #include "wall/mnt.h"
 #include "wall/pivot.h"
+#include "wall/root_dev.h"
 
 /* What the build carries along. */
 struct builder {
@@ -378,6 +378,16 @@ static const struct proc_name proc_masked_root[] = {
 static const char *const proc_readonly[] = { "sys", "sysrq-trigger" };
 static const char *const proc_readonly_root[] = { "irq", "bus", "fs" };
 
+const char *
+root_proc_name(size_t i, bool *masked)
+{
+    *masked = i < ARRAY_LEN(proc_masked);
+    if (*masked)
+        return proc_masked[i].name;
+    i -= ARRAY_LEN(proc_masked);
+    return i < ARRAY_LEN(proc_readonly) ? proc_readonly[i] : NULL;
+}
+
 /* In a procfs that was mounted a moment ago nobody else has been: names are what they seem. */
 static int
 proc_mask(struct builder *b, int proc, const struct proc_name *names, size_t n, struct err *err)
@@ -449,57 +459,6 @@ proc_mount(struct builder *b, struct err *err)
     return b->plan->proc_subset ? 0 : proc_close(b, tree, err);
 }
 
-/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. */
-static int
-device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct err *err)
-{
-    char path[32];
-    cleanup_close int tree = -1;
-    struct stat st;
-
-    snprintf(path, sizeof(path), "/dev/%s", name);
-    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_AS_IS, -1, err);
-    if (tree < 0)
-        return err_wrap(err, "%s", path);
-    if (fstat(tree, &st) < 0)
-        return fail(err, path);
-    if (!S_ISCHR(st.st_mode) || major(st.st_rdev) != major_no || minor(st.st_rdev) != minor_no) {
-        err_set(err, ERR_DENIED, "wall.root.device", "%s is not character device %u:%u", path, major_no, minor_no);
-        return err_hint(err, "the host's /dev was tampered with or is not a real one");
-    }
-    if (mknodat(dev, name, S_IFREG | 0666, 0) < 0)
-        return fail(err, path);
-    return mnt_attach_at(tree, dev, name, err);
-}
-
-static int
-dev_fill(int dev, struct err *err)
-{
-    static const struct { const char *name; unsigned major_no, minor_no; } devices[] = {
-        { "null", 1, 3 }, { "zero", 1, 5 }, { "full", 1, 7 }, { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
-    };
-    static const char *const links[][2] = {
-        { "/proc/self/fd", "fd" },         { "/proc/self/fd/0", "stdin" }, { "/proc/self/fd/1", "stdout" },
-        { "/proc/self/fd/2", "stderr" }, { "pts/ptmx", "ptmx" },
-    };
-    const struct mnt_option pts_options[] = { { "ptmxmode", "0666" }, { "mode", "0600" } };
-    cleanup_close int pts = -1;
-
-    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-        if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, err) < 0)
-            return -1;
-    for (size_t i = 0; i < ARRAY_LEN(links); i++)
-        if (symlinkat(links[i][0], dev, links[i][1]) < 0)
-            return fail(err, links[i][1]);
-    if (mkdirat(dev, "shm", 01777) < 0 || mkdirat(dev, "pts", 0755) < 0)
-        return fail(err, "/dev");
-    /* a new instance: no terminal of the host is in it (CVE-2025-52565 class) */
-    pts = mnt_new("devpts", pts_options, 2, MNT_DEV | MNT_NOEXEC, err);
-    if (pts < 0)
-        return err_wrap(err, "/dev/pts");
-    return mnt_attach_at(pts, dev, "pts", err);
-}
-
 static int
 dev_make(struct builder *b, struct err *err)
 {
@@ -507,7 +466,7 @@ dev_make(struct builder *b, struct err *err)
 
     if (!b->plan->host_view) {
         dev = mnt_mkdirs(b->root, "/dev", 0755, b->dev);
-        return dev < 0 ? fail(err, "/dev") : dev_fill(dev, err);
+        return dev < 0 ? fail(err, "/dev") : root_dev_fill(dev, err);
     }
     /* host view: a directory of ours covers the host's /dev before it is filled */
     if (mkdirat(b->scratch, "dev", 0755) < 0)
@@ -519,7 +478,7 @@ dev_make(struct builder *b, struct err *err)
     tree = mnt_clone(dev, "", 0, -1, err);
     if (tree < 0 || mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "/dev");
-    return dev_fill(tree, err);
+    return root_dev_fill(tree, err);
 }
 
 /* Attach @tree over @place of the old tree. It must belong to this mount namespace, since before Linux 6.15 a detached
@@ -533,17 +492,45 @@ move_in(int tree, const char *place, struct err *err)
     return at < 0 ? fail(err, place) : mnt_attach(tree, at, err);
 }
 
+/* @folder of the place that the root is built in. */
+static int
+move_to_place(int tree, const struct root_plan *plan, const char *folder, struct err *err)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", plan->place, folder);
+    return move_in(tree, path, err);
+}
+
 /* Somewhere that nothing is bound from, and not /proc: what is built later still looks there. */
 static int
-hide(int tree, struct err *err)
+hide(int tree, const struct root_plan *plan, struct err *err)
 {
     static const char *const places[] = { "/sys", "/mnt", "/media", "/srv", "/boot" };
 
+    if (plan->place != NULL)
+        return move_to_place(tree, plan, "scratch", err);
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (access(places[i], F_OK) == 0)
             return move_in(tree, places[i], err);
     return err_set(err, ERR_UNSUPPORTED, "wall.root",
                    "root file system: none of /sys, /mnt, /media, /srv, /boot is there");
+}
+
+/* Over everything, or at its place. */
+static int
+begin(int root, const struct root_plan *plan, struct err *err)
+{
+    return plan->place != NULL ? move_to_place(root, plan, "root", err) : move_in(root, "/", err);
+}
+
+/* What the kernel shows of itself. */
+static int
+proc_and_dev(struct builder *b, struct err *err)
+{
+    if (b->plan->place == NULL)
+        return proc_mount(b, err) < 0 || dev_make(b, err) < 0 ? -1 : 0;
+    return mkdirat(b->root, "proc", 0755) < 0 || mkdirat(b->root, "dev", 0755) < 0 ? fail(err, "/proc and /dev") : 0;
 }
 
 int
@@ -569,7 +556,7 @@ root_enter(const struct root_plan *plan, int *disk, struct err *err)
     }
     /* a tmpfs of its own: whatever is in it can be reached only where it was attached */
     hidden = tmpfs_make(plan, "0755", err);
-    if (hidden < 0 || hide(hidden, err) < 0 || move_in(root, "/", err) < 0)
+    if (hidden < 0 || hide(hidden, plan, err) < 0 || begin(root, plan, err) < 0)
         return err_wrap(err, "root file system");
     b.root = root;
     if (fstat(root, &st) < 0)
@@ -584,7 +571,7 @@ root_enter(const struct root_plan *plan, int *disk, struct err *err)
         return -1;
     mask_dir = b.mask_dir;
     mask_file = b.mask_file;
-    if (proc_mount(&b, err) < 0 || dev_make(&b, err) < 0)
+    if (proc_and_dev(&b, err) < 0)
         return -1;
     for (size_t i = 0; i < plan->n_items; i++)
         if (do_item(&b, &plan->items[i], err) < 0)
@@ -593,7 +580,7 @@ root_enter(const struct root_plan *plan, int *disk, struct err *err)
     if (plan->readonly_root && mnt_protect(root, MNT_RO, err) < 0)
         return -1;
     umask(0022);
-    if (pivot_into(root, plan->by_chroot, err) < 0)
+    if (plan->place == NULL && pivot_into(root, plan->by_chroot, err) < 0)
         return -1;
     *disk = plan->host_view ? take_fd(&hidden) : take_fd(&root);
     return 0;

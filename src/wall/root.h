@@ -67,16 +67,22 @@ struct root_plan {
     bool proc_subset;                   /* mount /proc with subset=pid */
     int proc_tree;                      /* the procfs that a privileged parent made (wall/proc_outer.h), or -1 */
     bool readonly_root;
+    const char *place;                  /* NULL, or: only build, as the folder "root" of this one, which has a folder
+                                         * "scratch" too, and leave /proc and /dev in it to who enters it: both empty */
     bool by_chroot;                     /* an outer filter refuses pivot_root: no user namespace may be made inside */
     /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */
     int (*overlay_mount)(void *ctx, struct err *err);
     void *overlay_ctx;
 };
 
-/* Build the root of @plan in the calling process's mount namespace (its own, fresh) and move the process into it:
- * on success the old root is gone and the working directory is "/", and *disk is a descriptor (O_PATH, O_CLOEXEC) of
- * the tmpfs that what is written inside goes to. 0, or -1 with @err.
+/* Build the root of @plan in the calling process's mount namespace (its own, fresh) and, without a @place, move the
+ * process into it: on success the old root is gone then and the working directory is "/". *disk is a descriptor
+ * (O_PATH, O_CLOEXEC) of the tmpfs that what is written inside goes to. 0, or -1 with @err.
  * Caller: a single-threaded child with CAP_SYS_ADMIN in the user namespace that owns its mount namespace. */
 int root_enter(const struct root_plan *plan, int *disk, struct err *err);
+
+/* The names in /proc, one after the other, that are masked or read-only in it, for who mounts it otherwise. NULL: no
+ * more. */
+const char *root_proc_name(size_t i, bool *masked);
 
 #endif

@@ -84,6 +84,7 @@ enum guest_exit {
     GUEST_EXIT_SETUP = 2,       /* started wrongly: no transport at fd 3 ... */
     GUEST_EXIT_PROTOCOL = 3,    /* the host sent what is not permitted */
     GUEST_EXIT_SYSTEM = 4,      /* out of memory, transport broken */
+    GUEST_EXIT_WORKDIR = 5,     /* started by a runtime: the working directory is not there */
 };
 
 #define MSG_HELLO_PID1 0x01             /* struct msg_hello.flags: the guest is process 1 of its pid namespace */

@@ -25,6 +25,7 @@ static const struct example { const char *key, *json, *flag, *other, *more; } ex
     { "workspace", "\"/srv/a:ro\"", "/srv/a:ro", NULL, NULL },
     { "workdir", "\"/workspace/x\"", "/workspace/x", NULL, NULL },
     { "binds", "[\"/srv/b:/b:rw\"]", "/srv/b:/b:rw", NULL, NULL },
+    { "runtime", "\"crun\"", "crun", NULL, NULL },
     { "preset", "\"ci\"", "ci", NULL, NULL },
     { "network.parent-proxy.http", "\"http://u:one@p.example.org:3128\"", NULL, "\"http://u:two@p.example.org:3128\"", NULL },
     { "network.parent-proxy.https", "\"http://u:one@p.example.org:3128\"", NULL, "\"http://u:two@p.example.org:3128\"", NULL },

@@ -44,8 +44,8 @@
 #define FD_STATUS 5
 #define FD_TEMP   20    /* no descriptor that we keep is parked below */
 
-static _Noreturn void
-give_up(int status, const struct err *err)
+_Noreturn void
+launch_give_up(int status, const struct err *err)
 {
     packet_say_err(status, err);
     _exit(125);
@@ -98,8 +98,8 @@ launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err)
     return said == what ? (int)n : err_set(err, ERR_PROTOCOL, "wall.go", "the other side said something else");
 }
 
-static int
-first_steps(const struct launch *l, struct err *err)
+int
+launch_first_steps(const struct launch *l, struct err *err)
 {
     int fds[GO_FDS_MAX], n;
 
@@ -113,9 +113,8 @@ first_steps(const struct launch *l, struct err *err)
     return n < 0 ? -1 : 0;
 }
 
-/* The guest's executable, when the parent is done with its part; joins the cgroups. */
-static int
-meet_parent(const struct launch *l, struct err *err)
+int
+launch_meet_parent(const struct launch *l, struct err *err)
 {
     int fds[GO_FDS_MAX];
     int n = launch_hear(l->go, GO_ENTER, fds, err);
@@ -270,11 +269,28 @@ root_file_system(void *ctx, struct err *err)
     return root_enter(&s->plan->root, &s->disk, err);
 }
 
+int
+launch_surroundings(const struct launch *l, struct err *err)
+{
+    const struct native_plan *plan = l->plan;
+    struct surroundings net = { .plan = plan, .disk = -1, .ns = -1 };
+
+    if (!plan->own_net || plan->net_is_there)
+        return root_file_system(&net, err) < 0 ? -1 : hand_out_root(l, &net.disk, err);
+    if (aside_run(root_file_system, &net, network, &net, err) < 0)
+        return -1;
+    if (ns_enter_network(net.ns, err) < 0)
+        return -1;
+    close_fd(&net.ns);
+    if (hand_out_root(l, &net.disk, err) < 0)
+        return -1;
+    return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
+}
+
 static int
 namespaces(const struct launch *l, struct err *err)
 {
     const struct native_plan *plan = l->plan;
-    struct surroundings net = { .plan = plan, .disk = -1, .ns = -1 };
     struct utsname now;
 
     /* a uid change drops capabilities unless told otherwise */
@@ -293,16 +309,7 @@ namespaces(const struct launch *l, struct err *err)
     }
     if (uname(&now) < 0 || strncmp(now.nodename, plan->hostname, sizeof(now.nodename)) != 0)
         return err_not_done(err, "wall.uts", "the host name is not what it was set to");
-    if (!plan->own_net || plan->net_is_there)
-        return root_file_system(&net, err) < 0 ? -1 : hand_out_root(l, &net.disk, err);
-    if (aside_run(root_file_system, &net, network, &net, err) < 0)
-        return -1;
-    if (ns_enter_network(net.ns, err) < 0)
-        return -1;
-    close_fd(&net.ns);
-    if (hand_out_root(l, &net.disk, err) < 0)
-        return -1;
-    return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
+    return launch_surroundings(l, err);
 }
 
 void
@@ -317,28 +324,28 @@ launch_child(const struct launch *l)
     sigset_t none;
 
     prctl(PR_SET_NAME, name);       /* what it does from here on is not its maker's doing */
-    if (first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = meet_parent(l, &err)) < 0 ||
+    if (launch_first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = launch_meet_parent(l, &err)) < 0 ||
         descriptors(l, guest, &status, &err) < 0)
-        give_up(status, &err);
+        launch_give_up(status, &err);
     if (!(l->plan->light && l->plan->privileged) && chdir(l->plan->workdir) < 0) {
         err_sys(&err, errno, "wall.workdir", "working directory %s", l->plan->workdir);
         err_hint(&err, "--workdir must name a folder that exists inside the sandbox");
-        give_up(status, &err);
+        launch_give_up(status, &err);
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (setsid() < 0 || getsid(0) != getpid()) {
         err_sys(&err, errno, "wall.session", "setsid");
-        give_up(status, &err);
+        launch_give_up(status, &err);
     }
     if (rlimit_apply(&l->rlimits, &err) < 0 || caps_drop_all(&err) < 0 || landlock(l->plan, &err) < 0 ||
         seccomp_install(&l->plan->seccomp, &err) < 0)
-        give_up(status, &err);
+        launch_give_up(status, &err);
     syscall(SYS_execveat, FD_GUEST, "", argv, env, AT_EMPTY_PATH);
     if (errno == ENOSYS || errno == EPERM)      /* hidden by an outer filter: /proc is the sandbox's own here */
         execve(FD_GUEST_PATH, argv, env);
     err_sys(&err, errno, "wall.guest", "start the guest");
-    give_up(status, &err);
+    launch_give_up(status, &err);
 }
 
 int

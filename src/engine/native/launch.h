@@ -27,6 +27,15 @@ struct launch {
 int launch_hear(int go, char what, int fds[GO_FDS_MAX], struct err *err);
 int launch_say(int go, char what, const int *fds, size_t n, struct err *err);
 
+/* Parts of that way, for a child that has its walls made by others (native.h: struct native_way). To die with the
+ * parent, and to wait for it. */
+int launch_first_steps(const struct launch *l, struct err *err);
+/* The root file system and, beside it, the network; what the parent has of both goes to it. */
+int launch_surroundings(const struct launch *l, struct err *err);
+/* The guest's executable, when the parent is done with its part; joins the cgroups. */
+int launch_meet_parent(const struct launch *l, struct err *err);
+_Noreturn void launch_give_up(int status, const struct err *err);
+
 /* Never returns. */
 _Noreturn void launch_child(const struct launch *l);
 

@@ -277,7 +277,8 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
 {
     cleanup_close int go_end = -1, status_write = -1, guest_end = -1;
     struct launch l = { .plan = &sb->plan };
-    uint64_t flags = sb->plan.light ? 0 : CLONE_WALL;   /* the child makes its network itself (launch.c) */
+    /* the child makes its network itself (launch.c) */
+    uint64_t flags = sb->way != NULL ? sb->way->flags : sb->plan.light ? 0 : CLONE_WALL;
     int go[2], status[2], pair[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
@@ -305,6 +306,8 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     if (sb->pid == 0) {
         /* the child's copy of the other end must go, or it would wait for itself */
         close(sb->go);
+        if (sb->way != NULL)
+            sb->way->child(&l);
         launch_child(&l);
     }
     /* ours of its ends too: a child that dies before it says anything is then seen to be gone */
@@ -313,7 +316,7 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     close_fd(&guest_end);
     if (rlimit_oom_ordinary(sb->pid, err) < 0)
         return -1;
-    if (!sb->plan.light && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
+    if (!sb->plan.light && sb->way == NULL && ns_write_maps(sb->pid, &sb->plan.ids, err) < 0)
         return -1;
     if (say_mapped(sb, err) < 0)
         return -1;
@@ -363,6 +366,8 @@ build(struct native *sb, const struct policy *p, struct err *err)
         return -1;
     sb->memory_limit = p->limits.memory.v;
     native_cgroup_limits(p, &limits);
+    if (sb->way != NULL)
+        sb->way->limits(sb, &limits);
     limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
     cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
@@ -374,6 +379,8 @@ build(struct native *sb, const struct policy *p, struct err *err)
         return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
+    if (sb->way != NULL && sb->way->check(sb, p, err) < 0)
+        return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
     if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
@@ -384,13 +391,9 @@ build(struct native *sb, const struct policy *p, struct err *err)
     return start(sb, p, &limits, err);
 }
 
-static int
-native_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
+void
+native_init(struct native *sb, const char *id)
 {
-    struct native *sb = calloc(1, sizeof(*sb));
-
-    if (sb == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     if (id != NULL)
         snprintf(sb->id, sizeof(sb->id), "%s", id);
     sb->pid = -1;
@@ -402,12 +405,30 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
         sb->own[i].copy = -1;
     sb->cgroup = sb->net_cgroup = (struct cgroup)CGROUP_INIT;
     sb->janitor = (struct janitor)JANITOR_INIT;
+}
+
+int
+native_build(struct native *sb, const struct policy *p, struct err *err)
+{
     if (build(sb, p, err) < 0) {
         sb->abandoned = true;
         engine_native.destroy(&sb->base);
         return -1;
     }
     native_fill_facts(sb);
+    return 0;
+}
+
+static int
+native_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
+{
+    struct native *sb = calloc(1, sizeof(*sb));
+
+    if (sb == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    native_init(sb, id);
+    if (native_build(sb, p, err) < 0)
+        return -1;
     *out = &sb->base;
     return 0;
 }

@@ -8,14 +8,28 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "engine/native/launch.h"
 #include "engine/native/plan.h"
 #include "engine/ops.h"
 #include "wall/capture.h"
 #include "wall/cgroup.h"
 #include "wall/janitor.h"
 
+struct native;
+
+/* How the child of an engine differs that has its walls made by others, in a tree of ours (oci/). */
+struct native_way {
+    uint64_t flags;             /* its namespaces; no id maps are written for it */
+    /* What its cgroup is to be held to beyond native_cgroup_limits(). */
+    void (*limits)(const struct native *sb, struct cgroup_limits *limits);
+    /* Refuse what of the finished plan it cannot keep, and add to it. */
+    int (*check)(struct native *sb, const struct policy *p, struct err *err);
+    void (*child)(const struct launch *l);      /* never returns */
+};
+
 struct native {
     struct sandbox base;        /* first */
+    const struct native_way *way;       /* NULL: native's own */
     char id[33];                /* 128 random bits: not guessable */
     char note[PATH_MAX];        /* of what may stay of it (leavings.h); "": none */
     struct native_plan plan;
@@ -47,6 +61,11 @@ struct native {
 };
 
 extern const struct engine engine_native;
+
+/* native.c: what create() has of it: all that is closed is -1. */
+void native_init(struct native *sb, const char *id);
+/* Build it; @sb is destroyed where that fails. */
+int native_build(struct native *sb, const struct policy *p, struct err *err);
 
 static inline struct native *
 native_of(struct sandbox *base)

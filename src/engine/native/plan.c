@@ -329,7 +329,7 @@ check_landlock(struct native_plan *plan, const struct policy *p, struct err *err
 {
     unsigned lack = plan->landlock.required & plan->landlock_support.missing;
 
-    if (plan->landlock_support.abi == 0 && !plan->light)
+    if (plan->landlock_support.abi == 0 && !plan->light && !plan->by_runtime)
         plan_warn(plan, "Landlock is not there (%s): mounts and the name guard are the only walls around files",
                   plan->landlock_support.why_not);
 
@@ -415,7 +415,11 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
     plan->rules = arena_get(plan, PLAN_RULES_MAX * sizeof(*plan->rules));
     if (plan->items == NULL || plan->rules == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    landlock_probe(&plan->landlock_support);
+    if (plan->by_runtime)
+        plan->landlock_support = (struct landlock_support){ .missing = LANDLOCK_ALL_FEATURES,
+                                                                  .why_not = "no OCI runtime has it" };
+    else
+        landlock_probe(&plan->landlock_support);
     if (plan_rules(plan, p, err) < 0)
         return -1;
     p = &plan->real;
@@ -494,7 +498,7 @@ plan_make(struct native_plan *plan, const struct policy *p, const char *id, stru
 
     if (make(plan, p, id, &why) == 0)
         return 0;
-    if (plan->privileged && !plan->light &&
+    if (plan->privileged && !plan->light && !plan->by_runtime &&
         (err_is(&why, "wall.idmap") || err_is(&why, "wall.overlay.unsupported")))
         return make_as_owner(plan, p, id, &why, err);
     if (err != NULL)
