@@ -208,7 +208,7 @@ conn_dial(struct conn *c, const struct ip *literal)
     }
     c->host_port = literal == NULL && decide_is_host_port(c->e->rules, &c->host, c->port);
     if (parents_named(&c->e->parents, &c->host, c->port) ||
-        (c->host_port && parents_local(&c->e->parents, c->port))) {
+        (c->host_port && parents_port(&c->e->parents, c->port))) {
         conn_deny(c, DECIDE_TCP, "parent-proxy", "it is the proxy that everything goes through");
         return;
     }

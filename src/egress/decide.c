@@ -485,6 +485,10 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
     body = out->unread;
     out->inspect = out->unread = false;
     host_port = decide_find_host_port(rules, &out->host, request->port, &near);
+    if (host_port == NULL && near != NULL) {        /* the name is the host's: nobody is asked about it */
+        deny(out, near, "what no rule names is closed");
+        return;
+    }
     rule = host_port != NULL ? host_port : find_allow(rules, request, out, &inspect, &near);
     out->unread |= body && (rule != NULL || rules->ask);
     if (out->unread) {

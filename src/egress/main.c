@@ -46,6 +46,7 @@ _Static_assert(TICKS_AFTER * TICK_MS > POOL_IDLE_MS + TICK_MS, "they end in a sa
 static struct egress egress;
 static struct decide_rules rules = DECIDE_RULES_INIT;       /* being said */
 static json_t *texts;                                       /* what they borrow */
+static uint64_t ask_ms;     /* ... with them */
 static struct decide_rules live = DECIDE_RULES_INIT;        /* in force */
 static json_t *live_texts;
 static uint64_t change;                                     /* its number; 0: the first ones */
@@ -79,6 +80,7 @@ commit_rules(struct egress *e)
     decide_rules_free(&live);
     json_decref(live_texts);
     live = rules;
+    e->ask_ms = ask_ms;
     live.own = own;
     live.n_own = n_own;
     live_texts = texts;
@@ -130,8 +132,9 @@ on_rule(struct egress *e, const struct egress_rule *m)
 static int
 on_ask(struct egress *e, const struct egress_ask *m)
 {
+    (void)e;
     rules.ask = m->ms > 0;
-    e->ask_ms = m->ms;
+    ask_ms = m->ms;
     return 0;
 }
 

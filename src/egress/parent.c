@@ -81,22 +81,15 @@ is_at(const struct parent *parent, const struct ip *ip, uint16_t port)
 }
 
 static bool
-is_local(const struct parent *parent, uint16_t port)
+has_port(const struct parent *parent, uint16_t port)
 {
-    const struct host *host = &parent->host;
-    struct ip any = { .family = 4 };
-    bool here = host->is_ip ? ip_classify(host->ip) == IP_LOOPBACK
-                            : ip_is_loopback_host((struct str){ host->name, host->n });
-
-    for (size_t i = 0; i < parent->n_known && !here; i++)
-        here = ip_classify(parent->known[i]) == IP_LOOPBACK || ip_eq(&parent->known[i], &any);
-    return host->n > 0 && parent->port == port && here;
+    return parent->host.n > 0 && parent->port == port;
 }
 
 bool
-parents_local(const struct parents *p, uint16_t port)
+parents_port(const struct parents *p, uint16_t port)
 {
-    return is_local(&p->http, port) || is_local(&p->https, port);
+    return has_port(&p->http, port) || has_port(&p->https, port);
 }
 
 bool

@@ -40,8 +40,8 @@ int parents_add(struct parents *p, enum parent_part part, struct str text, struc
 struct parent *parents_for(struct parents *p, bool plain_http, const struct host *host, uint16_t port);
 /* Whether the sandbox names a parent, or an address where one was found. */
 bool parents_named(const struct parents *p, const struct host *host, uint16_t port);
-/* Whether one may be behind that port of the host's loopback. */
-bool parents_local(const struct parents *p, uint16_t port);
+/* Whether one has that port: by whatever name or address of the host's it is known, its port here may be it. */
+bool parents_port(const struct parents *p, uint16_t port);
 bool parents_at(const struct parents *p, const struct ip *ip, uint16_t port);
 
 #endif

@@ -99,7 +99,7 @@ def test_it_is_closed_unless_it_is_named(cloche, servers):
 def test_the_parent_proxy_is_not_a_service(cloche, servers, tmp_path):
     """The attack: the sandbox speaks to the proxy by itself, and asks it for what no rule names."""
     proxy = servers()
-    for host in ("127.0.0.1", "localhost"):
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::]", "proxy.example"):
         settings = tmp_path / "settings.yaml"
         settings.write_text(json.dumps({"network": {"host-ports": [proxy.server_port], "parent-proxy": {
             "http": f"http://{host}:{proxy.server_port}"}}}))
