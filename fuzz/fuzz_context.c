@@ -59,6 +59,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct rich r = { .lost = false };
+    size_t values = 0;
     json_t *answer;
 
     if (n == 0)
@@ -69,7 +70,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     for (size_t at = 1; at < n; at += 64)
         (void)rich_add(&r, data + at, n - at < 64 ? n - at : 64, (data[at] & 64) != 0 || n - at <= 64, true);
-    answer = rich_read(data + 1, n - 1);
+    answer = rich_read(data + 1, n - 1, &values);
+    FUZZ_ASSERT(values <= RICH_VALUES + 1);
     if (answer != NULL) {
         cleanup_free char *text = json_dumps(answer, JSON_COMPACT);
         FUZZ_ASSERT(text != NULL);

@@ -77,13 +77,18 @@ in_frame(struct context_scan *s, const uint8_t **p, size_t *n)
     return out;
 }
 
-/* Up to where a mark may begin. */
+/* Up to where a mark begins, or may, for all that is there of it. */
 static size_t
-plain(const uint8_t *p, size_t n)
+plain(const struct context_scan *s, const uint8_t *p, size_t n)
 {
-    const uint8_t *at = memchr(p, '\1', n);
+    const uint8_t *at = p, *end = p + n;
 
-    return at != NULL ? (size_t)(at - p) : n;
+    for (; at < end && (at = memchr(at, s->mark[0], (size_t)(end - at))) != NULL; at++) {
+        size_t left = (size_t)(end - at);
+        if (memcmp(at, s->mark, left < CONTEXT_MARK ? left : CONTEXT_MARK) == 0)
+            return (size_t)(at - p);
+    }
+    return n;
 }
 
 static struct scan_piece
@@ -110,21 +115,21 @@ step(struct context_scan *s, const uint8_t **p, size_t *n)
             return broken(s);
         return s->framed && s->left == 0 ? in_frame(s, p, n) : (struct scan_piece){ .kind = SCAN_NONE };
     }
+    take = s->matched == 0 ? plain(s, *p, *n) : 0;
+    if (take > 0) {
+        out = output(s, *p, take);
+        *p += take;
+        *n -= take;
+        return out;
+    }
     if ((char)**p == s->mark[s->matched]) {
         s->matched++;
         ++*p;
         --*n;
         return (struct scan_piece){ .kind = SCAN_NONE };
     }
-    if (s->matched > 0) {       /* it was none: it goes out as it came */
-        out = output(s, s->mark, s->matched);
-        s->matched = 0;
-        return out;
-    }
-    take = plain(*p, *n);
-    out = output(s, *p, take);
-    *p += take;
-    *n -= take;
+    out = output(s, s->mark, s->matched);       /* it was none: it goes out as it came */
+    s->matched = 0;
     return out;
 }
 

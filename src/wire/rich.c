@@ -28,28 +28,35 @@ is_base64(const uint8_t *p, size_t n)
 
 /* A few bytes of text can be a hundred of values: they are counted before they are made, strings' commas with them. */
 static json_t *
-json_of(const uint8_t *p, size_t n)
+json_of(const uint8_t *p, size_t n, size_t *values)
 {
-    size_t values = 1, depth = 0, deepest = 0;
+    size_t count = 1, depth = 0, deepest = 0;
+    json_t *out;
 
     for (size_t i = 0; i < n; i++) {
-        values += p[i] == ',' || p[i] == '[' || p[i] == '{';
+        count += p[i] == ',' || p[i] == '[' || p[i] == '{';
         depth += p[i] == '[' || p[i] == '{';
         deepest = depth > deepest ? depth : deepest;
         depth -= depth > 0 && (p[i] == ']' || p[i] == '}');
     }
-    if (values > RICH_VALUES || deepest > RICH_DEPTH)
+    if (deepest > RICH_DEPTH)
         return NULL;
-    return json_loadb((const char *)p, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    if (*values + count > RICH_VALUES) {
+        *values = RICH_VALUES + 1;
+        return NULL;
+    }
+    out = json_loadb((const char *)p, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    *values += out != NULL ? count : 0;
+    return out;
 }
 
 /* NULL: it is not told. */
 static json_t *
-value_of(enum form form, const uint8_t *p, size_t n)
+value_of(enum form form, const uint8_t *p, size_t n, size_t *values)
 {
     switch (form) {
     case FORM_MAIN: return json_boolean(n == 1 && p[0] == '1');
-    case FORM_JSON: return json_of(p, n);
+    case FORM_JSON: return json_of(p, n, values);
     case FORM_BASE64: return is_base64(p, n) ? json_stringn((const char *)p, n) : NULL;
     default: return json_of_text(p, n);
     }
@@ -74,7 +81,7 @@ key_of(const uint8_t *p, size_t n, size_t *size)
 
 /* The next part of p[0..n) into @out; how many bytes it has, 0: it is malformed. @errors: a part of an error. */
 static size_t
-part(const uint8_t *p, size_t n, json_t *out, bool *errors)
+part(const uint8_t *p, size_t n, json_t *out, bool *errors, size_t *values)
 {
     const uint8_t *line = memchr(p, '\n', n < 64 ? n : 64);
     size_t head = line != NULL ? (size_t)(line - p) + 1 : 0, size;
@@ -84,21 +91,21 @@ part(const uint8_t *p, size_t n, json_t *out, bool *errors)
     if (row < 0 || size > n - head || json_object_get(out, keys[row].key) != NULL)
         return 0;
     *errors = keys[row].error;
-    value = value_of(keys[row].form, p + head, size);
+    value = value_of(keys[row].form, p + head, size, values);
     if (value != NULL && json_object_set_new(out, keys[row].key, value) < 0)
         return 0;
     return head + size;
 }
 
 json_t *
-rich_read(const uint8_t *p, size_t n)
+rich_read(const uint8_t *p, size_t n, size_t *values)
 {
     json_t *out = json_object();
     bool first = false;
 
     for (size_t at = 0, took; at < n; at += took) {
         bool errors;
-        took = part(p + at, n - at, out, &errors);
+        took = part(p + at, n - at, out, &errors, values);
         if (at == 0)
             first = errors;
         if (took == 0 || errors != first) {
@@ -128,9 +135,9 @@ rich_add(struct rich *r, const uint8_t *p, size_t n, bool last, bool room)
         r->lost = true;
     if (!last)
         return NULL;
-    one = r->lost ? NULL : rich_read(r->part.p, r->part.n);
+    one = r->lost ? NULL : rich_read(r->part.p, r->part.n, &r->values);
     r->bytes += one != NULL ? r->part.n : 0;
-    r->cut = r->cut || one == NULL;
+    r->cut = r->cut || one == NULL || r->values > RICH_VALUES;
     r->lost = false;
     buf_free(&r->part);
     if (one == NULL)
@@ -147,7 +154,7 @@ rich_add(struct rich *r, const uint8_t *p, size_t n, bool last, bool room)
 size_t
 rich_held(const struct rich *r)
 {
-    return r->part.cap + 2 * r->bytes;
+    return r->part.cap + 2 * r->bytes + RICH_VALUE * r->values;
 }
 
 void

@@ -15,7 +15,8 @@
 
 #define RICH_MAX     (8UL * 1024 * 1024)    /* bytes of all results of one call */
 #define RICH_RESULTS 256                    /* of one call */
-#define RICH_VALUES  4096                   /* in one result's JSON: more are not told */
+#define RICH_VALUES  4096                   /* in all JSON of one call: more are not told, */
+#define RICH_VALUE   256UL                  /* and each may take so many bytes */
 #define RICH_DEPTH   64
 
 /* All zero at the beginning. */
@@ -23,14 +24,15 @@ struct rich {
     struct buf part;                        /* of the result at hand */
     bool lost;                              /* some of that is missing: it is none */
     bool cut;                               /* and so some of them are */
-    size_t bytes;                           /* of all that came whole */
+    size_t bytes;                           /* of all that came whole, */
+    size_t values;                          /* and in their JSON; RICH_VALUES + 1: there were more */
     json_t *results;                        /* NULL: none yet */
     json_t *error;                          /* what the code raised; NULL: nothing */
 };
 
 /* A result: {"main": bool, "text": ..., "html": ...}, or an error: {"name", "value", "traceback"}. NULL: it is neither.
- */
-json_t *rich_read(const uint8_t *p, size_t n);
+ * @values grows by those in its JSON. */
+json_t *rich_read(const uint8_t *p, size_t n, size_t *values);
 /* What came of it; @room: whether there is memory for so much. The result that is whole with that, borrowed, or
  * NULL. */
 json_t *rich_add(struct rich *r, const uint8_t *p, size_t n, bool last, bool room);

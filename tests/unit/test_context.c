@@ -78,6 +78,26 @@ streams_are_told_apart(void **state)
     }
 }
 
+/* Each piece is told by itself: bytes that could begin a mark and do not are in no pieces of their own. */
+static void
+what_is_no_mark_is_one_piece(void **state)
+{
+    uint8_t text[CONTEXT_MARK + CONTEXT_HEAD + 4096];
+    struct context_scan s;
+    size_t n = sizeof(text), pieces = 0;
+    const uint8_t *p = text;
+
+    (void)state;
+    memset(text, '\1', sizeof(text));
+    memcpy(text, M "B0000", CONTEXT_MARK + CONTEXT_HEAD);
+    context_scan_begin(&s, DIGITS);
+    while (context_scan_next(&s, &p, &n).kind == SCAN_OUTPUT)
+        pieces++;
+    for (p = text + CONTEXT_MARK + CONTEXT_HEAD, n = 4096; context_scan_next(&s, &p, &n).kind == SCAN_OUTPUT;)
+        pieces++;
+    assert_in_range(pieces, 1, 4);
+}
+
 static void
 another_call_has_another_mark(void **state)
 {
@@ -115,7 +135,8 @@ results_are_read(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(results); i++) {
-        json_t *one = rich_read((const uint8_t *)results[i].in, strlen(results[i].in));
+        size_t values = 0;
+        json_t *one = rich_read((const uint8_t *)results[i].in, strlen(results[i].in), &values);
         cleanup_free char *text = one != NULL ? json_dumps(one, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
         if (results[i].out == NULL)
             assert_null(one);
@@ -134,6 +155,7 @@ json_is_bounded(void **state)
 
     (void)state;
     for (int deep = 0; deep < 2; deep++) {
+        size_t values = 0;
         json_t *one;
         n = deep != 0 ? 2 * (RICH_DEPTH + 1) : 2 * RICH_VALUES;
         head = (size_t)snprintf(text, sizeof(text), "main 1\n1json %zu\n", n);
@@ -143,11 +165,39 @@ json_is_bounded(void **state)
             text[head] = '[';
             text[head + n - 1] = ']';
         }
-        one = rich_read((const uint8_t *)text, head + n);
+        one = rich_read((const uint8_t *)text, head + n, &values);
         assert_non_null(one);
         assert_null(json_object_get(one, "json"));
+        assert_int_equal(values, deep != 0 ? 0 : RICH_VALUES + 1);
         json_decref(one);
     }
+}
+
+/* Nor do many results become what one must not; what they became is counted. */
+static void
+json_is_bounded_in_all(void **state)
+{
+    static char text[32 + RICH_VALUES];
+    struct rich r = { .lost = false };
+    json_t *answer = json_object(), *one;
+    size_t n = 2 * 1000 - 1, told = 0, i;
+    int head = snprintf(text, sizeof(text), "main 1\n1json %zu\n", n + 2);
+
+    (void)state;
+    text[head] = '[';
+    for (i = 0; i < n; i++)
+        text[(size_t)head + 1 + i] = i % 2 == 0 ? '0' : ',';
+    text[(size_t)head + 1 + n] = ']';
+    for (i = 0; i < 9; i++)
+        assert_non_null(rich_add(&r, (const uint8_t *)text, (size_t)head + n + 2, true, true));
+    assert_true(rich_held(&r) >= 4 * 1001 * RICH_VALUE);
+    rich_put(&r, answer);
+    json_array_foreach(json_object_get(answer, "results"), i, one)
+        told += json_object_get(one, "json") != NULL;
+    assert_int_equal(told, 4);
+    assert_true(json_is_true(json_object_get(answer, "results_truncated")));
+    json_decref(answer);
+    rich_free(&r);
 }
 
 static void
@@ -211,8 +261,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_are_told_apart), cmocka_unit_test(another_call_has_another_mark),
+        cmocka_unit_test(streams_are_told_apart), cmocka_unit_test(what_is_no_mark_is_one_piece),
+        cmocka_unit_test(another_call_has_another_mark),
         cmocka_unit_test(results_are_read), cmocka_unit_test(json_is_bounded),
+        cmocka_unit_test(json_is_bounded_in_all),
         cmocka_unit_test(what_does_not_fit_is_left_out), cmocka_unit_test(operations_are_of_one_form),
     };
 

@@ -33,7 +33,12 @@ context_of(struct visit *r, uint64_t *number)
 void
 context_result(struct visit *r, const uint8_t *p, size_t n, bool last)
 {
-    (void)rich_add(&r->mcp->rich, p, n, last, visit_room(r, 2 * n));
+    struct rich *rich = &r->mcp->rich;
+    size_t had = rich->values;
+
+    (void)rich_add(rich, p, n, last, visit_room(r, 2 * n));
+    if (!visit_room(r, RICH_VALUE * (rich->values - had)))
+        rich->values = RICH_VALUES;     /* no more of them */
 }
 
 void
