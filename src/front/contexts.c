@@ -108,7 +108,8 @@ contexts_list(struct request *r)
 static void
 ask_one(struct request *r, enum run_ask what, uint8_t signo)
 {
-    ask_run(r, &(struct edge_run_ask){ .what = what, .number = r->exec, .signal = signo }, &plain, &one_answers);
+    ask_run(r, &(struct edge_run_ask){ .what = what, .number = r->exec, .context = true, .signal = signo }, &plain,
+            &one_answers);
 }
 
 static void
@@ -218,7 +219,8 @@ execute(struct request *r)
     if (!json_is_string(json_object_get(r->json, "code")))
         reply_unfit(r, CODE, "the body is an object with code, a string");
     else
-        ask_run(r, &(struct edge_run_ask){ .what = RUN_GET, .number = r->exec }, &plain, &known_answers);
+        ask_run(r, &(struct edge_run_ask){ .what = RUN_GET, .number = r->exec, .context = true }, &plain,
+                &known_answers);
 }
 
 void

@@ -189,7 +189,10 @@ tell_end(struct run_asker *a)
 static void
 forget(struct run_asker *a)
 {
-    say_no(a, ERR_NOT_FOUND, "exec.unknown", "the command's record was removed");
+    if (a->run->context != NULL)
+        say_no(a, ERR_NOT_FOUND, "context.unknown", "the context was removed");
+    else
+        say_no(a, ERR_NOT_FOUND, "exec.unknown", "the command's record was removed");
 }
 
 void
@@ -332,6 +335,10 @@ keeper_run_ask_begin(struct run_asker *a, const struct edge_run_ask *ask)
     if (ask->what == RUN_LIST)
         return keeper_run_ask_list(a);
     a->run = run_find(a->k, ask->number);
+    if (a->run != NULL && (a->run->context != NULL) != ask->context)
+        a->run = NULL;
+    if (a->run == NULL && ask->context)
+        return say_no(a, ERR_NOT_FOUND, "context.unknown", "there is no such context");
     if (a->run == NULL)
         return say_no(a, ERR_NOT_FOUND, "exec.unknown", "there is no such command in the background");
     switch (ask->what) {

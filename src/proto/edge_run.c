@@ -6,6 +6,8 @@ ask_well(const struct edge_run_ask *ask)
 {
     enum run_ask what = ask->what;
 
+    if (what == RUN_RESTART ? !ask->context : ask->context && what != RUN_GET && what != RUN_SIGNAL && what != RUN_END)
+        return false;
     return (ask->number == 0) == (what == RUN_LIST) && (!ask->last || what == RUN_INPUT) &&
            ((ask->at[0] == 0 && ask->at[1] == 0) || what == RUN_FOLLOW) &&
            (what == RUN_SIGNAL ? ask->signal >= 1 && ask->signal <= 31 : ask->signal == 0) &&

@@ -27,6 +27,7 @@ enum run_ask {
 #define EDGE_RUN_ASK_FIELDS(F) \
     F(ENUM, run_ask, what, 1, RUN_ASKS - 1) \
     F(U64_IN, number, 0, INT64_MAX)     /* 0 for LIST, and for it alone */ \
+    F(BOOL, context)            /* @number is a context's: of GET, SIGNAL, END, and always of RESTART */ \
     F(U64S, at, 2)              /* FOLLOW: where to go on, in stdout and stderr */ \
     F(U8, signal)               /* SIGNAL: 1 to 31 */ \
     F(BOOL, last)               /* INPUT: nothing comes after it */ \

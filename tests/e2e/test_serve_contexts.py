@@ -459,9 +459,20 @@ def test_malformed_calls(context, body, status, code):
 def test_a_command_is_no_context(box):
     begun = box.daemon.post(f"{box.at}/exec", {"command": "sleep 600", "background": True}).json["exec_id"]
     at = f"{box.at}/contexts/{begun}"
-    assert box.daemon.get(at).status == 404
-    assert box.daemon.post(f"{at}/execute", {"code": "1"}).status == 404
-    assert box.daemon.post(f"{at}/restart", {}).json["code"] == "context.none"
+    for answer in (box.daemon.get(at), box.daemon.post(f"{at}/execute", {"code": "1"}), box.daemon.post(f"{at}/interrupt", {}),
+                   box.daemon.post(f"{at}/restart", {}), box.daemon("DELETE", at)):
+        assert (answer.status, answer.json["code"]) == (404, "context.unknown"), answer
+    assert box.daemon.get(f"{box.at}/exec/{begun}").json["state"] == "running"
+
+
+def test_a_context_is_no_command(context):
+    """It is none that is signalled, written to, followed or ended as such."""
+    box, at = context.box, f"{context.box.at}/exec/{context.id}"
+    context.out("x = 1")
+    for answer in (box.daemon.get(at), box.daemon.get(f"{at}/stream"), box.daemon.post(f"{at}/signal", {"signal": "KILL"}),
+                   box.daemon("POST", f"{at}/stdin", b"x"), box.daemon.post(f"{at}/resize", {"rows": 9, "cols": 9}), box.daemon("DELETE", at)):
+        assert (answer.status, answer.json["code"]) == (404, "exec.unknown"), answer
+    assert context.state() == "idle" and context.value("x") == "1"
 
 
 def test_limits_of_a_context_are_its_own(box):

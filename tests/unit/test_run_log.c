@@ -131,6 +131,11 @@ questions(void **state)
         { { .what = RUN_SIGNAL, .number = 1, .signal = 31 }, true }, { { .what = RUN_SIGNAL, .number = 1 }, false },
         { { .what = RUN_SIGNAL, .number = 1, .signal = 32 }, false }, { { .what = RUN_END, .number = 1, .signal = 9 }, false },
         { { .what = RUN_RESIZE, .number = 1, .rows = 1, .cols = 1 }, true },
+        { { .what = RUN_GET, .number = 1, .context = true }, true }, { { .what = RUN_LIST, .context = true }, false },
+        { { .what = RUN_END, .number = 1, .context = true }, true },
+        { { .what = RUN_INPUT, .number = 1, .context = true }, false },
+        { { .what = RUN_FOLLOW, .number = 1, .context = true }, false },
+        { { .what = RUN_RESTART, .number = 1, .context = true }, true }, { { .what = RUN_RESTART, .number = 1 }, false },
         { { .what = RUN_RESIZE, .number = 1, .rows = 1 }, false }, { { .what = RUN_GET, .number = 1, .cols = 1 }, false },
     };
 

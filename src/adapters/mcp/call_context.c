@@ -166,7 +166,8 @@ call_context(struct visit *r)
             continue;
         ask.what = rows[i].ask;
         ask.signal = rows[i].signal;
-        if (ask.what == RUN_LIST || context_of(r, &ask.number))
+        ask.context = ask.what != RUN_LIST;
+        if (!ask.context || context_of(r, &ask.number))
             visit_run(r, r->mcp->box, &ask, &plain, &told);
         return;
     }
