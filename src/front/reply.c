@@ -218,7 +218,7 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "gate.too-large", 413 }, { "serve.state.full", 507 },
     { "files.exists", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
     { "files.too-large", 507 }, { "files.too-many-entries", 413 }, { "files.not-regular", 409 },
-    { "context.dead", 409 }, { "context.busy", 409 }, { "context.none", 409 }, { "context.ends", 409 },
+    { "context.dead", 409 }, { "context.busy", 409 }, { "context.ends", 409 },
     { "exec.ended", 409 }, { "exec.stdin-closed", 409 }, { "exec.stdin-busy", 409 }, { "exec.no-terminal", 409 },
 };
 

@@ -317,6 +317,8 @@ int context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x
 int context_call(struct op *o, const struct edge_op *want, struct err *err);
 void context_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
 void context_started(struct keeper_live *k, struct run *run);
+/* It does not start: who restarted it, and who called it already, are told @why. */
+void context_failed(struct keeper_live *k, struct run *run, const struct err *why);
 void context_ended(struct keeper_live *k, struct run *run);
 bool context_holds(const struct run *run);
 void context_feed(struct keeper_live *k, struct run *run, bool gone);
@@ -342,7 +344,8 @@ size_t asker_count(const struct keeper_live *k);
 void asker_output(struct keeper_live *k, struct run *run);
 void asker_stdin(struct keeper_live *k, struct run *run, bool closed);
 void asker_ended(struct keeper_live *k, struct run *run);
-void asker_again(struct keeper_live *k, struct run *run);       /* it is a context, and has begun anew */
+void asker_again(struct keeper_live *k, struct run *run);       /* it is a context, and has begun anew, */
+void asker_not_again(struct keeper_live *k, struct run *run, const struct err *why);    /* or cannot */
 void asker_gone(struct keeper_live *k, struct run *run);
 
 /* keeper_vacant.c: wait for its id: 1; 0: nobody needed it, -1: it was told something else. */

@@ -114,23 +114,44 @@ context_started(struct keeper_live *k, struct run *run)
     asker_again(k, run);
 }
 
+void
+context_failed(struct keeper_live *k, struct run *run, const struct err *why)
+{
+    struct op *call = run->context->call;
+
+    asker_not_again(k, run, why);
+    if (call == NULL)
+        return;
+    run->context->call = NULL;
+    call->within = NULL;
+    op_say_failed(call, why);
+    op_ended(call);
+}
+
+/* What it was begun with. NULL: there was no memory for that. */
+static const struct edge_op *
+start_of(const struct context *c)
+{
+    static struct edge_op want;     /* 16 KiB, and there is one thread */
+    struct wire_in in = wire_in_of(c->start.p, c->start.n);
+
+    return edge_op_get(&in, &want) ? &want : NULL;
+}
+
 static int
 begin_again(struct keeper_live *k, struct run *run, struct err *err)
 {
-    static struct edge_op want;     /* 16 KiB, and there is one thread */
-    struct wire_in in = wire_in_of(run->context->start.p, run->context->start.n);
+    const struct edge_op *want = start_of(run->context);
 
     run->context->again = false;
-    if (!edge_op_get(&in, &want))
+    if (want == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    return op_begin_again(k, run, &want, err);
+    return op_begin_again(k, run, want, err);
 }
 
 int
 context_restart(struct keeper_live *k, struct run *run, struct err *err)
 {
-    if (run->context == NULL)
-        return err_set(err, ERR_DENIED, "context.none", "that command is no context");
     if (run->ending)
         return err_set(err, ERR_DENIED, "context.ends", "the context is about to end");
     if (run->op == NULL)
@@ -166,6 +187,7 @@ context_call(struct op *o, const struct edge_op *want, struct err *err)
 {
     struct run *run = run_find(o->k, want->context);
     struct context *c = run != NULL ? run->context : NULL;
+    const struct edge_op *start;
 
     if (c == NULL)
         return err_set(err, ERR_NOT_FOUND, "context.unknown", "there is no such context");
@@ -182,10 +204,12 @@ context_call(struct op *o, const struct edge_op *want, struct err *err)
     buf_free(&c->say);
     c->say = (struct buf)BUF_INIT(EDGE_OP_MAX + 256);
     c->said = 0;
-    if (new_mark(c) < 0 || buf_append(&c->say, want->argv[1], strlen(want->argv[1]) + 1) < 0) {
+    start = start_of(c);
+    if (start == NULL || new_mark(c) < 0 || buf_append(&c->say, want->argv[1], strlen(want->argv[1]) + 1) < 0) {
         buf_free(&c->say);
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     }
+    transcript_hide(o, start);
     c->over[0] = c->over[1] = c->interrupted = false;
     c->call = o;
     o->within = run;
@@ -230,7 +254,7 @@ take_result(struct op *call, const struct scan_piece *piece)
 {
     if (call == NULL)
         return;
-    call->bytes[0] += piece->n;
+    call->passed[1] += piece->n;        /* it is no output: fronts bound results */
     PROTO_SAY(op_say, call, EDGE_RICH, .last = piece->last, .bytes = piece->p, .n_bytes = piece->n);
 }
 
@@ -283,8 +307,8 @@ context_ended(struct keeper_live *k, struct run *run)
         call_over(c->call, run->flags, run->code);
     if (run->ending)
         run_free(k, run);
-    else if (c->again && !k->ending)
-        (void)begin_again(k, run, &err);
+    else if (c->again && !k->ending && begin_again(k, run, &err) < 0)
+        context_failed(k, run, &err);
 }
 
 /* --- a call's end ------------------------------------------------------------------------------------------------- */

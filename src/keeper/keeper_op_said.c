@@ -129,6 +129,8 @@ exec_event(struct op *o, const struct guest_event *ev)
             break;
         }
         (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);
+        if (o->run != NULL && o->run->context != NULL)
+            context_failed(o->k, o->run, &err);
         run_failed(o);
         op_say_failed(o, &err);
         op_ended(o);

@@ -229,6 +229,16 @@ asker_again(struct keeper_live *k, struct run *run)
 }
 
 void
+asker_not_again(struct keeper_live *k, struct run *run, const struct err *why)
+{
+    for (size_t i = 0; i < RUN_ASKERS_MAX; i++) {
+        struct run_asker *a = k->askers[i];
+        if (a != NULL && a->run == run && a->what == RUN_RESTART && !a->over)
+            say_failed(a, why);
+    }
+}
+
+void
 asker_gone(struct keeper_live *k, struct run *run)
 {
     of_run(k, run, forget);

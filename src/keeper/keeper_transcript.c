@@ -152,13 +152,13 @@ transcript_close(struct transcript *t)
 /* Values of a command's own variables are left out of its output, where secrets turn up by themselves. Not out of its
  * words: who chooses both would choose what is known of the command. For the same reason values that there is no room
  * for are not left out, instead of everything being so. */
-static void
-hide_variables(struct op_trace *trace, const struct edge_op *want)
+void
+transcript_hide(struct op *o, const struct edge_op *want)
 {
+    struct op_trace *trace = o->trace;
     char name[MASK_NAME + 1];
 
-    masks_init(&trace->masks);
-    for (size_t i = 0; i < want->n_env && trace->masks.n < MASKS_FORMS; i++) {
+    for (size_t i = 0; trace != NULL && i < want->n_env && trace->masks.n < MASKS_FORMS; i++) {
         const char *eq = strchr(want->env[i], '=');
         snprintf(name, sizeof(name), "[variable %.*s]", (int)(eq - want->env[i] < 48 ? eq - want->env[i] : 48),
                  want->env[i]);
@@ -210,7 +210,8 @@ transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want,
     for (size_t i = 0; i < 2; i++)
         o->trace->pending[i] = (struct buf)BUF_INIT(2 * PIECE + 2 * MASK_MAX);
     sha256_init(&o->trace->sum);
-    hide_variables(o->trace, want);
+    masks_init(&o->trace->masks);
+    transcript_hide(o, want);
     begin_line(&line, o, op_name(o->kind));
     buf_puts(&line, ",\"by\":");
     put_text(&line, t, NULL, str_of(by), EDGE_WHO_MAX);

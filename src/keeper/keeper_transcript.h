@@ -41,6 +41,8 @@ void transcript_close(struct transcript *t);
  * as @o->result says.
  * Of @o they use the number, the kind, the clock and @o->trace, which is theirs. */
 void transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want, const char *by);
+/* And what @want has as variables is not in its output: of a call, those that its context was begun with. */
+void transcript_hide(struct op *o, const struct edge_op *want);
 void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
 void transcript_written(struct op *o, const uint8_t *p, size_t n);
 void transcript_end(struct transcript *t, struct op *o);

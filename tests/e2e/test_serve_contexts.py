@@ -1,8 +1,9 @@
 """Contexts: processes in a sandbox that run code for one call after the other, with results beside the output."""
 import base64
 import json
+import os
+import signal
 import threading
-import time
 
 import pytest
 
@@ -183,6 +184,33 @@ def test_a_dead_one_says_so(context, code, exit_code, signal):
     assert context.value("1") == "1"
 
 
+@pytest.mark.root
+def test_one_that_does_not_start_again_says_so_to_all(box, daemon):
+    """Also to a call that came before that was known: nothing waits for it, and the sandbox goes on."""
+    box.exec("mkdir /tmp/d")
+    context = Context(box, cwd="/tmp/d")
+    box.exec("rmdir /tmp/d")
+    assert context.call("import os; os._exit(3)")["context_state"] == "dead"
+    got = {}
+    threads = [threading.Thread(target=lambda what=what, body=body: got.__setitem__(what, daemon.post(f"{context.at}/{what}", body)))
+               for what, body in (("restart", {}), ("execute", {"code": "1"}))]
+    guest = wait_for(lambda: found if len(found := daemon.processes("cloche-guest")) == 1 else None)[0]
+    os.kill(guest, signal.SIGSTOP)
+    try:
+        threads[0].start()
+        assert wait_for(lambda: context.state() != "dead")
+        threads[1].start()
+        assert wait_for(lambda: context.state() == "busy")
+    finally:
+        os.kill(guest, signal.SIGCONT)
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(60)
+    assert {what: answer.json["code"] for what, answer in got.items()} == {"restart": "exec.cwd", "execute": "exec.cwd"}, got
+    assert daemon.get(context.at).status == 404
+    assert box.exec(["true"])["exit_code"] == 0 and Context(box).value("1") == "1"
+
+
 def test_leaving_by_exit_is_no_end(context):
     assert context.call("exit(3)")["exit_code"] == 3
     assert context.call("exit()")["error"] is None
@@ -292,6 +320,8 @@ def test_output_is_cut_at_the_policys_limit(daemon):
     got = context.call("print('x' * 5000)\n6 * 7")
     assert got["stdout"] == "x" * 1024 and got["stdout_truncated"] and got["results"][0]["text"] == "42", got
     assert context.out("print(1)") == "1\n"
+    got = context.call("display('x' * 5000)\nprint('y' * 1000)")
+    assert got["stdout"] == "y" * 1000 + "\n" and not got["stdout_truncated"] and len(got["results"]) == 1, got
 
 
 def test_events_come_while_it_runs(context):
@@ -485,6 +515,16 @@ def test_limits_of_a_context_are_its_own(box):
     assert box.daemon.post(f"{at}/restart", {}).json["state"] == "idle"
     assert box.daemon.post(f"{at}/execute", {"code": "print(1)"}).json["stdout"] == "1\n"
     assert box.exec(["true"])["exit_code"] == 0
+
+
+def test_variables_of_a_context_are_not_in_the_transcript(box):
+    context = Context(box, env={"TOKEN": "a-value-that-nobody-is-to-see"})
+    show = "import os\nprint(os.environ['TOKEN'])"
+    assert context.out(show) == "a-value-that-nobody-is-to-see\n"
+    assert context.post("restart").status == 200
+    context.out(show)
+    said = json.dumps(box.daemon.get(f"{box.at}/transcript").json["entries"])
+    assert "a-value-that" not in said and said.count("[variable TOKEN]") == 2, said
 
 
 def test_they_are_in_the_record(context, box):
