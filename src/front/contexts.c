@@ -174,8 +174,9 @@ create(struct request *r)
     }
     if (!command_fits(r, json_pack("[s]", l->name), known, "known members: language, cwd, env, limits", &op))
         return;
-    if (op.timed) {
-        reply_unfit(r, CODE, "the time of a call is its timeout_ms: limits of a context are memory, cpus and pids");
+    if (op.timed || op.output != 0) {
+        reply_unfit(r, CODE, "limits of a context are memory, cpus and pids: the time of a call is its timeout_ms, "
+                             "its output's limit the policy's");
         return;
     }
     op.flags |= OP_BACKGROUND;

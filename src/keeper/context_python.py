@@ -1,4 +1,4 @@
-# keeper/context_python.py: what runs a context's code in Python, in the sandbox (see keeper_context.h)
+# keeper/context_python.py: what runs a context's code in Python, in the sandbox (see keeper_context.c)
 #
 # It has one request at a time, MARK NUL CODE NUL, and says what comes of it in frames. What it says counts for nobody
 # but who uses this sandbox: the code can do with this process what it likes.

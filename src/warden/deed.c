@@ -196,8 +196,7 @@ words_of(const char *const *words, size_t n)
     return list;
 }
 
-/* NULL when some of it is no text. */
-/* Code that runs in a context is that code; a new one has none yet. */
+/* Code that runs in a context is that code; a new one has none yet. NULL when some of it is no text. */
 static json_t *
 command_of(const struct edge_op *op)
 {

@@ -111,7 +111,7 @@ struct box_asked {
 struct box {
     struct box *next;
     struct box *pool_next;              /* of those that are ahead, or were just taken (pool.c) */
-    struct box *id_next;                /* of those whose ids begin alike (boxes.c) */
+    struct box *id_next;                /* of those whose ids begin alike (boxes_list.c) */
     struct warden *w;
     struct edge_box r;                  /* its texts are owned */
     struct watch edge;                  /* to its keeper; there may be none (yet) */

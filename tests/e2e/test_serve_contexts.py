@@ -469,6 +469,7 @@ def test_a_driver_that_hangs_is_killed_in_time(context):
     ({}, "context.request"), ([], "context.request"), ({"language": 1}, "context.request"), ({"language": "cobol"}, "context.language"),
     ({"language": "python", "pty": {}}, "context.request"), ({"language": "python", "env": 1}, "exec.request"),
     ({"language": "python", "limits": {"time": "1s"}}, "context.request"),
+    ({"language": "python", "limits": {"output": "1k"}}, "context.request"),
 ])
 def test_malformed_beginnings(box, body, code):
     answer = box.daemon.post(f"{box.at}/contexts", body)
