@@ -55,10 +55,14 @@ state_log_is_long(const struct state *s)
 void
 state_settle(struct state *s)
 {
+    int all = 0, put = 0;
+
     if (!state_log_is_long(s))
         return;
     s->log_pages = 0;
-    (void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    /* where it cannot be done it is tried again after the next change, and not again and again */
+    if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &all, &put) != SQLITE_OK || put < all)
+        return;
     /* the first page of a new log is waited for too: now, and not when somebody asks */
     (void)state_begin_log(s);
 }
