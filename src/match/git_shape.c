@@ -84,6 +84,19 @@ is_shared_index(struct str name)
     return git_name_begins(name, STR_LIT("sharedindex."));
 }
 
+static bool
+is_copy(struct str name)
+{
+    static const struct str begin = STR_LIT(GIT_COPY_NAME);
+
+    if (name.n != begin.n + GIT_COPY_DIGITS || !git_name_begins(name, begin))
+        return false;
+    for (size_t i = begin.n; i < name.n; i++)
+        if (str_hex_digit(name.p[i]) < 0)
+            return false;
+    return true;
+}
+
 /* Only such state comes by a lock that git itself renames. */
 static bool
 comes_by_lock(enum git_state state)
@@ -107,7 +120,7 @@ git_state_in(struct str dir, struct str name)
     }
     if (dir.n == 0 && is_shared_index(name))
         return GIT_STATE_INDEX;
-    if (git_name_begins(name, STR_LIT(GIT_COPY_NAME)))
+    if (is_copy(name))
         return GIT_STATE_COPY;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))

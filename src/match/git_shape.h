@@ -66,8 +66,9 @@ struct str git_without_lock(struct str name);
 /* Whether there is more of @name than this beginning or end, which is in lower case. */
 bool git_name_begins(struct str name, struct str with);
 bool git_name_ends(struct str name, struct str with);
-/* A judged copy that has not got its name yet is called so, with 16 digits behind: GIT_STATE_COPY. */
-#define GIT_COPY_NAME "judged-copy-"
+/* A judged copy that has not got its name yet is called so, with 16 hexadecimal digits behind: GIT_STATE_COPY. */
+#define GIT_COPY_NAME   "judged-copy-"
+#define GIT_COPY_DIGITS 16
 /* "git configuration", "git hook" ...: for messages. NULL for GIT_STATE_NONE. */
 const char *git_state_name(enum git_state state);
 

@@ -325,7 +325,8 @@ states(void **state)
         { "rebase-merge/git-rebase-todo.lock", GIT_STATE_TODO }, { "sequencer/opts.lock", GIT_STATE_OPTION },
         { "merge_rr.lock", GIT_STATE_RERERE }, { "hooks.lock", GIT_STATE_NONE },
         { "packed-refs.lock", GIT_STATE_NONE }, { ".lock", GIT_STATE_NONE }, { "refs/index.lock", GIT_STATE_NONE },
-        { "judged-copy-12", GIT_STATE_COPY }, { "rebase-merge/judged-copy-12", GIT_STATE_COPY },
+        { "judged-copy-0123456789abcdef", GIT_STATE_COPY }, { "rebase-merge/Judged-Copy-0123456789ABCDEF", GIT_STATE_COPY },
+        { "judged-copy-12", GIT_STATE_NONE }, { "judged-copy-0123456789abcdef0", GIT_STATE_NONE }, { "judged-copy-0123456789abcdeg", GIT_STATE_NONE },
         { "refs/index", GIT_STATE_NONE },
         { "MERGE_RR", GIT_STATE_RERERE },
     };
