@@ -43,22 +43,28 @@ exists(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-static unsigned
-parts_there(int dir)
+unsigned
+git_parts_there(int dir)
 {
     return (exists(dir, "objects") ? GIT_PART_OBJECTS : 0u) | (exists(dir, "refs") ? GIT_PART_REFS : 0u) |
            (exists(dir, "HEAD") ? GIT_PART_HEAD : 0u) | (exists(dir, "commondir") ? GIT_PART_COMMONDIR : 0u);
 }
 
 /* @path: where @dir lies; its last name may make it one too. */
-bool
-git_is_place(int dir, struct str path)
+static bool
+is_whole(int dir, struct str path)
 {
     size_t start = path.n;
 
     while (start > 0 && path.p[start - 1] != '/')
         start--;
-    return is_dot_git(path.p + start, path.n - start) || git_parts_place(parts_there(dir));
+    return is_dot_git(path.p + start, path.n - start) || git_parts_place(git_parts_there(dir));
+}
+
+bool
+git_is_place(int dir, struct str path)
+{
+    return is_whole(dir, path) || git_is_begun(dir, path);
 }
 
 /* How far core.worktree of a git place at @path may lead up. */
@@ -182,9 +188,9 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
             start--;
         /* a directory whose name cannot be told may be called .git */
         there = path->n == 0 || is_dot_git(path->p + start, path->n - start) ? GIT_PART_OBJECTS | GIT_PART_REFS
-                                                                             : parts_there(dir);
+                                                                             : git_parts_there(dir);
         spot.completes = part != GIT_PART_NONE && !git_parts_place(there) && git_parts_place(there | part);
-        if (git_parts_place(there | part))
+        if (git_parts_place(there | part) || (state != GIT_STATE_NONE && git_is_begun(dir, *path)))
             spot.state = state;
     }
     /* a copy may be made of a `.git` that is a file, whose folder is no git place */
@@ -197,23 +203,6 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
     if (spot.own && spot.state == GIT_STATE_NONE)
         spot.state = GIT_STATE_FILE;
     return spot;
-}
-
-/* --- names that the file system takes for others */
-
-bool
-git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const struct stat *made)
-{
-    static const char *const names[] = { ".git", "HEAD", "objects", "refs", "commondir", "gitdir", "config",
-        "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
-        "index", "index.lock", "config.lock", "config.worktree.lock", "MERGE_RR", "git-rebase-todo",
-        "git-rebase-todo.lock", "todo", "todo.lock", "opts", "strategy", "apply-opt", "author-script" };
-    struct stat st;
-
-    for (size_t i = 0; is_watched(g, dir_st) && i < ARRAY_LEN(names); i++)
-        if (fstatat(dir, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(made)))
-            return true;
-    return false;
 }
 
 /* --- HEAD */
@@ -294,14 +283,14 @@ is_shaped_now(int dir, struct str path)
 
     while (start > 0 && path.p[start - 1] != '/')
         start--;
-    return !is_dot_git(path.p + start, path.n - start) && git_parts_place(parts_there(dir) | parts_there(dir));
+    return !is_dot_git(path.p + start, path.n - start) && git_parts_place(git_parts_there(dir) | git_parts_there(dir));
 }
 
 bool
 git_is_whole(struct guard *g, int dir, const struct stat *dir_st, struct str name)
 {
     return git_part_of(name) == GIT_PART_NONE || !is_watched(g, dir_st) ||
-           git_is_place(dir, rules_path(g, dir, dir_st));
+           is_whole(dir, rules_path(g, dir, dir_st));
 }
 
 /* A directory that became a git place by @name, and perhaps by what another sandbox made beside it. */
@@ -537,8 +526,8 @@ write_head(int source, int to, const char *to_name, char rule[GIT_RULE_MAX])
 }
 
 int
-git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-            char rule[GIT_RULE_MAX])
+git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+              char rule[GIT_RULE_MAX], int *copy)
 {
     struct str path;
 
@@ -551,7 +540,7 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     struct git_site site = git_site_of(g, path);
     int rc = spot.completes ? git_may_become(g, to, STR_LIT(""), path, rule) : 0;
     if (rc == 0)
-        rc = git_copy_file(file, to, to_name, spot.state, &site, flags, rule);
+        rc = git_copy_file_open(file, to, to_name, spot.state, &site, flags, rule, copy);
     if (rc != 0)
         return rc;
     rules_next_call(&g->rules);
@@ -563,6 +552,15 @@ git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const c
     if (rc != 0)
         (void)unlinkat(to, to_name, 0);
     return rc;
+}
+
+int
+git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+            char rule[GIT_RULE_MAX])
+{
+    cleanup_close int copy = -1;
+
+    return git_copy_open(g, file, to, to_st, to_name, flags, rule, &copy);
 }
 
 int

@@ -87,9 +87,14 @@ int git_may_become(struct guard *g, int dir, struct str sub, struct str path, ch
 /* guard_git.c: EACCES, with @rule said. */
 int guard_git_refuse(char rule[GIT_RULE_MAX], const char *what, const char *why);
 struct git_site git_site_of(const struct guard *g, struct str path);
-/* guard_git.c: whether @dir, which lies at @path, is a git place; and the directory @levels above @dir, -1: none. */
+/* guard_git.c: whether @dir, which lies at @path, is a git place, or one in the making; which parts of one are there
+ * (ORed); and the directory @levels above @dir, -1: none. */
 bool git_is_place(int dir, struct str path);
+unsigned git_parts_there(int dir);
 int git_open_above(int dir, unsigned levels);
+/* guard_git_move.c: whether @dir, which lies at @path, is or may become what git has for a submodule or a worktree: the
+ * owner's git makes that name by name, and it is no git place before the last. */
+bool git_is_begun(int dir, struct str path);
 /* May the file at @name get another name? */
 int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* The same for an object that was reached without its directory. */
@@ -103,7 +108,10 @@ int git_may_rename(struct guard *g, int from, const char *from_name, const struc
  * exchange. 0, or an errno; EACCES with @rule said: it is not harmless, or is not what it was. */
 int git_rename_copy(struct guard *g, int from, const char *from_name, int to, const struct stat *to_st,
                     const char *to_name, unsigned flags, char rule[GIT_RULE_MAX]);
-/* The same from an open file (for reading), which keeps its names. */
+/* The same from an open file (for reading), which keeps its names; the copy may stay open, in @copy (-1 before; at HEAD
+ * of the top it stays so). */
+int git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+                  char rule[GIT_RULE_MAX], int *copy);
 int git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
                 char rule[GIT_RULE_MAX]);
 
@@ -115,6 +123,8 @@ int git_copy_text(int file, int to);
 /* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
 int git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
                   unsigned flags, char rule[GIT_RULE_MAX]);
+int git_copy_file_open(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
+                       unsigned flags, char rule[GIT_RULE_MAX], int *copy);
 /* The same into the open file @to, which is at @name in @dir. */
 int git_fill_file(int file, int dir, const char *name, enum git_state state, const struct git_site *site, int to,
                   char rule[GIT_RULE_MAX]);

@@ -129,6 +129,16 @@ git_call_leave(struct call *c, const struct place *p)
 }
 
 int
+git_call_move(struct call *c, const struct place *p)
+{
+    /* only the guard that made such a copy, perhaps another sandbox's, gives it another name */
+    if (is_watched(c) && git_state_in(STR_LIT(""), name_of(p)) == GIT_STATE_COPY &&
+        !guard_is_own(c->g, p->dir_st.st_dev))
+        return deny(c, p, "git state: judged copy", EACCES);
+    return git_call_leave(c, p);
+}
+
+int
 git_call_come(struct call *c, const struct place *from, const struct stat *st, struct place *to)
 {
     unfilled char name[PATH_MAX + 1];
@@ -149,15 +159,8 @@ git_call_copy(struct call *c, const struct place *from, const struct place *to, 
 
     if (from->name[from->name_n] == '/' || to->name[to->name_n] == '/')
         return -ENOTDIR;
-    int held = held_file(c->g, from);
-    if (held >= 0) {
-        int rc = git_copy_to(c->g, held, to->dir, &to->dir_st, place_name(to, to_name), flags, rule);
-        if (rc == 0) {
-            held_drop(c->g, from);
-            (void)unlinkat(from->dir, place_name(from, from_name), 0);
-        }
-        return said(c, to, rc, rule);
-    }
+    if (held_file(c->g, from) >= 0)
+        return said(c, to, held_rename(c->g, from, to, flags, rule), rule);
     return said(c, to, git_rename_copy(c->g, from->dir, place_name(from, from_name), to->dir, &to->dir_st,
                                        place_name(to, to_name), flags, rule), rule);
 }

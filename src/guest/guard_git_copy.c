@@ -98,7 +98,7 @@ open_temporary(int dir, char name[COPY_ROOM])
         if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
             return -EIO;
         snprintf(name, COPY_ROOM, GIT_COPY_NAME "%016" PRIx64, r);
-        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
             return fd >= 0 ? fd : -errno;
     }
@@ -232,8 +232,8 @@ read_judged(int file, int dir, const char *name, enum git_state state, const str
 }
 
 int
-git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
-              char rule[GIT_RULE_MAX])
+git_copy_file_open(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
+                   unsigned flags, char rule[GIT_RULE_MAX], int *copy)
 {
     cleanup_free char *text = NULL;
     cleanup_close int fd = -1;
@@ -250,9 +250,22 @@ git_copy_file(int file, int to, const char *to_name, enum git_state state, const
     rc = fill(fd, text, n, &st);
     if (rc == 0 && syscall(SYS_renameat2, to, temporary, to, to_name, flags) < 0)
         rc = errno;
-    if (rc != 0)
+    if (rc != 0) {
         (void)unlinkat(to, temporary, 0);
+    } else {
+        *copy = fd;
+        fd = -1;
+    }
     return rc;
+}
+
+int
+git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
+              char rule[GIT_RULE_MAX])
+{
+    cleanup_close int copy = -1;
+
+    return git_copy_file_open(file, to, to_name, state, site, flags, rule, &copy);
 }
 
 int
@@ -263,7 +276,8 @@ git_fill_file(int file, int dir, const char *name, enum git_state state, const s
     size_t n = 0;
     int rc = read_judged(file, dir, name, state, site, &text, &n, rule);
 
-    if (rc == 0)
-        rc = write_whole(to, text, n);
-    return rc == 0 && ftruncate(to, (off_t)n) < 0 ? errno : rc;
+    /* nobody may ever read the end of what was there behind what is */
+    if (rc == 0 && ftruncate(to, 0) < 0)
+        rc = errno;
+    return rc == 0 ? write_whole(to, text, n) : rc;
 }

@@ -61,6 +61,15 @@ release(struct held *h)
     h->leased = false;
 }
 
+/* Has it its name? The owner may have removed it, or renamed it into place. */
+static bool
+is_still(const struct held *h)
+{
+    struct stat st;
+
+    return fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(h->id, ident_of(&st));
+}
+
 /* What has the name gets what was written, if it may. 0 or a negated errno. */
 static int
 fill(struct guard *g, struct held *h)
@@ -73,6 +82,8 @@ fill(struct guard *g, struct held *h)
 
     h->dirty = false;
     memcpy(p.name, h->name, p.name_n + 1);
+    if (!is_still(h))
+        return -ENOENT;
     if (fstat(h->dir, &p.dir_st) < 0)
         return -errno;
     /* the directory may have been moved since */
@@ -118,15 +129,13 @@ guard_lease_broken(struct guard *g)
 static struct held *
 find(struct guard *g, const struct place *p)
 {
-    struct stat st;
-
     for (size_t i = 0; i < g->n_held; i++) {
         struct held *h = &g->held[i];
 
         if (!ident_eq(h->dir_id, ident_of(&p->dir_st)) || strlen(h->name) != p->name_n ||
             memcmp(h->name, p->name, p->name_n) != 0)
             continue;
-        if (fstatat(h->dir, h->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(h->id, ident_of(&st)))
+        if (is_still(h))
             return h;
         drop(g, h);
         return NULL;
@@ -142,13 +151,58 @@ held_file(struct guard *g, const struct place *p)
     return h != NULL ? h->file : -1;
 }
 
-void
-held_drop(struct guard *g, const struct place *p)
+/* What has the name @to, which a lock's copy got, is a lock itself (`index.lock.lock` became `index.lock`), which its
+ * maker goes on to write. */
+static void
+hold_as(struct held *h, const struct place *to, const char *name, int *copy)
 {
-    struct held *h = find(g, p);
+    struct stat st;
+    int dir = fcntl(to->dir, F_DUPFD_CLOEXEC, 0);
 
-    if (h != NULL)
-        drop(g, h);
+    release(h);
+    close_fd(&h->dir);
+    close_fd(&h->named);
+    h->dir = dir;
+    h->named = *copy;
+    *copy = -1;
+    h->dirty = false;
+    h->dir_id = ident_of(&to->dir_st);
+    h->id = fstat(h->named, &st) == 0 ? ident_of(&st) : (struct ident){ 0, 0 };
+    memcpy(h->name, name, strlen(name) + 1);
+    lease(h);
+}
+
+int
+held_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags, char *rule)
+{
+    struct held *found = find(g, from), h;
+    char name[PATH_MAX + 1];
+    cleanup_close int copy = -1;
+    struct stat st;
+    int rc;
+
+    if (found == NULL)
+        return ENOENT;
+    (void)place_name(to, name);
+    /* two names of one file: the kernel does nothing then */
+    if (fstatat(to->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(found->id, ident_of(&st)))
+        return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : 0;
+    rc = git_copy_open(g, found->file, to->dir, &to->dir_st, name, flags, rule, &copy);
+    if (rc != 0)
+        return rc;
+    if (is_still(found))
+        (void)unlinkat(found->dir, found->name, 0);
+    /* out of the way, and what was held by the other name is dropped */
+    h = *found;
+    *found = g->held[--g->n_held];
+    (void)find(g, to);
+    found = &g->held[g->n_held++];
+    *found = h;
+    if (copy >= 0 && git_is_lock(str_of(name)))
+        hold_as(found, to, name, &copy);
+    else
+        drop(g, found);
+    return 0;
 }
 
 int

@@ -1,11 +1,14 @@
-/* guest/guard_git_look.c: a directory that is to be a git place, or part of one, is looked through (see guard_git.h) */
+/* guest/guard_git_look.c: a directory that is to be a git place, or part of one, is looked through; other spellings of
+ * names (see guard_git.h) */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/dirents.h"
 #include "guest/guard_git.h"
 
 #define LOOK_MAX 4096           /* entries of a directory that is looked through; more is refused */
@@ -94,4 +97,45 @@ git_may_become(struct guard *g, int dir, struct str sub, struct str path, char r
     int rc = sub.n == 0 ? git_place_leads(dir, rule) : 0;
 
     return rc == 0 ? look_through(&l, dir, sub) : rc;
+}
+
+/* --- names that the file system takes for others */
+
+static bool
+is_at(int dir, const char *name, const struct stat *made)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(made));
+}
+
+/* Locks of an index, whose names go on as git likes. */
+static bool
+is_index_lock(int dir, const struct stat *made)
+{
+    cleanup_close int listed = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirents names = { .fd = listed };
+    const char *name;
+
+    while (listed >= 0 && (name = dirents_next(&names)) != NULL)
+        if (git_is_index_lock(str_of(name)) && is_at(dir, name, made))
+            return true;
+    return listed < 0 || names.failed != 0;
+}
+
+bool
+git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const struct stat *made)
+{
+    static const char *const names[] = { ".git", "HEAD", "objects", "refs", "commondir", "gitdir", "config",
+        "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
+        "index", "index.lock", "config.lock", "config.worktree.lock", "MERGE_RR", "MERGE_RR.lock", "git-rebase-todo",
+        "git-rebase-todo.lock", "todo", "todo.lock", "opts", "opts.lock", "strategy", "strategy.lock", "strategy_opts",
+        "strategy_opts.lock", "apply-opt", "apply-opt.lock", "author-script", "author-script.lock" };
+
+    if ((g->flags & GUARD_GIT) == 0 || guard_is_own(g, dir_st->st_dev))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (is_at(dir, names[i], made))
+            return true;
+    return git_parts_place(git_parts_there(dir)) && is_index_lock(dir, made);
 }

@@ -100,3 +100,57 @@ git_keeps_worktrees(struct guard *g, int from, struct str from_name, int to, con
     return !name_same(".git", from_name.p, from_name.n) || name_same(".git", to_name.p, to_name.n) ||
            !has_modules(from, from_name);
 }
+
+/* The name of the directory @up above the last one of @path. */
+static struct str
+name_above(struct str path, unsigned up)
+{
+    size_t end = path.n;
+
+    for (;; up--) {
+        size_t start = end;
+
+        while (start > 0 && path.p[start - 1] != '/')
+            start--;
+        if (up == 0 || start == 0)
+            return (struct str){ path.p + start, end - start };
+        end = start - 1;
+    }
+}
+
+/* Names in these are those of branches and objects. */
+static bool
+is_free_below(struct str name)
+{
+    return name_same("refs", name.p, name.n) || name_same("logs", name.p, name.n) ||
+           name_same("objects", name.p, name.n);
+}
+
+/* .git/worktrees/NAME, and that of a submodule. */
+static bool
+is_worktree(int dir, struct str path)
+{
+    struct str list = name_above(path, 1), holder = name_above(path, 2);
+
+    if (!name_same("worktrees", list.p, list.n))
+        return false;
+    cleanup_close int above = git_open_above(dir, 2);
+    return above < 0 || name_same(".git", holder.p, holder.n) || git_parts_place(git_parts_there(above));
+}
+
+bool
+git_is_begun(int dir, struct str path)
+{
+    size_t depth = git_modules_depth(path);
+
+    if (is_worktree(dir, path))
+        return true;
+    /* a submodule's name may have '/' in it, so what is in no whole repository may be on the way to one */
+    for (unsigned up = 1; depth >= 3 + up; up++) {
+        cleanup_close int above = is_free_below(name_above(path, up - 1)) ? git_open_above(dir, up) : -1;
+
+        if (above >= 0 && git_parts_place(git_parts_there(above)))
+            return false;
+    }
+    return depth >= 3;
+}

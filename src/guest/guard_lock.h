@@ -51,7 +51,9 @@ int held_file(struct guard *g, const struct place *p);
 /* It is renamed: what has the name is what was written, and a file like others from now on. 0, or a negated errno: that
  * may not be there. */
 int held_put(struct guard *g, const struct place *p);
-void held_drop(struct guard *g, const struct place *p);
+/* The lock at @from, which was made inside, becomes @to: a judged copy does, and is held again if that is a lock too.
+ * 0, an errno, or EACCES with @rule (GIT_RULE_MAX) said. */
+int held_rename(struct guard *g, const struct place *from, const struct place *to, unsigned flags, char *rule);
 void held_forget_all(struct guard *g);
 /* Fill those that nobody writes any more, where no lease tells. True when some are not. */
 bool held_settle(struct guard *g);

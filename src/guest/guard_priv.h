@@ -511,8 +511,9 @@ int git_call_link_from(struct call *c, const struct place *p);
 int git_call_link_to(struct call *c, struct place *p, bool regular);
 /* An object that was reached without its directory is written to, or gets another name. */
 int git_call_object(struct call *c, int object);
-/* Removing or renaming away what is at @p. */
+/* Removing what is at @p; renaming it away. */
 int git_call_leave(struct call *c, const struct place *p);
+int git_call_move(struct call *c, const struct place *p);
 /* Was @made, in @dir, made under a name that the file system takes for one that git knows? */
 bool git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const struct stat *made);
 /* What is at @from (@st) comes to @to. GIT_CALL_COPY: by git_call_copy(), instead of the rename. */

@@ -20,6 +20,7 @@ struct renaming {
     bool copy;                  /* a judged copy takes the name (guard_git.h) */
     bool into_own;              /* what is in it goes into the file that lies over a protected one */
     mode_t from_type, to_type;  /* of what goes from each; to_type with RENAME_EXCHANGE only */
+    struct ident from_id;
     struct place from, to;      /* last: what is before them is zeroed */
 };
 
@@ -64,7 +65,7 @@ may_leave(struct call *c, const struct place *place, const struct stat *st)
     }
     if (S_ISDIR(st->st_mode) && rules_holds(c->g, ident_of(st), &rule))
         return deny(c, place, rule, EBUSY);
-    return git_call_leave(c, place);
+    return git_call_move(c, place);
 }
 
 #define COME_INTO_OWN (GIT_CALL_COPY + 1)
@@ -118,6 +119,7 @@ judge(struct renaming *r)
     r->copy = rc == GIT_CALL_COPY;
     r->into_own = rc == COME_INTO_OWN;
     r->from_type = from_st.st_mode & S_IFMT;
+    r->from_id = ident_of(&from_st);
     r->directory = S_ISDIR(from_st.st_mode) || (r->flags & GS_RENAME_EXCHANGE) != 0;
     if ((r->flags & GS_RENAME_EXCHANGE) == 0)
         return 0;
@@ -237,6 +239,7 @@ undo(struct renaming *r)
 {
     char from[PATH_MAX + 1], to[PATH_MAX + 1];
     unsigned back = (r->flags & GS_RENAME_EXCHANGE) != 0 ? GS_RENAME_EXCHANGE : GS_RENAME_NOREPLACE;
+    struct stat st;
 
     if (rename_raw(&r->to, place_name(&r->to, to), &r->from, place_name(&r->from, from), back) < 0) {
         after_undo(&r->to, r->from_type);
@@ -244,6 +247,8 @@ undo(struct renaming *r)
             after_undo(&r->from, r->to_type);
     } else if (back == GS_RENAME_EXCHANGE) {
         judge_back(r->c, &r->from, &r->to);
+        judge_back(r->c, &r->to, &r->from);
+    } else if (stat_name(&r->from, &st) < 0 || !ident_eq(r->from_id, ident_of(&st))) {
         judge_back(r->c, &r->to, &r->from);
     }
 }

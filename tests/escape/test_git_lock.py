@@ -250,3 +250,90 @@ def test_two_sandboxes_add_at_once(bench):
         t.join()
     assert all(r.ok for r in results), results
     assert this.host("git ls-files | wc -l").out.strip() == "81"
+
+
+@pytest.mark.parametrize("way", ("standard", "light"))
+def test_a_commit_that_asks_for_each_part(bench, way):
+    """`git commit -p` has others write an index with the name of its lock, and then opens that by its name."""
+    this = bench(way)
+    this.host(REPO)
+    done = this.inside("set -e; echo b > a; printf 'y\\n' | git commit -q -p -m x; test -z \"$(git status --short -uno)\"; git show --format= --name-only; ls .git/*.lock || echo none")
+    assert done.ok and done.out.endswith("a\nnone\n"), done
+    assert this.host("git fsck --no-dangling; git log --oneline | wc -l").out.strip() == "2"
+
+
+@pytest.mark.parametrize("way", ("standard", "light"))
+def test_a_lock_that_gets_its_own_name(bench, way):
+    """POSIX: nothing happens."""
+    this = bench(way)
+    this.host(REPO)
+    done = this.inside("python3 -c \"import os; l = '.git/index.lock'; t = open('.git/index', 'rb').read(); f = open(l, 'wb'); f.write(t); f.close(); "
+                       "os.rename(l, l); assert open(l, 'rb').read() == t; os.rename(l, '.git/index')\" && git status --short -uno && echo done")
+    assert done.ok and done.out == "done\n", done
+
+
+def test_a_lock_that_the_owner_took(bench):
+    """What is written to a lock after the owner has renamed that into place goes nowhere."""
+    this = bench("standard")
+    this.host(REPO + "git init -q n")
+    owner = Owner(this, WAIT + "wait_for held; mv -f n/.git/config.lock n/.git/config; touch taken")
+    done = this.inside(r"""cat > p.py <<'END'
+import os, time
+fd = os.open('n/.git/config.lock', os.O_RDWR | os.O_CREAT | os.O_EXCL)
+os.write(fd, b'[core]\n\tbare = true\n')
+open('held', 'w').close()
+while not os.path.exists('taken'): time.sleep(0.01)
+os.close(fd)
+assert open('n/.git/config').read() == ''
+for i in range(20):
+    open('x', 'w').close()
+    time.sleep(0.02)
+END
+python3 p.py""")
+    owner.join()
+    assert done.ok and (this.project / "n/.git/config").read_bytes() == b"", (done, owner.done)
+
+
+# --- a submodule's repository that the owner's git is making
+
+HALF = REPO + "mkdir -p .git/modules/{0}/hooks .git/modules/{0}/refs; printf '[core]\\n\\tbare = false\\n' > .git/modules/{0}/config.lock; "
+PLANTS = {
+    "hook": "cp .p $m/hooks/post-checkout; mv .p $m/hooks/post-checkout; ln .p $m/hooks/post-checkout; ln -s ../../../../.p $m/hooks/post-checkout",
+    "hooks": "mkdir h; cp .p h/post-checkout; rmdir $m/hooks; mv h $m/hooks; ln -s ../../../h $m/hooks",
+    "config": "cp e $m/config; mv e $m/config; ln -s ../../../e $m/config",
+    "config.lock": "rm -f $m/config.lock; cp e $m/config.lock; mv e $m/config.lock; ln -s ../../../e $m/config.lock",
+    "whole": "mv $m o; mkdir -p o/hooks; cp e o/config; cp .p o/hooks/post-checkout; mv o $m",
+    "before": "rm -rf .git/modules; mkdir -p $m/hooks; cp e $m/config; cp .p $m/hooks/post-checkout",
+}
+
+
+@pytest.mark.parametrize("name", ("lib", "a/b"))
+@pytest.mark.parametrize("what", PLANTS)
+def test_a_submodule_in_the_making(bench, what, name):
+    this = bench("standard")
+    this.host(HALF.format(name))
+    done = this.inside(f"m=.git/modules/{name}; {EVIL_CONFIG}" + PLANTS[what])
+    there = this.project / ".git/modules" / name
+    for path in ("config", "config.lock"):
+        assert not (there / path).is_symlink() and (not (there / path).exists() or "fsmonitor" not in (there / path).read_text()), done
+    assert not (there / "hooks").is_symlink() and not list((there / "hooks").glob("post*")), done
+
+
+@pytest.mark.parametrize("lies", (".git", ".git/modules/lib"))
+def test_a_worktree_in_the_making(bench, lies):
+    this = bench("standard")
+    this.host(REPO + f"mkdir -p .git/modules/lib/objects .git/modules/lib/refs {lies}/worktrees/w; touch {lies}/worktrees/w/HEAD")
+    done = this.inside(f"m={lies}/worktrees/w; {EVIL_CONFIG} mv $m/HEAD h; cp e $m/config.worktree; ln -s ../../../e $m/index; mv e $m/config.worktree; mv h $m/HEAD; ls $m")
+    assert done.out == "HEAD\n" and not (this.project / lies / "worktrees/w/config.worktree").exists(), done
+
+
+def test_branches_of_a_submodule_may_have_any_name(bench):
+    """In a repository that is whole, its refs are no repositories in the making."""
+    this = bench("standard")
+    this.host("git init -q -b main ../m; cd ../m; git commit -q --allow-empty -m m; for b in config index hooks x/hooks/y remotes/z; do git branch $b; done")
+    this.host(REPO + "git clone -q --bare ../m b.git")
+    done = this.inside("set -e; mkdir deep; cd deep; git init -q .; git -c protocol.file.allow=always submodule --quiet add --name a/b \"$PWD/../b.git\" s; cd s; "
+                       "for b in opts sequencer/x branches/x MERGE_RR; do git checkout -q -b $b; git commit -q --allow-empty -m $b; done; git checkout -q hooks; git commit -q --allow-empty -m x; "
+                       "git checkout -q config; git commit -q --allow-empty -m x; git fetch -q; git gc -q; git checkout -q main; git branch -D -q config; git branch config main; git worktree add -q ../wt; cd ../wt; git commit -q --allow-empty -m w; "
+                       "git status --short; echo all")
+    assert done.ok and done.out.endswith("all\n"), done
