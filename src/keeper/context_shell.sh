@@ -1,4 +1,5 @@
 # keeper/context_shell.sh: what runs a context's code in bash, in the sandbox (see context_python.py, which says more)
+# shellcheck shell=bash
 exec 60<&0 61>&1 62>&2 </dev/null
 __cloche_say() {
     builtin local end=${3-}

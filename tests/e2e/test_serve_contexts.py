@@ -39,9 +39,9 @@ class Context:
 
     def value(self, code):
         """Of its last expression."""
-        last = self.call(code)["results"][-1]
-        assert last["main"], last
-        return last["text"]
+        answer = self.call(code)
+        assert answer["results"] and answer["results"][-1]["main"], answer
+        return answer["results"][-1]["text"]
 
     def state(self):
         return self.box.daemon.get(self.at).json["state"]

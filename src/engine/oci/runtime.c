@@ -106,9 +106,10 @@ oci_runtime_argv(const struct oci *sb, char *argv[OCI_ARGS])
     size_t n = 0;
 
     argv[n++] = (char *)(uintptr_t)r->name;
-    for (size_t i = 0; r->args[i] != NULL; i++)
-        argv[n++] = (char *)(uintptr_t)(r->own_kernel && !closed && str_starts(str_of(r->args[i]), STR_LIT("--network"))
-                                            ? host : r->args[i]);
+    for (size_t i = 0; r->args[i] != NULL; i++) {
+        bool network = r->own_kernel && str_starts(str_of(r->args[i]), STR_LIT("--network"));
+        argv[n++] = (char *)(uintptr_t)(network && !closed ? host : r->args[i]);
+    }
     for (size_t i = 0; i < ARRAY_LEN(r->run); i++)
         argv[n++] = (char *)(uintptr_t)r->run[i];
     argv[n++] = (char *)(uintptr_t)sb->native.id;
