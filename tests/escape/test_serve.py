@@ -128,7 +128,11 @@ def test_no_other_process_is_the_same_user(daemon):
     daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
     assert wait_for(lambda: len(daemon.processes("cloche-egress")) == 2, 30)
     pids = [pid for name in ("front", "adapter", "warden", "egress") for pid in daemon.processes(f"cloche-{name}")]
-    users = [status_of(pid)["Uid"].split()[0] for pid in pids]
+
+    def whose():
+        return [status_of(pid)["Uid"].split()[0] for pid in pids]
+    assert wait_for(lambda: "0" not in whose(), 30)        # one that has its name is about to be another user
+    users = whose()
     assert len(pids) == 5 and len(set(users)) == 5 and not {"0", "65534"} & set(users), users
 
     def signals(uid, pid):

@@ -170,7 +170,8 @@ def test_taking_back_is_part_of_what_is_asked(lenient):
 def test_others_calls_take_nobodys_files(lenient):
     """The call that is let through is remembered until its files are back, whatever others do meanwhile, and no longer."""
     one, other = caller(lenient, "agent"), token(lenient, "agent")["token"]
-    asking = Asking(one, "POST", "/v1/execute", {"language": "shell", "code": "while ! [ -e /tmp/go ]; do sleep 0.1; done; echo x > x", "collect": ["x"]})
+    asking = Asking(one, "POST", "/v1/execute", {"language": "shell", "code": "while ! [ -e /tmp/go ]; do sleep 0.1; done; echo x > x", "collect": ["x"],
+                                              "timeout_ms": 300000})
     made, = wait_for(lambda: [s for s in lenient.get("/v1/sandboxes").json["sandboxes"] if s["state"] == "ready"], 60)
     client = Client(lenient, token=other)
     box = Caller(lenient, Authorization=f"Bearer {other}").create()

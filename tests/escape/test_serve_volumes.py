@@ -125,7 +125,7 @@ FILL = {
 @pytest.mark.parametrize("how", FILL)
 def test_what_fills_it_can_be_used_and_removed(daemon, cloche, how):
     box = daemon.create(volume={"name": "v"})
-    done = box.exec(FILL[how], timeout_ms=60000)
+    done = box.exec(FILL[how], timeout_ms=300000)
     assert done["exit_code"] == 0, done
     assert box.delete().ok
     again = daemon.create(volume={"name": "v"})
