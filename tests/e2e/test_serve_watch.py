@@ -70,6 +70,7 @@ class Watch:
 
 def refused(box, path=".", recursive=True):
     watch = Watch(box, path, recursive, ready=False)
+    assert watch.status != 200, "it was granted, and has no end"
     answer = json.loads(watch.response.read())
     watch.close()
     return watch.status, answer["code"], answer["error"]
