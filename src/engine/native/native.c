@@ -307,7 +307,7 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
         /* the child's copy of the other end must go, or it would wait for itself */
         close(sb->go);
         if (sb->way != NULL)
-            sb->way->child(&l);
+            sb->way->child(sb, &l);
         launch_child(&l);
     }
     /* ours of its ends too: a child that dies before it says anything is then seen to be gone */
@@ -345,7 +345,7 @@ needs_janitor(const struct native *sb, bool light)
     return sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || light;
 }
 
-static void
+void
 native_tend(struct sandbox *base)
 {
     struct native *sb = native_of(base);
@@ -412,7 +412,7 @@ native_build(struct native *sb, const struct policy *p, struct err *err)
 {
     if (build(sb, p, err) < 0) {
         sb->abandoned = true;
-        engine_native.destroy(&sb->base);
+        native_destroy(&sb->base);
         return -1;
     }
     native_fill_facts(sb);
@@ -433,7 +433,7 @@ native_create(const struct policy *p, const char *id, struct sandbox **out, stru
     return 0;
 }
 
-static int
+int
 native_connect(struct sandbox *base, int *guest_fd, struct err *err)
 {
     (void)err;
@@ -451,7 +451,7 @@ said_why(struct native *sb, struct err *err)
     return sb->status >= 0 && poll(&p, 1, 5000) > 0 && packet_hear_err(sb->status, err) == 1 ? -1 : 0;
 }
 
-static int
+int
 native_setup_failed(struct sandbox *base, struct err *err)
 {
     return said_why(native_of(base), err);
@@ -474,7 +474,7 @@ native_gone(struct sandbox *base, struct err *err)
     return err_hint(err, "something outside killed process 1 of the sandbox, or the host ran out of memory");
 }
 
-static void
+void
 native_abandon(struct sandbox *base)
 {
     native_of(base)->abandoned = true;
@@ -486,7 +486,7 @@ micros(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-static void
+void
 native_end(struct sandbox *base)
 {
     struct native *sb = native_of(base);
@@ -501,7 +501,7 @@ native_end(struct sandbox *base)
         kill(sb->pid, SIGKILL);
 }
 
-static void
+void
 native_kill(struct sandbox *base)
 {
     struct native *sb = native_of(base);
@@ -528,7 +528,7 @@ native_kill(struct sandbox *base)
     sb->pid = base->facts.pid = -1;
 }
 
-static void
+void
 native_destroy(struct sandbox *base)
 {
     struct native *sb = native_of(base);

@@ -24,7 +24,7 @@ struct native_way {
     void (*limits)(const struct native *sb, struct cgroup_limits *limits);
     /* Refuse what of the finished plan it cannot keep, and add to it. */
     int (*check)(struct native *sb, const struct policy *p, struct err *err);
-    void (*child)(const struct launch *l);      /* never returns */
+    void (*child)(const struct native *sb, const struct launch *l);     /* never returns */
 };
 
 struct native {
@@ -66,6 +66,14 @@ extern const struct engine engine_native;
 void native_init(struct native *sb, const char *id);
 /* Build it; @sb is destroyed where that fails. */
 int native_build(struct native *sb, const struct policy *p, struct err *err);
+/* native.c: operations, as those below */
+int native_connect(struct sandbox *base, int *guest_fd, struct err *err);
+void native_tend(struct sandbox *base);
+int native_setup_failed(struct sandbox *base, struct err *err);
+void native_abandon(struct sandbox *base);
+void native_end(struct sandbox *base);
+void native_kill(struct sandbox *base);
+void native_destroy(struct sandbox *base);
 
 static inline struct native *
 native_of(struct sandbox *base)

@@ -33,8 +33,6 @@
 #define LOG_MAX     65536
 #define EXIT_BROKEN 125
 
-const struct oci *oci_making;
-
 static int
 fail(struct err *err, const char *what)
 {
@@ -147,9 +145,9 @@ said(const struct oci *sb, int code, struct err *err)
 }
 
 _Noreturn void
-oci_child(const struct launch *l)
+oci_child(const struct native *native, const struct launch *l)
 {
-    const struct oci *sb = oci_making;
+    const struct oci *sb = (const struct oci *)native;
     char name[] = "cloche-oci";
     const struct rlimit_plan none = { .nofile = 0 };
     struct err err = ERR_INIT;

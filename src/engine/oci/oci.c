@@ -126,6 +126,13 @@ static const struct native_way way = {
     .child = oci_child,
 };
 
+static void
+destroy(struct sandbox *base)
+{
+    buf_free(&oci_of(base)->config);
+    native_destroy(base);
+}
+
 static int
 build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
 {
@@ -136,27 +143,13 @@ build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
     sb->native.way = &way;
     sb->native.plan.by_runtime = true;
     sb->native.plan.root.place = OCI_BUNDLE;
-    oci_making = sb;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
     else if (check_policy(p, id, err) == 0 && (sb->runtime = oci_runtime_find(p, sb->program, err)) != NULL &&
              own_id(OWN_OF_SANDBOX, random, &sb->root_id, err) == 0)
         return native_build(&sb->native, p, err);
-    engine_oci.destroy(&sb->native.base);
+    destroy(&sb->native.base);
     return -1;
-}
-
-static void
-destroy(struct sandbox *base)
-{
-    buf_free(&oci_of(base)->config);
-    engine_native.destroy(base);
-}
-
-static void
-abandon(struct sandbox *base)
-{
-    engine_native.abandon(base);
 }
 
 static int
@@ -169,7 +162,7 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     if (build(sb, p, id, err) < 0)
         return -1;
     if (sb->native.supervise_memory) {      /* nothing has run yet */
-        abandon(&sb->native.base);
+        native_abandon(&sb->native.base);
         destroy(&sb->native.base);
         return refuse(err, "oci.memory", "needs a cgroup for a memory limit, which is not there",
                       "use --engine native, or no limit (--memory 0)");
@@ -180,12 +173,6 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     buf_free(&sb->config);
     *out = &sb->native.base;
     return 0;
-}
-
-static int
-connect_guest(struct sandbox *base, int *guest_fd, struct err *err)
-{
-    return engine_native.connect(base, guest_fd, err);
 }
 
 static bool
@@ -286,30 +273,6 @@ gone(struct sandbox *base, struct err *err)
                    sb->runtime->name, info.si_status);
 }
 
-static void
-end(struct sandbox *base)
-{
-    engine_native.end(base);
-}
-
-static void
-kill_all(struct sandbox *base)
-{
-    engine_native.kill(base);
-}
-
-static void
-tend(struct sandbox *base)
-{
-    engine_native.tend(base);
-}
-
-static int
-setup_failed(struct sandbox *base, struct err *err)
-{
-    return engine_native.setup_failed(base, err);
-}
-
 static const char *const names[] = { "runsc", "crun", "runc", NULL };
 
 const struct engine engine_oci = {
@@ -319,7 +282,7 @@ const struct engine engine_oci = {
     .rules = native_rules,
     .create = create,
     .guest = guest,
-    .connect = connect_guest,
+    .connect = native_connect,
     .setup = setup,
     .usage = native_usage,
     .now = native_now,
@@ -330,11 +293,11 @@ const struct engine engine_oci = {
     .command_end = native_command_end,
     .pause = native_pause,
     .resume = native_resume,
-    .tend = tend,
-    .setup_failed = setup_failed,
+    .tend = native_tend,
+    .setup_failed = native_setup_failed,
     .gone = gone,
-    .abandon = abandon,
-    .end = end,
-    .kill = kill_all,
+    .abandon = native_abandon,
+    .end = native_end,
+    .kill = native_kill,
     .destroy = destroy,
 };

@@ -50,7 +50,6 @@ struct oci {
     char program[PATH_MAX];
     uint32_t root_id;           /* the host's id of user 0 inside, which has /dev there; nobody becomes it */
     struct buf config;          /* config.json */
-    const char *bytes;          /* the filter */
 };
 
 extern const struct engine engine_oci;
@@ -72,9 +71,7 @@ void oci_runtime_argv(const struct oci *sb, char *argv[OCI_ARGS]);
 int oci_config(struct oci *sb, const struct policy *p, struct err *err);
 
 /* child.c */
-_Noreturn void oci_child(const struct launch *l);
-/* The sandbox that this process is about to make, for its child. */
-extern const struct oci *oci_making;
+_Noreturn void oci_child(const struct native *native, const struct launch *l);
 
 /* oci.c: whether this process can run one. */
 bool oci_is_root(void);
