@@ -15,34 +15,17 @@
 
 #define CODE "context.request"
 
-static const char *
-state_name(const struct edge_run *run)
-{
-    if ((run->state & RUN_ENDED) != 0)
-        return "dead";
-    return (run->state & RUN_ENDING) != 0 ? "ending" : (run->state & RUN_BUSY) != 0 ? "busy" : "idle";
-}
-
 static json_t *
 json_of_context(const struct edge_run *run)
 {
     bool dead = (run->state & RUN_ENDED) != 0, signalled = (run->flags & EDGE_SIGNALED) != 0;
 
     return json_pack("{s:o, s:s, s:o, s:I, s:o, s:o, s:b}", "context_id", json_sprintf("%" PRIu64, run->number),
-                     "state", state_name(run), "language",
+                     "state", edge_context_state(run), "language",
                      json_of_text((const uint8_t *)run->name, strlen(run->name)), "started_ms",
                      (json_int_t)run->begun_ms, "exit_code", dead && !signalled ? json_integer(run->code) : json_null(),
                      "signal", signalled ? json_integer(run->code) : json_null(), "oom_killed",
                      (run->flags & EDGE_OOM) != 0);
-}
-
-static void
-on_failed(struct request *r, const struct err *err)
-{
-    if (edge_shells_code(err) != 0)     /* there is no such interpreter: no such thing of ours */
-        reply_error(r, MHD_HTTP_UNPROCESSABLE_CONTENT, err->code, err->hint, "%s", err->msg);
-    else
-        reply_err(r, err);
 }
 
 /* --- one, and all ------------------------------------------------------------------------------------------------- */
@@ -76,8 +59,7 @@ on_begun(struct request *r, uint64_t count)
     (void)count;
     reply_json(r, MHD_HTTP_CREATED, json_incref(r->list));
     snprintf(at, sizeof(at), "/v1/sandboxes/%s/contexts/%" PRIu64, r->id, r->exec);
-    if (r->response != NULL)
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, at);
+    reply_location(r, at);
 }
 
 static void
@@ -94,9 +76,9 @@ on_listed(struct request *r, uint64_t count)
     reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "contexts", r->list));
 }
 
-static const struct op_answers begin_answers = { .run = keep, .done = on_begun, .failed = on_failed };
-static const struct op_answers list_answers = { .run = add, .done = on_listed, .failed = on_failed };
-static const struct op_answers one_answers = { .run = keep, .done = on_one, .failed = on_failed };
+static const struct op_answers begin_answers = { .run = keep, .done = on_begun, .failed = run_not_begun };
+static const struct op_answers list_answers = { .run = add, .done = on_listed, .failed = run_not_begun };
+static const struct op_answers one_answers = { .run = keep, .done = on_one, .failed = run_not_begun };
 
 static void
 contexts_list(struct request *r)
@@ -211,7 +193,7 @@ on_known(struct request *r, uint64_t count)
     exec_run(r, r->id, &op, wants_events(r));
 }
 
-static const struct op_answers known_answers = { .run = keep, .done = on_known, .failed = on_failed };
+static const struct op_answers known_answers = { .run = keep, .done = on_known, .failed = run_not_begun };
 
 static void
 execute(struct request *r)
@@ -226,7 +208,7 @@ execute(struct request *r)
 void
 contexts_ran(struct request *r, const struct edge_run *run)
 {
-    r->context_state = state_name(run);
+    r->context_state = edge_context_state(run);
 }
 
 json_t *

@@ -364,6 +364,7 @@ void op_send(struct request *r);                /* what is in r->in, as far as i
 
 /* reply.c */
 void reply_json(struct request *r, unsigned status, json_t *body);      /* takes the reference */
+void reply_location(struct request *r, const char *at);     /* where what it made is, once it is answered */
 void reply_hints(struct request *r);            /* headers that go with the status of its answer */
 /* 400 @code: what is wrong with the request, whose form is in docs/daemon.md. Returns false. */
 bool reply_unfit(struct request *r, const char *code, const char *what);
@@ -515,6 +516,8 @@ int metrics_put(const struct front *f, struct buf *b);  /* samples */
 
 /* runs.c: commands in the background. Begin one (exec_request()). */
 void run_begin(struct request *r, const struct edge_op *op);
+/* The answer to what could not be begun, or was asked of in vain. */
+void run_not_begun(struct request *r, const struct err *err);
 extern const struct route run_routes[];
 extern const size_t run_n_routes;
 

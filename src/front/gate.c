@@ -44,10 +44,9 @@ reply_waits(struct request *r, const struct edge_verdict *v)
                json_pack("{s:s, s:s, s:s, s:s, s:o, s:I}", "approval", v->approval, "state", "pending", "url", url,
                          "risk", gate_risk_name(v->risk), "rule", v->rule[0] != '\0' ? json_string(v->rule)
                          : json_null(), "timeout", (json_int_t)v->timeout_s));
-    if (r->response != NULL) {
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, url);
+    reply_location(r, url);
+    if (r->response != NULL)
         (void)MHD_add_response_header(r->response, "Preference-Applied", "respond-async");
-    }
 }
 
 /* --- approvals ---------------------------------------------------------------------------------------------------- */

@@ -516,8 +516,7 @@ preview_begin(struct request *r)
         over(r);
         reply_empty(r, MHD_HTTP_PERMANENT_REDIRECT);
         snprintf(place, sizeof(place), "%s/", p->root);
-        if (r->response != NULL)
-            (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, place);
+        reply_location(r, place);
         return;
     }
     p->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;

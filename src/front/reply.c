@@ -56,6 +56,13 @@ headers(struct request *r, const char *type)
 }
 
 void
+reply_location(struct request *r, const char *at)
+{
+    if (r->response != NULL)
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, at);
+}
+
+void
 reply_hints(struct request *r)
 {
     if (r->response == NULL)

@@ -40,8 +40,8 @@ json_of_run(const struct edge_run *run)
                      "stdout_dropped", (json_int_t)run->gone[0], "stderr_dropped", (json_int_t)run->gone[1]);
 }
 
-static void
-on_failed(struct request *r, const struct err *err)
+void
+run_not_begun(struct request *r, const struct err *err)
 {
     if (edge_shells_code(err) != 0)     /* there is no such program: no such thing of ours */
         reply_error(r, MHD_HTTP_UNPROCESSABLE_CONTENT, err->code, err->hint, "%s", err->msg);
@@ -67,12 +67,11 @@ on_begun(struct request *r, uint64_t count)
     (void)count;
     reply_json(r, MHD_HTTP_ACCEPTED, json_incref(r->list));
     snprintf(at, sizeof(at), "/v1/sandboxes/%s/exec/%" PRIu64, r->id, r->exec);
-    if (r->response != NULL)
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, at);
+    reply_location(r, at);
 }
 
 static const struct answers plain;
-static const struct op_answers begin_answers = { .run = keep_run, .done = on_begun, .failed = on_failed };
+static const struct op_answers begin_answers = { .run = keep_run, .done = on_begun, .failed = run_not_begun };
 
 void
 run_begin(struct request *r, const struct edge_op *op)
@@ -111,8 +110,8 @@ on_one(struct request *r, uint64_t count)
                ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, json_incref(r->list));
 }
 
-static const struct op_answers list_answers = { .run = add_run, .done = on_listed, .failed = on_failed };
-static const struct op_answers one_answers = { .run = keep_run, .done = on_one, .failed = on_failed };
+static const struct op_answers list_answers = { .run = add_run, .done = on_listed, .failed = run_not_begun };
+static const struct op_answers one_answers = { .run = keep_run, .done = on_one, .failed = run_not_begun };
 
 static void
 runs_list(struct request *r)
@@ -174,7 +173,7 @@ on_input_granted(struct request *r)
 }
 
 static const struct answers input_granted = { .granted = on_input_granted };
-static const struct op_answers input_answers = { .done = on_taken, .failed = on_failed };
+static const struct op_answers input_answers = { .done = on_taken, .failed = run_not_begun };
 
 static void
 input(struct request *r)

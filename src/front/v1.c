@@ -49,8 +49,8 @@ on_created(struct request *r, const struct edge_box *box)
     json_object_set_new(made, "key", r->key[0] != '\0' ? json_string(r->key) : json_null());
     reply_json(r, taken ? MHD_HTTP_OK : MHD_HTTP_CREATED, made);
     snprintf(at, sizeof(at), "/v1/sandboxes/%s", box->id);
-    if (!taken && r->response != NULL)
-        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_LOCATION, at);
+    if (!taken)
+        reply_location(r, at);
 }
 
 static void

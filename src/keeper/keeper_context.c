@@ -169,11 +169,7 @@ new_mark(struct context *c)
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return -1;
-    for (size_t i = 0; i < sizeof(random); i++) {
-        digits[2 * i] = "0123456789abcdef"[random[i] >> 4];
-        digits[2 * i + 1] = "0123456789abcdef"[random[i] & 15];
-    }
-    digits[CONTEXT_MARK - 1] = '\0';
+    str_hex(random, sizeof(random), digits);
     for (size_t i = 0; i < 2; i++)
         context_scan_begin(&c->scan[i], digits);
     return buf_append(&c->say, digits, CONTEXT_MARK);

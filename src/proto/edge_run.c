@@ -24,3 +24,11 @@ run_well(const struct edge_run *run)
     return (run->state & RUN_ENDED) != 0 || (run->flags == 0 && run->code == 0 && run->ended_ms == 0);
 }
 PROTO_SHAPE_WELL(edge_run, EDGE_RUN_FIELDS, run_well)
+
+const char *
+edge_context_state(const struct edge_run *run)
+{
+    if ((run->state & RUN_ENDED) != 0)
+        return "dead";
+    return (run->state & RUN_ENDING) != 0 ? "ending" : (run->state & RUN_BUSY) != 0 ? "busy" : "idle";
+}

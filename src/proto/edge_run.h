@@ -55,4 +55,7 @@ PROTO_STRUCT(edge_run_ask, EDGE_RUN_ASK_FIELDS);
     F(TEXT, name, EDGE_RUN_NAME)        /* the command's first word, cut if it is long */
 PROTO_STRUCT(edge_run, EDGE_RUN_FIELDS);
 
+/* The state of a context, as people are told it: "dead", "ending", "busy" or "idle". */
+const char *edge_context_state(const struct edge_run *run);
+
 #endif

@@ -9,14 +9,6 @@
 #include "match/language.h"
 #include "wire/json_text.h"
 
-static const char *
-state_name(const struct edge_run *run)
-{
-    if ((run->state & RUN_ENDED) != 0)
-        return "dead";
-    return (run->state & RUN_ENDING) != 0 ? "ending" : (run->state & RUN_BUSY) != 0 ? "busy" : "idle";
-}
-
 bool
 context_of(struct visit *r, uint64_t *number)
 {
@@ -44,7 +36,7 @@ context_result(struct visit *r, const uint8_t *p, size_t n, bool last)
 void
 context_ran(struct visit *r, const struct edge_run *run)
 {
-    r->mcp->context_state = state_name(run);
+    r->mcp->context_state = edge_context_state(run);
 }
 
 /* Pictures are told as such, and not once more as text. */
@@ -94,7 +86,7 @@ add(struct visit *r, const struct edge_run *run)
     if (r->list == NULL)
         r->list = json_array();
     json_array_append_new(r->list, json_pack("{s:o, s:s, s:o}", "context_id", json_sprintf("%" PRIu64, run->number),
-                                             "state", state_name(run), "language",
+                                             "state", edge_context_state(run), "language",
                                              json_of_text((const uint8_t *)run->name, strlen(run->name))));
 }
 
