@@ -462,9 +462,9 @@ no_rule(const struct decide_rules *rules, const struct mcp_message *mcp, const c
 void
 decide(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
 {
-    const struct decide_rule *rule, *host_port;
+    const struct decide_rule *rule;
     const char *near = NULL;
-    bool inspect, body;
+    bool inspect, body, host_port;
 
     start(rules, out);
     if (!read_host(request, out) || never(rules, out))
@@ -484,12 +484,12 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
     inspect = out->inspect;
     body = out->unread;
     out->inspect = out->unread = false;
-    host_port = decide_find_host_port(rules, &out->host, request->port, &near);
-    if (host_port == NULL && near != NULL) {        /* the name is the host's: nobody is asked about it */
-        deny(out, near, "what no rule names is closed");
+    host_port = decide_names_host(rules, &out->host);
+    rule = host_port ? decide_find_host_port(rules, request->port) : find_allow(rules, request, out, &inspect, &near);
+    if (host_port && rule == NULL) {        /* nobody is asked about it */
+        deny(out, "port-no-rule", "what no rule names is closed");
         return;
     }
-    rule = host_port != NULL ? host_port : find_allow(rules, request, out, &inspect, &near);
     out->unread |= body && (rule != NULL || rules->ask);
     if (out->unread) {
         deny(out, "mcp-body", "the request was not read");
@@ -502,7 +502,7 @@ decide(const struct decide_rules *rules, const struct decide_request *request, s
         out->inspect = out->kind == DECIDE_ASK && inspect && request->via != DECIDE_DNS;
         return;
     }
-    by_rule(out, DECIDE_ALLOW, host_port != NULL ? "allow-host-port" : "allow-domain", rule);
+    by_rule(out, DECIDE_ALLOW, host_port ? "allow-host-port" : "allow-domain", rule);
     out->narrow = out->narrow || rule->has_scope;
     out->inspect = inspect && request->via != DECIDE_DNS;
 }

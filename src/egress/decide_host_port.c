@@ -15,22 +15,23 @@ decide_host_port_pattern(struct str port, struct host_pattern *out)
     return fault;
 }
 
-const struct decide_rule *
-decide_find_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port, const char **near)
+bool
+decide_names_host(const struct decide_rules *rules, const struct host *host)
 {
-    if (rules->host_ports.n == 0 || !host_is_own_name((struct str){ host->name, host->n }))
-        return NULL;
+    return rules->host_ports.n > 0 && host_is_own_name((struct str){ host->name, host->n });
+}
+
+const struct decide_rule *
+decide_find_host_port(const struct decide_rules *rules, uint16_t port)
+{
     for (size_t i = 0; i < rules->host_ports.n; i++)
         if (port == 0 || rules->host_ports.v[i].pattern.port == port)
             return &rules->host_ports.v[i];
-    *near = "port-no-rule";
     return NULL;
 }
 
 bool
 decide_is_host_port(const struct decide_rules *rules, const struct host *host, uint16_t port)
 {
-    const char *near;
-
-    return !rules->closed && port != 0 && decide_find_host_port(rules, host, port, &near) != NULL;
+    return !rules->closed && port != 0 && decide_names_host(rules, host) && decide_find_host_port(rules, port) != NULL;
 }

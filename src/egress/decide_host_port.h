@@ -6,9 +6,9 @@
 
 /* Of a port alone, in decimal, at the first of the names. */
 enum host_fault decide_host_port_pattern(struct str port, struct host_pattern *out);
-/* The rule that opens @port of the host named; @port 0 (DNS): any of them. NULL: none; with @near, if that is only for
- * want of the port. */
-const struct decide_rule *decide_find_host_port(const struct decide_rules *rules, const struct host *host,
-                                                uint16_t port, const char **near);
+/* Whether @host is one of the names, and any port is open. */
+bool decide_names_host(const struct decide_rules *rules, const struct host *host);
+/* The rule that opens @port; 0 (DNS): any of them. NULL: none does. */
+const struct decide_rule *decide_find_host_port(const struct decide_rules *rules, uint16_t port);
 
 #endif
