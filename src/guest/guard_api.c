@@ -141,7 +141,7 @@ guard_place(struct guard *g, int fd, int dirfd, const char *name, bool replace)
         return errno;
     rc = (g->flags & GUARD_GIT) != 0 ? git_may_rename(g, file, "", &st, dirfd, &p.dir_st, str_of(name), rule) : 0;
     if (rc == GIT_BY_COPY)
-        rc = git_copy_to(g, file, dirfd, &p.dir_st, name, replace ? 0 : GS_RENAME_NOREPLACE, rule);
+        rc = git_copy_to(g, file, dirfd, &p.dir_st, name, replace ? 0 : GS_RENAME_NOREPLACE, rule, NULL);
     else if (rc == 0)
         return 0;
     return rc == EACCES ? -deny(&c, &p, rule, EACCES) : rc == 0 ? GUARD_DONE : rc;

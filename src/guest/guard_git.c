@@ -526,8 +526,8 @@ write_head(int source, int to, const char *to_name, char rule[GIT_RULE_MAX])
 }
 
 int
-git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-              char rule[GIT_RULE_MAX], int *copy)
+git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
+            char rule[GIT_RULE_MAX], int *copy)
 {
     struct str path;
 
@@ -540,7 +540,7 @@ git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const
     struct git_site site = git_site_of(g, path);
     int rc = spot.completes ? git_may_become(g, to, STR_LIT(""), path, rule) : 0;
     if (rc == 0)
-        rc = git_copy_file_open(file, to, to_name, spot.state, &site, flags, rule, copy);
+        rc = git_copy_file(file, to, to_name, spot.state, &site, flags, rule, copy);
     if (rc != 0)
         return rc;
     rules_next_call(&g->rules);
@@ -552,15 +552,6 @@ git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const
     if (rc != 0)
         (void)unlinkat(to, to_name, 0);
     return rc;
-}
-
-int
-git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-            char rule[GIT_RULE_MAX])
-{
-    cleanup_close int copy = -1;
-
-    return git_copy_open(g, file, to, to_st, to_name, flags, rule, &copy);
 }
 
 int
@@ -587,7 +578,7 @@ git_rename_copy(struct guard *g, int from, const char *from_name, int to, const 
     /* two names of one file: the kernel does nothing then */
     if (fstatat(to, to_name, &target, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&target)))
         return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : 0;
-    rc = git_copy_to(g, file, to, to_st, to_name, flags, rule);
+    rc = git_copy_to(g, file, to, to_st, to_name, flags, rule, NULL);
     if (rc == 0 && unlinkat(from, from_name, 0) < 0 && errno != ENOENT)
         rc = errno;
     return rc;

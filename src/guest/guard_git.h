@@ -108,23 +108,20 @@ int git_may_rename(struct guard *g, int from, const char *from_name, const struc
  * exchange. 0, or an errno; EACCES with @rule said: it is not harmless, or is not what it was. */
 int git_rename_copy(struct guard *g, int from, const char *from_name, int to, const struct stat *to_st,
                     const char *to_name, unsigned flags, char rule[GIT_RULE_MAX]);
-/* The same from an open file (for reading), which keeps its names; the copy may stay open, in @copy (-1 before; at HEAD
- * of the top it stays so). */
-int git_copy_open(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-                  char rule[GIT_RULE_MAX], int *copy);
+/* The same from an open file (for reading), which keeps its names; the copy stays open in @copy (-1 before; at HEAD of
+ * the top it stays so), unless that is NULL. */
 int git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
-                char rule[GIT_RULE_MAX]);
+                char rule[GIT_RULE_MAX], int *copy);
 
 /* `.git/HEAD` at the top of a guarded tree: without it git looks for another repository. It may be replaced only. */
 bool git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name);
 
 /* guard_git_copy.c: all of @file, which is for reading, into @to. 0 or an errno. */
 int git_copy_text(int file, int to);
-/* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name). 0, errno, or EACCES with @rule. */
+/* guard_git_copy.c: a judged copy of @file (open for reading) at (@to, @to_name), open in @copy unless that is NULL. 0,
+ * errno, or EACCES with @rule. */
 int git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
-                  unsigned flags, char rule[GIT_RULE_MAX]);
-int git_copy_file_open(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
-                       unsigned flags, char rule[GIT_RULE_MAX], int *copy);
+                  unsigned flags, char rule[GIT_RULE_MAX], int *copy);
 /* The same into the open file @to, which is at @name in @dir. */
 int git_fill_file(int file, int dir, const char *name, enum git_state state, const struct git_site *site, int to,
                   char rule[GIT_RULE_MAX]);

@@ -232,8 +232,8 @@ read_judged(int file, int dir, const char *name, enum git_state state, const str
 }
 
 int
-git_copy_file_open(int file, int to, const char *to_name, enum git_state state, const struct git_site *site,
-                   unsigned flags, char rule[GIT_RULE_MAX], int *copy)
+git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
+              char rule[GIT_RULE_MAX], int *copy)
 {
     cleanup_free char *text = NULL;
     cleanup_close int fd = -1;
@@ -250,22 +250,11 @@ git_copy_file_open(int file, int to, const char *to_name, enum git_state state, 
     rc = fill(fd, text, n, &st);
     if (rc == 0 && syscall(SYS_renameat2, to, temporary, to, to_name, flags) < 0)
         rc = errno;
-    if (rc != 0) {
+    if (rc != 0)
         (void)unlinkat(to, temporary, 0);
-    } else {
-        *copy = fd;
-        fd = -1;
-    }
+    else if (copy != NULL)
+        *copy = take_fd(&fd);
     return rc;
-}
-
-int
-git_copy_file(int file, int to, const char *to_name, enum git_state state, const struct git_site *site, unsigned flags,
-              char rule[GIT_RULE_MAX])
-{
-    cleanup_close int copy = -1;
-
-    return git_copy_file_open(file, to, to_name, state, site, flags, rule, &copy);
 }
 
 int

@@ -51,7 +51,7 @@ finish(struct guard *g, struct later *l)
     rules_next_call(&g->rules);
     if (judge_make(&c, &p, false, &other))
         (void)deny(&c, &p, other, EACCES);
-    else if (git_copy_to(g, l->file, l->dir, &p.dir_st, l->name, 0, rule) == EACCES)
+    else if (git_copy_to(g, l->file, l->dir, &p.dir_st, l->name, 0, rule, NULL) == EACCES)
         (void)deny(&c, &p, rule, EACCES);
 }
 
@@ -130,7 +130,7 @@ put_commondir(struct guard *g, const struct later *l, const struct place *p, int
         return 0;
     if (write(writer, text, sizeof(text) - 1) != (ssize_t)sizeof(text) - 1)
         return -EIO;
-    (void)git_copy_to(g, l->file, p->dir, &p->dir_st, l->name, GS_RENAME_NOREPLACE, rule);
+    (void)git_copy_to(g, l->file, p->dir, &p->dir_st, l->name, GS_RENAME_NOREPLACE, rule, NULL);
     return ftruncate(writer, 0) < 0 || lseek(writer, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 

@@ -187,7 +187,7 @@ held_rename(struct guard *g, const struct place *from, const struct place *to, u
     /* two names of one file: the kernel does nothing then */
     if (fstatat(to->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(found->id, ident_of(&st)))
         return (flags & GS_RENAME_NOREPLACE) != 0 ? EEXIST : 0;
-    rc = git_copy_open(g, found->file, to->dir, &to->dir_st, name, flags, rule, &copy);
+    rc = git_copy_to(g, found->file, to->dir, &to->dir_st, name, flags, rule, &copy);
     if (rc != 0)
         return rc;
     if (is_still(found))

@@ -29,7 +29,7 @@ exchange(struct looking *l, int dir, const char *name, enum git_state state)
 
     if (file < 0)
         return guard_git_refuse(l->rule, git_state_name(state), " that cannot be read");
-    rc = git_copy_file(file, dir, name, state, &l->site, 0, l->rule);
+    rc = git_copy_file(file, dir, name, state, &l->site, 0, l->rule, NULL);
     if (rc == EBUSY || rc == EROFS)
         return 0;
     return rc == 0 || rc == EACCES ? rc : guard_git_refuse(l->rule, git_state_name(state), " that cannot be exchanged");

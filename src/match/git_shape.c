@@ -187,7 +187,6 @@ is_own_directory(struct str name)
 static bool
 is_own_file(struct str name)
 {
-
     static const char *const names[] = { "head", "index", "packed-refs", "shallow", "config", "config.worktree",
         "commondir", "gitdir", "description", "gc.log", "gc.pid", "add_edit.patch", "addp-hunk-edit.diff",
         "merge_msg", "squash_msg", "commit_editmsg", "tag_editmsg", "fetch_head", "orig_head" };
