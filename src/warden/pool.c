@@ -92,6 +92,13 @@ count(const struct warden *w, const struct pool_key *k, bool parked)
     return n;
 }
 
+/* Those that wait, and those that are being made. */
+static size_t
+have(const struct warden *w, const struct pool_key *k)
+{
+    return count(w, k, true) + count(w, k, false);
+}
+
 static uint64_t
 waits_ms(const struct box *b)
 {
@@ -304,7 +311,7 @@ pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box 
     if (k->fill_ms < now + FILL_MS)
         k->fill_ms = now + FILL_MS;
     /* of several in turn only the first puts it off */
-    if (found && (c->flags & EDGE_ONCE) != 0 && count(w, k, true) + count(w, k, false) + 1 >= k->want)
+    if (found && (c->flags & EDGE_ONCE) != 0 && have(w, k) + 1 >= k->want)
         k->call_ms = now + CALL_MS;
     if (!found) {
         k->want += k->want < w->pool.is.max;
@@ -381,10 +388,10 @@ has_room(const struct warden *w, const struct pool_key *k)
 static bool
 is_due(const struct warden *w, const struct pool_key *k, uint64_t now)
 {
-    size_t have = count(w, k, true) + count(w, k, false);
+    size_t n = have(w, k);
 
-    return now >= k->fill_ms && now >= k->call_ms && have < k->want &&
-           (have > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
+    return now >= k->fill_ms && now >= k->call_ms && n < k->want &&
+           (n > 0 ? has_room(w, k) : guess(k) <= memory_max(w));
 }
 
 /* Of the owner who has fewest: so whoever asks for ever new kinds does not keep others from having one. */
@@ -461,7 +468,7 @@ due(const struct warden *w, const struct pool_key *k)
 
     if (k->want > 1 && fewer < over)
         over = fewer;
-    return count(w, k, true) + count(w, k, false) < k->want && fill < over ? fill : over;
+    return have(w, k) < k->want && fill < over ? fill : over;
 }
 
 static void
