@@ -17,6 +17,7 @@
 #include "keeper/keeper.h"
 #include "launcher/serve.h"
 #include "match/parked.h"
+#include "match/path.h"
 
 #define WINDOW   (256U * 1024)          /* of output, as every command has it */
 #define SLOW_US  1000000                /* to take its job */
@@ -88,13 +89,13 @@ program_of(const struct keeper_live *k, struct stat *out)
 {
     const char *path = entry_of(sandbox_facts(k->l.sb)->env, "PATH"), *name = k->park.language->program;
     char at[PATH_MAX];
+    struct str folder;
 
-    for (const char *end; path != NULL && *path != '\0'; path = *end == ':' ? end + 1 : end) {
-        end = strchrnul(path, ':');
-        if (*path == '/' && snprintf(at, sizeof(at), "%.*s/%s", (int)(end - path), path, name) < (int)sizeof(at) &&
+    while (path_list_next(&path, &folder))
+        if (folder.p[0] == '/' &&
+            snprintf(at, sizeof(at), "%.*s/%s", (int)folder.n, folder.p, name) < (int)sizeof(at) &&
             stat(at, out) == 0 && S_ISREG(out->st_mode) && (out->st_mode & 0111) != 0)
             return;
-    }
     memset(out, 0, sizeof(*out));
 }
 

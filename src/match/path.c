@@ -27,15 +27,25 @@ is_special(char c)
 }
 
 bool
+path_list_next(const char **list, struct str *folder)
+{
+    const char *at = *list;
+
+    if (at == NULL || *at == '\0')
+        return false;
+    *folder = (struct str){ at, strcspn(at, ":") };
+    *list = at + folder->n + (at[folder->n] == ':');
+    return true;
+}
+
+bool
 path_list_has(const char *list, const char *folder)
 {
-    size_t n = strlen(folder);
+    struct str one;
 
-    for (size_t len; *list != '\0'; list += len + (list[len] == ':')) {
-        len = strcspn(list, ":");
-        if (len == n && memcmp(list, folder, n) == 0)
+    while (path_list_next(&list, &one))
+        if (str_eq_c(one, folder))
             return true;
-    }
     return false;
 }
 

@@ -42,7 +42,9 @@ enum path_fault path_normalise(struct str path, struct str base, bool glob, char
 /* Whether a normal @path is @dir or lies below it, by whole names: "/a/bc" is not within "/a/b". */
 bool path_within(struct str path, struct str dir);
 
-/* Whether @folder is one of @list, which has ':' between them, as PATH. */
+/* The next folder of *@list (NULL: there is none), which has ':' between them, as PATH; it may be empty. */
+bool path_list_next(const char **list, struct str *folder);
+/* Whether @folder is one of them. */
 bool path_list_has(const char *list, const char *folder);
 
 /* Whether @text has a character that is special in a glob. */

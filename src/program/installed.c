@@ -215,13 +215,11 @@ look(const struct search *s, const char *name, const char *const *more, char out
 {
     const char *path = getenv("PATH");
     char folder[PATH_MAX];
+    struct str one;
 
-    while (path != NULL && *path != '\0') {
-        const char *end = strchrnul(path, ':');
-        if (take(s, (struct str){ path, (size_t)(end - path) }, name, out))
+    while (path_list_next(&path, &one))
+        if (take(s, one, name, out))
             return true;
-        path = *end != '\0' ? end + 1 : end;
-    }
     for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
         bool home = strncmp(more[i], "~/", 2) == 0;
         snprintf(folder, sizeof(folder), "%s%s", home && s->home != NULL ? s->home : "", more[i] + (home ? 1 : 0));

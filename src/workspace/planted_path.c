@@ -25,22 +25,17 @@ struct search {
     size_t left;
 };
 
-/* Cut the first folder off the search path *@path. False: that was all. */
+/* Cut folders off the search path *@path up to the first that has a whole path. False: that was all. */
 static bool
 next_folder(const char **path, char out[PATH_MAX])
 {
-    for (const char *at = *path; *at != '\0';) {
-        size_t n = strcspn(at, ":");
-        bool named = at[0] == '/' && n < PATH_MAX;
+    struct str folder;
 
-        if (named)
-            snprintf(out, PATH_MAX, "%.*s", (int)n, at);
-        at += n + (at[n] == ':');
-        if (named) {
-            *path = at;
+    while (path_list_next(path, &folder))
+        if (folder.p[0] == '/' && folder.n < PATH_MAX) {
+            snprintf(out, PATH_MAX, "%.*s", (int)folder.n, folder.p);
             return true;
         }
-    }
     return false;
 }
 

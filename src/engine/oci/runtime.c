@@ -70,14 +70,13 @@ is_ours(const struct policy *p, const char *path)
 static bool
 find(const struct policy *p, const char *name, char out[PATH_MAX])
 {
-    const char *path = getenv("PATH");
+    const char *said = getenv("PATH"), *path = said != NULL ? said : OCI_PATH;
+    struct str folder;
 
-    for (const char *at = path != NULL ? path : OCI_PATH; *at != '\0';) {
-        size_t n = strcspn(at, ":");
-        if (at[0] == '/' && snprintf(out, PATH_MAX, "%.*s/%s", (int)n, at, name) < PATH_MAX && is_ours(p, out))
+    while (path_list_next(&path, &folder))
+        if (folder.p[0] == '/' &&
+            snprintf(out, PATH_MAX, "%.*s/%s", (int)folder.n, folder.p, name) < PATH_MAX && is_ours(p, out))
             return true;
-        at += n + (at[n] == ':');
-    }
     return false;
 }
 
