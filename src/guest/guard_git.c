@@ -67,6 +67,16 @@ git_is_place(int dir, struct str path)
     return is_whole(dir, path) || git_is_begun(dir, path);
 }
 
+/* Whether @dir may be the beginning of a git place in which there is such state. `remotes` in a folder `refs` has
+ * branches of remotes: it may be copied before the rest of its repository is. */
+static bool
+is_begun_for(int dir, struct str path, enum git_state state)
+{
+    if (state == GIT_STATE_NONE || (state == GIT_STATE_REMOTE && str_ends(path, STR_LIT("/refs"))))
+        return false;
+    return git_is_begun(dir, path);
+}
+
 /* How far core.worktree of a git place at @path may lead up. */
 static size_t
 depth_of(const struct guard *g, struct str path)
@@ -161,8 +171,9 @@ state_below(int dir, struct str path, struct str name)
             if (n > 0 && (size_t)n < sizeof(below))
                 state = git_state_of((struct str){ below, (size_t)n });
             if (state != GIT_STATE_NONE) {
+                struct str at = { path.p, start - 1 };
                 place = git_open_above(dir, levels);
-                if (place < 0 || git_is_place(place, (struct str){ path.p, start - 1 }))
+                if (place < 0 || is_whole(place, at) || is_begun_for(place, at, state))
                     return state;
             }
         }
@@ -190,7 +201,7 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
         there = path->n == 0 || is_dot_git(path->p + start, path->n - start) ? GIT_PART_OBJECTS | GIT_PART_REFS
                                                                              : git_parts_there(dir);
         spot.completes = part != GIT_PART_NONE && !git_parts_place(there) && git_parts_place(there | part);
-        if (git_parts_place(there | part) || (state != GIT_STATE_NONE && git_is_begun(dir, *path)))
+        if (git_parts_place(there | part) || is_begun_for(dir, *path, state))
             spot.state = state;
     }
     /* a copy may be made of a `.git` that is a file, whose folder is no git place */

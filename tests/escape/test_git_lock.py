@@ -327,6 +327,17 @@ def test_a_worktree_in_the_making(bench, lies):
     assert done.out == "HEAD\n" and not (this.project / lies / "worktrees/w/config.worktree").exists(), done
 
 
+def test_a_repository_of_a_submodule_is_copied_in_any_order(bench):
+    """Its refs may come before what makes it whole; what else `remotes` have is refused until then."""
+    this = bench("standard")
+    this.host(REPO)
+    done = this.inside("m=.git/modules/lib; mkdir -p $m/refs/remotes/origin $m/logs/refs/remotes/origin; echo x > $m/refs/remotes/origin/main; mkdir -p $m/remotes/origin; ls -d $m/*")
+    assert done.out.split() == [".git/modules/lib/logs", ".git/modules/lib/refs", ".git/modules/lib/remotes"], done
+    assert (this.project / ".git/modules/lib/refs/remotes/origin/main").read_text() == "x\n"
+    assert (this.project / ".git/modules/lib/logs/refs/remotes/origin").is_dir()
+    assert not (this.project / ".git/modules/lib/remotes/origin").exists()
+
+
 def test_branches_of_a_submodule_may_have_any_name(bench):
     """In a repository that is whole, its refs are no repositories in the making."""
     this = bench("standard")
