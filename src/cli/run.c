@@ -61,7 +61,7 @@ const struct verb_flag run_flags[] = {
     { "--quiet", 'q', NULL, "no notices: of cut output, and at the end", FLAG_ON(struct run_options, quiet) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct run_options, help) },
     /* of `cloche code` alone, and the last one for that */
-    { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in, or a name of runtimes.d",
+    { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in; else its ending says it",
       FLAG_TEXT(struct run_options, language) },
 };
 #define N_SHARED (ARRAY_LEN(run_flags) - 1)
@@ -76,7 +76,7 @@ run_policy_help(FILE *to)
 
 static const struct verb_form run_form[] = { { NULL, "[flags] [--] COMMAND [ARG...]", .run = NULL } },
     shell_form[] = { { NULL, "[flags]", .run = NULL } },
-    code_form[] = { { NULL, "[flags] --language LANG FILE|-", .run = NULL } };
+    code_form[] = { { NULL, "[flags] [--language LANG] FILE|-", .run = NULL } };
 static const struct verb run_verb = {
     .name = "run", VERB_FORMS(run_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
     .about = "Run COMMAND in its own sandbox.", .after = RUN_EXIT_HELP,
@@ -338,15 +338,26 @@ read_code(const char *path, struct buf *code, struct err *err)
     return 0;
 }
 
-static int
-code_check(const struct run_options *o, const struct policy *p, int argc, int first, struct err *err)
+/* What was said, or else what the file's name says. NULL with @err. */
+static const struct language *
+code_language(const char *said, const char *path, struct err *err)
 {
-    if (runtimes_find(o->language, err) == NULL)
-        return err->hint[0] != '\0' ? -1
-                                     : err_hint(err, "cloche code --language python FILE (or - for standard input)");
+    const struct language *l = said != NULL || path == NULL ? runtimes_find(said, err) : runtimes_of_path(path, err);
+
+    if (l == NULL && err->hint[0] == '\0')
+        err_hint(err, "cloche code --language python FILE (or - for standard input); without --language the ending "
+                 "of FILE says it, as in script.py");
+    return l;
+}
+
+static int
+code_check(const struct language *l, const struct policy *p, int argc, int first, struct err *err)
+{
+    if (l == NULL)
+        return -1;
     if (first != argc - 1) {
         err_set(err, ERR_USAGE, "cli.no-file", "one FILE is needed, or - for standard input");
-        return err_hint(err, "cloche code --language %s FILE", o->language);
+        return err_hint(err, "cloche code --language %s FILE", l->name);
     }
     if (p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || p->view.v == VIEW_HOST) {
         err_set(err, ERR_POLICY, "cli.code.root",
@@ -388,9 +399,9 @@ cmd_code(int argc, char **argv)
     first = cli_policy_args(&p, VERB_CODE, argc, argv, &host, &code_verb, &o, &err);
     if (o.help)
         return help(&code_verb);
-    if (first < 0 || code_check(&o, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
+    language = first < 0 ? NULL : code_language(o.language, first < argc ? argv[first] : NULL, &err);
+    if (first < 0 || code_check(language, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
-    language = language_find(o.language);
     file = (struct session_file){ .folder = code_folder(&p),
                                   .name = language->file, .data = code.p, .n = code.n };
     snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);

@@ -46,6 +46,20 @@ language_find(const char *name)
     return l != NULL ? l : language_in(more.rows, more.n, name);
 }
 
+const struct language *
+language_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
+    const struct language *l;
+
+    if (dot == NULL || dot == name)
+        return NULL;
+    for (size_t i = 0; (l = language_at(i)) != NULL; i++)
+        if (strcmp(strrchr(l->file, '.'), dot) == 0)
+            return l;
+    return NULL;
+}
+
 void
 language_names(struct buf *out, const char *between)
 {

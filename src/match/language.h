@@ -59,6 +59,8 @@ const struct language *language_at(size_t i);
 const struct language *language_find(const char *name);
 /* The same among @rows. */
 const struct language *language_in(const struct language *rows, size_t n, const char *name);
+/* The one whose files have @path's ending, as "x.py" has python's; NULL: none. */
+const struct language *language_of_path(const char *path);
 /* All names, with @between between them. */
 void language_names(struct buf *out, const char *between);
 /* The words that run the file @path, NULL-terminated. They borrow both. */

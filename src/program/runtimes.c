@@ -51,28 +51,58 @@ runtimes_load(struct runtimes *r, struct err *err)
     return -1;
 }
 
+/* The user's own are read once, when cloche's rows were not enough. */
+static int
+with_own(struct err *err)
+{
+    static struct runtimes own;
+
+    if (own.arena != NULL)
+        return 0;
+    if (runtimes_load(&own, err) < 0)
+        return -1;
+    language_more(own.rows, own.n);
+    return 0;
+}
+
+static const struct language *
+no_language(const char *said, struct err *err)
+{
+    uint8_t room[256];
+    cleanup_buf struct buf list = BUF_INIT_IN(room, LANGUAGES_MORE * (RUNTIME_NAME_MAX + 2) + sizeof(room));
+
+    language_names(&list, ", ");
+    if (buf_nul(&list) < 0)
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    else if (said == NULL)
+        err_set(err, ERR_USAGE, "cli.language", "which language? --language is one of %s", (const char *)list.p);
+    else
+        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is not one of %s", said, (const char *)list.p);
+    return NULL;
+}
+
 const struct language *
 runtimes_find(const char *name, struct err *err)
 {
-    static struct runtimes own;
-    uint8_t room[256];
-    cleanup_buf struct buf list = BUF_INIT_IN(room, LANGUAGES_MORE * (RUNTIME_NAME_MAX + 2) + sizeof(room));
     const struct language *found = language_find(name);
 
     if (found != NULL)
         return found;
-    if (own.arena == NULL && runtimes_load(&own, err) < 0)
+    if (with_own(err) < 0)
         return NULL;
-    language_more(own.rows, own.n);
     found = language_find(name);
+    return found != NULL ? found : no_language(name, err);
+}
+
+const struct language *
+runtimes_of_path(const char *path, struct err *err)
+{
+    const struct language *found = language_of_path(path);
+
     if (found != NULL)
         return found;
-    language_names(&list, ", ");
-    if (buf_nul(&list) < 0)
-        err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (name == NULL)
-        err_set(err, ERR_USAGE, "cli.language", "which language? --language is one of %s", (const char *)list.p);
-    else
-        err_set(err, ERR_USAGE, "cli.language", "--language \"%s\" is not one of %s", name, (const char *)list.p);
-    return NULL;
+    if (with_own(err) < 0)
+        return NULL;
+    found = language_of_path(path);
+    return found != NULL ? found : no_language(NULL, err);
 }

@@ -23,5 +23,7 @@ void runtimes_free(struct runtimes *r);     /* harmless on one that is all zero 
 /* The language of that name: one of cloche's, which needs no folder, or else of the user's own, which are loaded for
  * language_find() and stay. NULL with @err, which names all. @name may be NULL: none was said. */
 const struct language *runtimes_find(const char *name, struct err *err);
+/* The same by the ending of a file's name. NULL with @err: no language has that ending, or the file has none. */
+const struct language *runtimes_of_path(const char *path, struct err *err);
 
 #endif

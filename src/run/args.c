@@ -22,18 +22,48 @@ cli_policy_flags(FILE *to)
     }
 }
 
+/* What docker, bubblewrap, firejail and systemd-run call it, or people do who guess. */
+static const struct {
+    const char *said, *meant;
+} elsewhere[] = {
+    { "--allow-host", "--allow-domain" },   { "--allow-net", "--allow-domain" },
+    { "--allow-port", "--allow-host-port" }, { "--chdir", "--workdir" },
+    { "--config", "--settings" },           { "--cwd", "--workdir" },
+    { "--domain", "--allow-domain" },       { "--expose", "--publish" },
+    { "--mount", "--bind" },                { "--net", "--network" },
+    { "--pids-limit", "--pids" },           { "--policy", "--settings" },
+    { "--port", "--publish" },              { "--project", "--workspace" },
+    { "--ro-bind", "--bind" },
+    { "--setenv", "--env" },                { "--share-net", "--network" },
+    { "--tty", "--pty" },                   { "--volume", "--bind" },
+    { "-e", "--env" },                      { "-m", "--memory" },
+    { "-p", "--publish" },                  { "-t", "--pty" },
+    { "-u", "--user" },                     { "-v", "--bind" },
+    { "-w", "--workdir" },
+};
+
+static const char *
+meant_by(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)
+        if (strcmp(name, elsewhere[i].said) == 0)
+            return elsewhere[i].meant;
+    return NULL;
+}
+
 static int
 unknown_flag(const struct verb *own, const char *name, struct err *err)
 {
     const struct policy_flag *flag = NULL;
-    const char *known[160] = { "--help", "--settings", "--mode" }, *nearest;
+    const char *known[160] = { "--help", "--settings", "--mode" }, *nearest = meant_by(name);
     size_t n = 3;
 
     for (size_t i = 0; i < own->n_flags; i++)
         known[n++] = own->flags[i].name;
     while ((flag = policy_flag_next(flag)) != NULL && n < ARRAY_LEN(known))
         known[n++] = flag->name;
-    nearest = cli_nearest(name, known, n);
+    if (nearest == NULL)
+        nearest = cli_nearest(name, known, n);
     err_set(err, ERR_USAGE, "cli.unknown-flag", "unknown flag %s", name);
     return nearest != NULL ? err_hint(err, "did you mean %s? put `--` before the command's own flags", nearest)
                            : err_hint(err, "`cloche VERB --help` lists the flags; put `--` before the command's own "

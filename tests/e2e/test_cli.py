@@ -178,6 +178,14 @@ def test_json_is_heard_behind_what_is_wrong(cloche, words):
     assert told.code == 125 and told.json["reason"] == "refused" and told.json["exit_code"] == 125 and "--jsn" in told.err, told
 
 
+@pytest.mark.parametrize("said,meant", [
+    ("--volume", "--bind"), ("-v", "--bind"), ("--ro-bind", "--bind"), ("--policy=x.yaml", "--settings"), ("-p", "--publish"),
+    ("--chdir", "--workdir"), ("--net=none", "--network"), ("--allow-host", "--allow-domain"), ("-e", "--env"), ("-m", "--memory")])
+def test_words_of_other_tools_are_known(cloche, said, meant):
+    told = cloche("run", said, "x", "--", "true")
+    assert told.code == 125 and f"did you mean {meant}?" in told.err and f"  {meant} " in cloche("run", "--help").out, told
+
+
 def test_json_of_a_command_is_its_own(cloche):
     """With `--` the flags' end is known; without it the words behind a wrong flag may be the command's."""
     assert cloche("run", "--jsn", "--json", "--", "true").json["error"]["code"] == "cli.unknown-flag"

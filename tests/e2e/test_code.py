@@ -103,6 +103,24 @@ def test_unknown_language_is_refused(cloche, language):
     assert "python" in result.err and "javascript" in result.err and "shell" in result.err, result
 
 
+@requirement("R64")
+@pytest.mark.parametrize("ending,code", [("py", "print(6 * 7)"), ("js", "console.log(6 * 7)"), ("sh", "echo $((6 * 7))")])
+def test_the_ending_of_a_file_says_its_language(cloche, project, ending, code):
+    (project / f"job.{ending}").write_text(code, encoding="utf-8")
+    assert cloche("code", project / f"job.{ending}").out == "42\n"
+
+
+def test_what_is_said_counts_more_than_the_ending(cloche, project):
+    (project / "job.py").write_text("echo $((6 * 7))", encoding="utf-8")
+    assert cloche("code", "--language", "shell", project / "job.py").out == "42\n"
+
+
+@pytest.mark.parametrize("name", ["job", "job.txt", ".py", "py", "job.py/none", "job."])
+def test_an_ending_that_says_nothing_is_refused(cloche, project, name):
+    result = cloche("code", project / name)
+    assert result.code == 125 and "[cli.language]" in result.err and "--language" in result.err, result
+
+
 def test_missing_language_file_or_argument(cloche, project):
     assert cloche("code", "-", stdin="1").code == 125
     assert cloche("code", "--language", "python").code == 125

@@ -28,8 +28,10 @@ def runtimes(cloche):
     return write
 
 
-def test_a_language_without_code(cloche, runtimes):
+def test_a_language_without_code(cloche, project, runtimes):
     runtimes(perl=PERL)
+    (project / "job.pl").write_text(CODE)
+    assert cloche("code", project / "job.pl").out == "last 42\n"
     for name in ("perl", "pl"):
         assert cloche("code", "--language", name, "-", stdin=CODE).out == "last 42\n"
     named = cloche("code", "--language", "perl", "-", stdin="print $0;")
