@@ -349,6 +349,20 @@ attack_device_node(struct attempt *a)
     return o;
 }
 
+/* They are the host's own, and everybody's: to what they are already. */
+enum outcome
+attack_device_modes(struct attempt *a)
+{
+    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                                           "/dev/tty" };
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        if (stat(devices[i], &st) == 0 && S_ISCHR(st.st_mode) && chmod(devices[i], st.st_mode & 07777) == 0)
+            return outcome_of(a, SUCCEEDED, "the mode of %s can be set", devices[i]);
+    return outcome_of(a, BLOCKED, "chmod: %s", strerror(errno));
+}
+
 enum outcome
 attack_raw_disk(struct attempt *a)
 {

@@ -55,6 +55,7 @@ enum attack_unless {
     A(shadow, "shadow", "files", BOXED, 0, "R03", "/etc/shadow is read") \
     A(file_handle, "file-handle", "files", ALWAYS, 0, "R26", "a file is opened by handle (Shocker)") \
     A(device_node, "device-node", "files", ALWAYS, 0, "R26", "a block device node is made and opened") \
+    A(device_modes, "device-modes", "files", BOXED, 0, "R26", "the mode of a device that everybody uses is set") \
     A(raw_disk, "raw-disk", "files", ALWAYS, 0, "R26", "a disk of the host is opened") \
     /* mounts and namespaces */ \
     A(mount_tmpfs, "mount", "namespaces", ALWAYS, UNLESS_NESTED, "R26", "a file system is mounted") \

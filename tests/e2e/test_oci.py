@@ -16,6 +16,7 @@ from helpers.runner import wait_for
 pytestmark = [requirement("R21"), pytest.mark.root]
 BUILD = places.find_cloche().parents[2]
 NAMES = ("crun", "runc", "runsc")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 LINES = 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done'
 
 
@@ -168,6 +169,14 @@ def test_read_only_project(sandbox):
     result = sandbox.sh("cat f; echo x > f; touch y", "--workspace", f"{sandbox.cloche.project}:ro")
     assert result.out == "text" and result.err.count("ead-only") == 2, result
     assert [p.name for p in sandbox.cloche.project.iterdir()] == ["f"]
+
+
+@requirement("R26")
+def test_the_hosts_devices_stay_the_hosts(sandbox):
+    """crun gives what it has as descriptors 0 to 2 to the sandbox's user. To what they are already: others use them."""
+    devices = " ".join(DEVICES)
+    result = sandbox.sh(f"stat -c %u {devices}; for f in {devices}; do chmod 666 $f; chown 1000 $f; done")
+    assert result.err.count("not permitted") == 2 * len(DEVICES) and "1000" not in result.out.split(), result
 
 
 @requirement("R40")

@@ -6,7 +6,7 @@
  *   1. die with the parent; keep its mounts to itself; /proc of its own; the work folder, over /sys
  *   2. as the sandbox's user, as far as files are concerned: the tree (wall/root.h), and the network beside it
  *   3. join the cgroup; the bundle's config.json
- *   4. start the runtime with descriptors 0 to 2 nowhere and 3 the guest's; wait for it
+ *   4. start the runtime with descriptors 0 to 2 of its own and 3 the guest's; wait for it
  *   5. the runtime's own words, where it did not get as far as the guest
  */
 #include <errno.h>
@@ -95,21 +95,22 @@ bundle(const struct oci *sb, struct err *err)
     return fd < 0 || io_write_full(fd, sb->config.p, sb->config.n) < 0 ? fail(err, OCI_BUNDLE "/config.json") : 0;
 }
 
-/* Descriptors 0 to 2 lead nowhere, 3 is the guest's; nothing else is left. */
+/* Descriptor 0 is at its end, 1 and 2 are the log, 3 is the guest's; nothing else is left. None of them is a file of
+ * the host's: crun gives its first three to the sandbox's user (fchown(2)), who would then own the host's /dev/null. */
 static _Noreturn void
 become_runtime(const struct oci *sb, int transport)
 {
     char path[] = "PATH=" OCI_PATH, home[] = "HOME=/", *const env[] = { path, home, NULL };
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(transport, F_DUPFD_CLOEXEC, FD_HIGH);
-    int log = open(OCI_LOG, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int high = fcntl(transport, F_DUPFD_CLOEXEC, FD_HIGH), log = open(OCI_LOG, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int ended[2] = { -1, -1 };
     char *argv[OCI_ARGS];
     sigset_t none;
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     oci_runtime_argv(sb, argv);
-    if (null >= 0 && log >= 0 && high >= 0 && setsid() >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 &&
-        dup2(log, 2) == 2 && dup2(high, 3) == 3 && io_close_from(4) == 0)
+    if (log >= 0 && high >= 0 && pipe2(ended, O_CLOEXEC) == 0 && setsid() >= 0 && dup2(ended[0], 0) == 0 &&
+        dup2(log, 1) == 1 && dup2(log, 2) == 2 && dup2(high, 3) == 3 && io_close_from(4) == 0)
         execve(sb->program, argv, env);
     _exit(EXIT_BROKEN);
 }
