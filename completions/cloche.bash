@@ -291,7 +291,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "npm pypi go debian cargo maven" -- "$current")
             return ;;
         *" --preset")
-            mapfile -t COMPREPLY < <(compgen -W "ci" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "ci development" -- "$current")
             return ;;
         *" --language")
             mapfile -t COMPREPLY < <(compgen -W "python javascript shell" -- "$current")

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "match/url_host.h"
 
@@ -39,6 +40,20 @@ static const struct variable github[] = {
     { .name = "ACTIONS_RESULTS_URL" },
     { .name = "ACTIONS_CACHE_URL" },
     { .name = NULL },
+};
+
+/* Where the usual clients fetch packages, toolchains and source. Each host is named: no wildcard, and no store where
+ * whoever pays has a name of his own (object stores, content networks). */
+static const char *const development[] = {
+    "pypi.org", "files.pythonhosted.org",
+    "registry.npmjs.org", "registry.yarnpkg.com", "nodejs.org",
+    "index.crates.io", "static.crates.io", "crates.io", "static.rust-lang.org",
+    "proxy.golang.org", "sum.golang.org", "go.dev",
+    "repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "services.gradle.org",
+    "rubygems.org", "index.rubygems.org",
+    "deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com", "dl-cdn.alpinelinux.org",
+    "github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com", "objects.githubusercontent.com",
+    "release-assets.githubusercontent.com", "gitlab.com", "bitbucket.org", "codeberg.org",
 };
 
 static const char *
@@ -94,6 +109,28 @@ add_wildcard(struct policy *p, const char *host, const struct origin *from, stru
     return host_pattern_cloche(str_of(rule), &pattern) == HOST_OK ? policy_allow_host(p, rule, from, err) : 0;
 }
 
+static bool
+is_allowed(const struct policy *p, const char *host)
+{
+    for (size_t i = 0; i < p->allow_domains.n; i++)
+        if (strcmp(p->allow_domains.v[i].value, host) == 0)
+            return true;
+    return false;
+}
+
+static int
+add_development(struct policy *p, struct err *err)
+{
+    struct origin from = p->preset.from;
+
+    if (from.kind == ORIGIN_FLAG)
+        from.name = "--preset development";
+    for (size_t i = 0; i < ARRAY_LEN(development); i++)
+        if (!is_allowed(p, development[i]) && policy_allow_host(p, development[i], &from, err) < 0)
+            return -1;
+    return 0;
+}
+
 static int
 preset_add(struct policy *p, const struct variable *v, struct err *err)
 {
@@ -108,9 +145,8 @@ preset_add(struct policy *p, const struct variable *v, struct err *err)
     snprintf(name, sizeof(name), "--preset ci (%s)", v->name);
     if (from.kind == ORIGIN_FLAG)
         from.name = name;
-    for (size_t i = 0; i < p->allow_domains.n; i++)
-        if (strcmp(p->allow_domains.v[i].value, host) == 0)
-            return 0;
+    if (is_allowed(p, host))
+        return 0;
     if (policy_allow_host(p, host, &from, err) < 0)
         return -1;
     return v->wildcard ? add_wildcard(p, host, &from, err) : 0;
@@ -123,6 +159,8 @@ preset_open(struct policy *p, struct err *err)
 
     if (p->preset.p == NULL || p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT)
         return 0;
+    if (strcmp(p->preset.p, "development") == 0)
+        return add_development(p, err);
     if (is_gitlab == is_github)
         return preset_refuse(err, "policy.preset.missing", "GITLAB_CI and GITHUB_ACTIONS",
                              is_gitlab ? "are both \"true\"" : "are both not \"true\"", NULL);

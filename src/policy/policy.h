@@ -203,7 +203,7 @@ struct policy {
     } network;
     struct policy_list allow_domains;
     struct policy_list deny_domains;
-    struct policy_string preset;            /* "ci": as for @registries, from the CI server's variables */
+    struct policy_string preset;            /* "ci", "development": as for @registries (hosts/preset.h) */
     struct policy_list registries;          /* "npm" ...: hosts that whoever fills the policy asks clients for, and
                                              * adds with policy_allow_host before policy_validate */
     struct policy_bool ask;                 /* what no rule names is asked about instead of refused */

@@ -52,7 +52,7 @@ static const char *const workspaces[] = { "tmpfs", "rw", "ro", "cow", NULL };
 static const char *const runtimes[] = { "auto", "runsc", "crun", "runc", NULL };
 static const char *const views[] = { "private", "host", NULL };
 static const char *const networks[] = { "none", "allowlist", "host", NULL };
-static const char *const presets[] = { "ci", NULL };
+static const char *const presets[] = { "ci", "development", NULL };
 
 static const char no_need[] = "set it in a settings file: nobody needs it for one run";
 static const char built_in[] = "it is built in, or SRT's: a floor that nothing shortens";
@@ -132,7 +132,8 @@ const struct policy_spec policy_specs[] = {
           "hosts of the registry that the installed client uses"),
       LIST(registries, ENTRY_REGISTRY), .ceiling = CEILING_AMONG, .free = WITHIN_NETWORK | WITHIN_REGISTRIES,
       .traits = SPEC_OPENS | SPEC_CLOSES | SPEC_NAMES, NOT_OFF },
-    { KEY("preset", "--preset", "ci", "allow the hosts that a CI server's variables name"),
+    { KEY("preset", "--preset", "ci|development",
+          "allow the hosts of a CI job; or of package registries and code hosts"),
       TEXT(preset), .words = presets, .code = "policy.preset", .ceiling = CEILING_AMONG,
       .traits = SPEC_OPENS | SPEC_CLOSES, NOT_OFF },
     { KEY("network.extra-ca", "--extra-ca", "FILE", "certificates to trust besides the host's"),

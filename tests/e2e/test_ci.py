@@ -1,4 +1,4 @@
-"""--preset ci: hosts from the CI server's own variables; the sample pipelines of deploy/ci run as they are written."""
+"""Named sets of hosts. --preset development: a fixed list. --preset ci: hosts from the CI server's own variables; the sample pipelines of deploy/ci run as they are written."""
 import re
 from pathlib import Path
 
@@ -20,6 +20,40 @@ RULES = {"gitlab": ["ok.example.org:8080", "*.ok.example.org:8080", f"second.exa
                     "other.example.org:22"],
          "github": ["ok.example.org:443", "second.example.org:8080", "a.example.org:80"]}
 JOBS = {"gitlab": GITLAB, "github": GITHUB}
+
+
+def development(cloche, *flags):
+    rows = cloche("policy", "show", "--json", "--preset", "development", *flags).json["network"]["allow"]
+    assert {row["from"]["name"] for row in rows if row["value"] != "x.example.org"} == {"--preset development"}, rows
+    return [row["value"] for row in rows]
+
+
+@requirement("R94")
+def test_a_named_set_of_hosts_is_shown_whole(cloche):
+    hosts = development(cloche)
+    assert {"pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "proxy.golang.org", "github.com"} <= set(hosts)
+    assert len(set(hosts)) == len(hosts) and not [name for name in hosts if "*" in name or ":" in name]
+    assert development(cloche, "--allow-domain", "x.example.org")[0] == "x.example.org"
+
+
+@requirement("R94")
+def test_nobody_has_a_set_that_he_did_not_name(cloche):
+    for mode in ("standard", "max"):
+        shown = cloche("policy", "show", "--json", "--mode", mode).json["network"]
+        assert not shown.get("allow") and shown["mode"]["value"] == "none", shown
+
+
+@requirement("R94")
+def test_a_rule_against_a_host_takes_it_out_of_the_set(cloche):
+    for denied, expected in (("github.com", "denied"), ("gitlab.com", "allowed")):
+        told = cloche("why", "--json", "--preset", "development", "--deny-domain", denied, "--host", "github.com")
+        assert told.json["verdict"] == expected, told
+    assert cloche("why", "--json", "--preset", "development", "--host", "gist.github.com").json["verdict"] == "denied"
+
+
+def test_another_name_is_refused_with_the_known_ones(cloche):
+    told = cloche("policy", "show", "--preset", "developer")
+    assert told.code == 125 and "ci, development" in told.err and "[policy.preset]" in told.err, told
 
 
 @pytest.mark.parametrize("server", JOBS)

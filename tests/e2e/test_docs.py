@@ -180,3 +180,13 @@ def test_languages_are_written_down(cloche):
     listed = ", ".join(f"`{name}`" for name in names)
     for where in ("doctor.md", "mcp.md"):
         assert listed in (REPO / "docs" / where).read_text(), where
+
+
+@requirement("R97")
+def test_hosts_without_cloche_are_named_with_what_to_use_there():
+    text = (REPO / "docs" / "platforms.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.split("## Where it cannot run")[1].splitlines() if line.startswith("|")][2:]
+    assert all(len(row) == 3 and len(row[2]) > 10 for row in rows), rows
+    named = " ".join(row[0] for row in rows)
+    assert not [host for host in ("macOS", "Windows", "iPhone", "Android", "store") if host not in named]
+    assert "platforms.md" in (REPO / "README.md").read_text() and "platforms.md" in (REPO / "docs" / "index.md").read_text()
