@@ -68,6 +68,7 @@ def test_exit_code(cloche, language, code):
     assert cloche("code", "--language", language, "-", stdin=code).code == 7
 
 
+@requirement("R98")
 @pytest.mark.parametrize("language,code,word", [("python", "1/0", "ZeroDivisionError"),
                                                 ("javascript", "null.x", "TypeError"),
                                                 ("shell", "set -e; no-such-command", "no-such-command")])

@@ -190,3 +190,16 @@ def test_hosts_without_cloche_are_named_with_what_to_use_there():
     named = " ".join(row[0] for row in rows)
     assert not [host for host in ("macOS", "Windows", "iPhone", "Android", "store") if host not in named]
     assert "platforms.md" in (REPO / "README.md").read_text() and "platforms.md" in (REPO / "docs" / "index.md").read_text()
+
+
+@requirement("R99")
+def test_every_mechanism_of_the_threat_model_names_a_test_that_is_there():
+    text = (REPO / "docs" / "security.md").read_text()
+    table = text.split("## The mechanisms, and what each stops")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 40 and "## Not promised" in text
+    there = {path.name for path in (REPO / "tests").rglob("test_*")}
+    for row in rows:
+        assert re.search(r"test_\w+|`cloche prove`|fuzz/", row[-1]), f"no test: {row[0]}"
+    named = set(re.findall(r"\b(test_\w+\.(?:py|c))\b", text))
+    assert named and not named - there, named - there

@@ -10,7 +10,7 @@ from helpers.internet import ECHO, SITE4
 from helpers.obedient import Obedient, kill_egress
 from helpers.runner import wait_for
 
-pytestmark = [requirement("R13", "R28"), pytest.mark.root]
+pytestmark = [requirement("R13", "R28", "R92"), pytest.mark.root]
 
 
 def questions(online, n=1):

@@ -13,7 +13,7 @@ from helpers import leaks, memory, ocsf, requirement
 from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
 from helpers.vaulted import BUNDLE, OK, VALUE, Vaulted, denied, fields, only_request
 
-pytestmark = [requirement("R13", "R14", "R16"), pytest.mark.root]
+pytestmark = [requirement("R13", "R14", "R16", "R50"), pytest.mark.root]
 way = pytest.mark.parametrize("transparent", [False, True], ids=["proxy", "transparent"])
 
 

@@ -223,6 +223,7 @@ def test_cloche_listens_nowhere_while_running(cloche):
 
 
 # 8. cgroups (CVE-2022-0492 release_agent, 2022-0811 core_pattern) -----------------------------------------------------
+@requirement("R98")
 def test_no_writable_file_below_sys_or_proc_sys(sandbox):
     code = """
 import os
