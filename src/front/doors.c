@@ -225,6 +225,8 @@ doors_notify(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_Connecti
         return;
     list_remove(f, k);
     framing_end(k->framing);
+    if (k->unread)
+        linger_begin(f, k->fd);
     free(k);
 }
 

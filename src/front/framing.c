@@ -75,6 +75,12 @@ framing_next(struct framing *g)
     return g->fault != HTTP1_OK ? g->fault : HTTP1_BAD_CONNECTION;
 }
 
+bool
+framing_unread(const struct framing *g)
+{
+    return g != NULL && (g->in_body || g->over);
+}
+
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 /* How many bytes of @p, which a head begins or goes on with, are good: all of them, or those until it ends. */

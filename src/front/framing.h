@@ -27,5 +27,7 @@ struct framing *framing_begin(int fd);
 void framing_end(struct framing *g);
 /* The library has the next request. HTTP1_OK: that one was judged, and is well. */
 enum http1_result framing_next(struct framing *g);
+/* What the client sends next, or has sent, is the rest of what is not read: of a body, or of what is malformed. */
+bool framing_unread(const struct framing *g);
 
 #endif

@@ -65,9 +65,20 @@ struct link {
     struct link *prev, *next;           /* of those that wait for their client, the longest-waiting first */
     uint64_t since_ms;
     bool listed;
+    bool unread;                        /* its last request was answered before all of it was read */
     int fd;
     struct ip peer;                     /* family 0: over a unix socket */
     struct framing *framing;            /* NULL: without memory */
+};
+
+/* One that is closed, but for what its client still sends (linger.c). */
+#define FRONT_LINGERS 64
+struct lingering {
+    struct front *f;                    /* NULL: never used */
+    struct watch watch;
+    struct timer timer;
+    uint64_t begun_ms;
+    size_t left;                        /* bytes */
 };
 
 #define RATE_SETS 512
@@ -270,6 +281,7 @@ struct front {
     struct timer idle;                  /* set while there is one */
     struct timer second;                /* set while there are requests: the next look at their times */
     size_t n_links, max_links;          /* connections */
+    struct lingering lingering[FRONT_LINGERS];
     struct rate rate;
     struct late {
         bool owed;                      /* an answer to EDGE_PING, */
@@ -287,6 +299,10 @@ struct front {
 };
 
 #define FRONT_SECOND_MS 1000
+
+/* linger.c: @fd, which is about to be closed, has been answered, and its client may still be sending: until it has read
+ * the answer, or for a moment, what it sends is thrown away. */
+void linger_begin(struct front *f, int fd);
 
 /* http.c: connections and requests. Opened with f->second set up. */
 int http_open(struct front *f, struct err *err);

@@ -74,7 +74,9 @@ on_uri(void *ctx, const char *uri, struct MHD_Connection *c)
 static void
 on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestTerminationCode why)
 {
+    const bool well = why == MHD_REQUEST_TERMINATED_COMPLETED_OK;
     struct request *r = *slot;
+    struct link *k;
 
     (void)ctx;
     (void)c;
@@ -82,7 +84,10 @@ on_completed(void *ctx, struct MHD_Connection *c, void **slot, enum MHD_RequestT
     if (r == NULL)
         return;
     doors_busy(r, false);
-    metrics_request(r, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    k = doors_link(r);
+    if (k != NULL)
+        k->unread = well && framing_unread(k->framing);
+    metrics_request(r, well);
     ask_drop(r);
     op_drop(r);
     visit_over(r);

@@ -100,7 +100,7 @@ serve(struct front *f)
     }
 }
 
-#define FILES 128       /* that are no connection's */
+#define FILES (128 + FRONT_LINGERS)     /* that are no connection's, or not any more */
 
 /* How many connections there may be: each is a descriptor, and its operation another one. Without one for what the
  * warden or the launcher passes to us we would end. */

@@ -1,0 +1,114 @@
+"""What the daemon refuses before a body is there: a client that sends it all the same reads why."""
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.runner import HANG_GUARD, wait_for
+
+pytestmark = requirement("R61")
+MIB = 1 << 20
+NODE = """
+const [base, token, mib] = [process.argv[2], process.argv[3], Number(process.argv[4])];
+const body = Buffer.alloc(mib << 20, " "), out = [];
+const ask = async (path, method, credential, size) => {
+    const headers = credential ? { Authorization: `Bearer ${credential}` } : {};
+    try {
+        const answer = await fetch(base + path, { method, headers, body: body.subarray(0, size) });
+        out.push([answer.status, (await answer.json()).code]);
+    } catch (why) {
+        out.push(String(why.cause ?? why));
+    }
+};
+for (let i = 0; i < 3; i++) {
+    await ask("/v1/sandboxes", "POST", token);
+    await ask("/v1/sandboxes/none/files/a", "PUT", "none");
+    await ask("/v1/sandboxes/none/files/a", "PUT", undefined);
+    await ask("/v1/nothing", "POST", token);
+    await ask("/v1/health", "PUT", token);
+}
+console.log(JSON.stringify(out));
+"""
+REQUESTS = """
+import json, sys
+try:
+    import requests
+except ImportError:
+    from pip._vendor import requests
+"""
+PYTHON = """
+base, token, mib = sys.argv[1:]
+out, body = [], b" " * (int(mib) << 20)
+for method, path, credential in (("POST", "/v1/sandboxes", token), ("PUT", "/v1/sandboxes/none/files/a", "none"),
+                                 ("PUT", "/v1/sandboxes/none/files/a", ""), ("POST", "/v1/nothing", token), ("PUT", "/v1/health", token)) * 3:
+    try:
+        answer = requests.request(method, base + path, data=body, headers={"Authorization": f"Bearer {credential}"} if credential else {})
+        out.append([answer.status_code, answer.json()["code"]])
+    except requests.RequestException as why:
+        out.append(repr(why))
+print(json.dumps(out))
+"""
+SAID = [[413, "http.body-too-large"], [401, "auth.malformed"], [401, "auth.required"], [404, "http.route"], [405, "http.method"]] * 3
+
+
+@pytest.fixture
+def daemon(cloche):
+    path = cloche.home / "s"
+    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0", "--client-timeout", "2s", path=path)
+    yield made
+    assert made.stop() == 0 and "started again" not in made.log, made.log
+
+
+@pytest.fixture
+def base(daemon):
+    return "http://{}:{}".format(*daemon.addresses()[0])
+
+
+def test_a_fetch_of_node_reads_it(daemon, base, has, tmp_path):
+    has("node")
+    (tmp_path / "ask.mjs").write_text(NODE, encoding="utf-8")
+    done = subprocess.run(["node", tmp_path / "ask.mjs", base, daemon.token(), "12"], capture_output=True, text=True, timeout=HANG_GUARD, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout) == SAID, done
+
+
+def test_pythons_requests_reads_it(daemon, base):
+    python = next((p for p in (sys.executable, "python3") if subprocess.run([p, "-c", REQUESTS], capture_output=True, check=False).returncode == 0), None)
+    if python is None:
+        pytest.skip("no Python here has requests")
+    done = subprocess.run([python, "-c", REQUESTS + PYTHON, base, daemon.token(), "12"], capture_output=True, text=True, timeout=HANG_GUARD, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout) == SAID, done
+
+
+def refused(daemon):
+    """A connection whose request was refused, and answered, before it sent a byte of its body."""
+    s = socket.create_connection(daemon.addresses()[0], HANG_GUARD)
+    s.sendall(b"POST /v1/sandboxes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n")
+    got = b""
+    while piece := s.recv(65536):       # until it says no more
+        got += piece
+    assert got.split(b" ")[1] == b"413" and b"http.body-too-large" in got, got
+    return s
+
+
+def test_no_more_is_thrown_away_than_somebody_sends_who_reads(daemon):
+    with refused(daemon) as s, pytest.raises(ConnectionError):
+        for _ in range(2 * 64):
+            s.sendall(b" " * MIB)
+
+
+@pytest.mark.root
+def test_who_sends_nothing_is_not_waited_for(daemon):
+    def held():
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in daemon.processes("cloche-front"))
+    before = held()
+    clients = [refused(daemon) for _ in range(80)]
+    few = 10        # what a process of theirs got a moment after it was begun, or has in passing
+    assert wait_for(lambda: held() <= before + 64 + few)
+    assert wait_for(lambda: held() <= before + few)
+    for s in clients:
+        s.close()
