@@ -310,6 +310,15 @@ line(struct buf *out, const char *name, const char *value)
     buf_put_u8(out, '\n');
 }
 
+static void
+registry_facts(const struct policy *p, struct buf *out)
+{
+    for (size_t i = 0; i < p->registries.n; i++)
+        buf_printf(out, "%s%s", i > 0 ? " " : "registries=", p->registries.v[i].value);
+    if (p->registries.n > 0)
+        buf_puts(out, "\n");
+}
+
 int
 keeper_facts(const struct keeper_live *k, struct buf *out)
 {
@@ -324,6 +333,7 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", facts->root);
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
+    registry_facts(p, out);
     port_facts(k, &ports);
     line(out, "ports", buf_nul(&ports) == 0 ? (const char *)ports.p : "none");
     line(out, "audit", p->audit.v == RECORD_REQUIRED ? "required" : k->daemon.audit);

@@ -1,24 +1,20 @@
 """--allow-registry: the hosts that the installed clients are set up for, and no others; real installs through it."""
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
 import stat
 import subprocess
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from helpers import crates, requirement
-from helpers.registries import CERTIFICATES, PATIENCE, addresses, allowed
+from helpers.registries import CERTIFICATES, FILES, INDEX, PATIENCE, addresses, allowed, archive, publish_npm, publish_wheel, wheel
 from helpers.runner import wait_for
 
 pytestmark = requirement("R66")
-INDEX, FILES = "ok.example.org:8080", "second.example.org:8080"
 
 
 @pytest.fixture
@@ -33,36 +29,11 @@ def kept_names(bare):
 
 # --- an own registry --------------------------------------------------------------------------------------------------
 
-def wheel(name):
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as z:
-        info = f"{name}-1.0.dist-info"
-        z.writestr(f"{name}.py", "answer = 42\n")
-        z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        z.writestr(f"{info}/RECORD", "")
-    return data.getvalue()
-
-
-def archive(name):
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as t:
-        for file, text in (("package.json", json.dumps({"name": name, "version": "1.0.0", "main": "index.js"})),
-                           ("index.js", "module.exports = 42\n")):
-            entry = tarfile.TarInfo(f"package/{file}")
-            entry.size, entry.mode = len(text), 0o644
-            t.addfile(entry, io.BytesIO(text.encode()))
-    return data.getvalue()
-
-
 @pytest.fixture
 def pypi(online, has_clients):
     """An index at one host, whose files lie at another."""
     for name in ("six", "mine"):
-        file = f"/files/{name}-1.0-py3-none-any.whl"
-        online.net.pages[FILES, file] = ("application/octet-stream", wheel(name))
-        online.net.pages[INDEX, f"/simple/{name}/"] = (
-            "text/html", f'<html><body><a href="http://{FILES}{file}">{file[7:]}</a></body></html>'.encode())
+        publish_wheel(online.net, name)
     online.cloche.env |= {"PIP_INDEX_URL": f"http://user:hunter2@{INDEX}/simple/", "PIP_TRUSTED_HOST": "ok.example.org",
                           "PIP_NO_CACHE_DIR": "1"}
     return online
@@ -71,12 +42,7 @@ def pypi(online, has_clients):
 @pytest.fixture
 def npm(online, has_clients):
     for name in ("is-number", "mine"):
-        file, body = f"/files/{name}-1.0.0.tgz", archive(name)
-        online.net.pages[FILES, file] = ("application/octet-stream", body)
-        version = {"name": name, "version": "1.0.0", "dist": {
-            "tarball": f"http://{FILES}{file}", "shasum": hashlib.sha1(body).hexdigest()}}
-        online.net.pages[INDEX, f"/npm/{name}"] = ("application/json", json.dumps(
-            {"name": name, "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode())
+        publish_npm(online.net, name)
     (online.bare.home / ".npmrc").write_text(f"registry=http://{INDEX}/npm/\n", encoding="utf-8")
     return online
 

@@ -116,6 +116,38 @@ packages(void **state)
 }
 
 static void
+hashes(void **state)
+{
+    static const struct { const char *name; bool pypi, npm; } pins[] = {
+        { "requests==2.31.0", true, false }, { "a[b]===1.0", true, false }, { "requests", false, false }, { "a>=1", false, false },
+        { "a==1.*", false, false }, { "a==1,<2", false, false }, { "a!=1", false, false }, { "left-pad@1.3.0", false, true },
+        { "@types/node@20.0.0-beta.1", false, true }, { "@types/node", false, false }, { "a@1.x.0", false, false },
+        { "a@^1.0.0", false, false }, { "a@latest", false, false }, { "a@1.3", false, false }, { "a@1", false, false },
+    };
+    static const struct { const char *begin; size_t more; bool pypi, npm; } rows[] = {
+        { "sha256:", 64, true, false }, { "sha512:", 128, true, false }, { "sha256-", 44, false, true }, { "sha512-", 88, false, true },
+        { "sha256:", 63, false, false }, { "sha256:", 65, false, false }, { "sha512-", 87, false, false }, { "sha1-", 28, false, false },
+        { "md5:", 32, false, false }, { "", 64, false, false }, { "sha256: ", 63, false, false }, { "sha256:\n", 63, false, false },
+        { "sha512-$", 87, false, false }, { "sha256:A", 63, false, false },
+    };
+    char text[160];
+
+    (void)state;
+    for (size_t i = 0; i < N(pins); i++) {
+        assert_int_equal(mcp_package_pinned("pypi", pins[i].name), pins[i].pypi);
+        assert_int_equal(mcp_package_pinned("npm", pins[i].name), pins[i].npm);
+    }
+    for (size_t i = 0; i < N(rows); i++) {
+        size_t n = strlen(rows[i].begin);
+        memcpy(text, rows[i].begin, n);
+        memset(text + n, 'a', rows[i].more);
+        text[n + rows[i].more] = '\0';
+        assert_int_equal(mcp_hash_well("pypi", text), rows[i].pypi);
+        assert_int_equal(mcp_hash_well("npm", text), rows[i].npm);
+    }
+}
+
+static void
 domains(void **state)
 {
     static const struct { const char *name; bool well; } rows[] = {
@@ -171,7 +203,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages), cmocka_unit_test(depth), cmocka_unit_test(headers), cmocka_unit_test(packages),
+        cmocka_unit_test(messages), cmocka_unit_test(depth), cmocka_unit_test(headers), cmocka_unit_test(packages), cmocka_unit_test(hashes),
         cmocka_unit_test(domains), cmocka_unit_test(states),
     };
 

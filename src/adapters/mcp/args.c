@@ -183,6 +183,39 @@ mcp_package_well(const char *registry, const char *package)
     return strcmp(registry, "npm") == 0 ? npm_well(package) : python_well(package);
 }
 
+bool
+mcp_package_pinned(const char *registry, const char *package)
+{
+    const char *sign = strcmp(registry, "npm") == 0 ? strrchr(package, '@') : strchr(package, '=');
+    size_t n = sign != NULL ? strspn(sign, "@=") : 0;
+
+    if (sign == NULL || sign == package)
+        return false;
+    if (strcmp(registry, "npm") == 0)       /* "1.2" is a range there */
+        return n == 1 && isdigit((unsigned char)sign[1]) != 0 && strspn(sign + 1, "0123456789") < strlen(sign + 1) &&
+               strchr(sign, '.') != strrchr(sign, '.') && strpbrk(sign + 1, "xX*") == NULL;
+    return n >= 2 && strpbrk(package, ",*!~<>") == NULL;
+}
+
+bool
+mcp_hash_well(const char *registry, const char *hash)
+{
+    static const struct { const char *hex, *base64; size_t bytes; } kinds[] = {
+        { "sha256:", "sha256-", 32 }, { "sha384:", "sha384-", 48 }, { "sha512:", "sha512-", 64 },
+    };
+    bool npm = strcmp(registry, "npm") == 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const char *begin = npm ? kinds[i].base64 : kinds[i].hex, *rest = hash + strlen(begin);
+        size_t n = npm ? (kinds[i].bytes + 2) / 3 * 4 : kinds[i].bytes * 2;
+        if (str_starts(str_of(hash), str_of(begin)))
+            return strlen(rest) == n &&
+                   strspn(rest, npm ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+                                    : "0123456789abcdef") == n;
+    }
+    return false;
+}
+
 /* --- domains ------------------------------------------------------------------------------------------------------ */
 
 bool

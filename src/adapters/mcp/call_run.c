@@ -10,8 +10,6 @@
 #include "proto/edge_limits.h"
 
 #define TIMEOUT_S    30
-#define INSTALL_S    600
-#define MODULES      "/workspace/.packages"     /* where what pip installs lies */
 
 /* --- output ------------------------------------------------------------------------------------------------------- */
 
@@ -25,25 +23,25 @@ mcp_output(struct buf *b, bool cut)
     return json_of_text(b->p, b->n);
 }
 
-static void
-on_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
+void
+call_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
 {
     visit_keep(r, is_err ? &r->mcp->err : &r->mcp->out, &r->mcp->cut[is_err ? 1 : 0], p, n);
     mcp_progress(r, p, n, is_err);
 }
 
-static const char *
-error_of(uint8_t flags)
+const char *
+call_error_of(uint8_t flags)
 {
     return (flags & EDGE_TIMED_OUT) != 0 ? "TimeoutError" : (flags & EDGE_OOM) != 0 ? "MemoryError" : NULL;
 }
 
 /* stdout, stderr and error of a result; what is about the time is said where programs say such things */
-static void
-add_output(struct visit *r, json_t *body, uint8_t flags)
+void
+call_add_output(struct visit *r, json_t *body, uint8_t flags)
 {
     struct mcp_call *call = r->mcp;
-    const char *error = error_of(flags);
+    const char *error = call_error_of(flags);
     bool cut_err = call->cut[1] || (flags & EDGE_ERR_CUT) != 0;
 
     if ((flags & EDGE_TIMED_OUT) != 0) {
@@ -57,8 +55,8 @@ add_output(struct visit *r, json_t *body, uint8_t flags)
     json_object_set_new(body, "error", error != NULL ? json_string(error) : json_null());
 }
 
-static int
-code_of(uint8_t flags, uint32_t code)
+int
+call_code_of(uint8_t flags, uint32_t code)
 {
     return (flags & EDGE_TIMED_OUT) != 0 ? -1 : (flags & EDGE_SIGNALED) != 0 ? 128 + (int)code : (int)code;
 }
@@ -72,21 +70,21 @@ on_granted(struct visit *r)
         mcp_begin_stream(r);
 }
 
-static const struct visit_answers granted = { .granted = on_granted, .no = mcp_fail_err };
+const struct visit_answers call_granted = { .granted = on_granted, .no = mcp_fail_err };
 
 static void
 on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
-    int exit_code = code_of(flags, code);
+    int exit_code = call_code_of(flags, code);
     json_t *body = json_pack("{s:b, s:s, s:i, s:f}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "exit_code",
                              exit_code, "execution_time", (double)ms / 1000);
 
     json_object_set_new(body, "limit_reached", edge_limit_reached(flags));
-    add_output(r, body, flags);
+    call_add_output(r, body, flags);
     mcp_done_with(r, body, exit_code != 0, mcp_text(r, "context_id") != NULL ? context_put(r, body) : NULL);
 }
 
-static const struct visit_op_answers executed = { .out = on_output, .exit = on_executed, .failed = mcp_fail_err,
+static const struct visit_op_answers executed = { .out = call_output, .exit = on_executed, .failed = mcp_fail_err,
                                                   .rich = context_result, .run = context_ran };
 
 void
@@ -96,7 +94,7 @@ call_packages(const struct language *l, struct edge_op *op)
 
     if (l->packages == NULL)
         return;
-    snprintf(packages, sizeof(packages), "%s=" MODULES, l->packages);
+    snprintf(packages, sizeof(packages), "%s=" MCP_MODULES, l->packages);
     op->env[op->n_env++] = packages;
 }
 
@@ -123,7 +121,7 @@ execute(struct visit *r)
         op.argv[0] = l->name;
         op.argv[1] = mcp_text(r, "code");
         op.n_argv = 2;
-        visit_op(r, r->mcp->box, &op, &granted, &executed);
+        visit_op(r, r->mcp->box, &op, &call_granted, &executed);
         return;
     }
     while (l->argv[op.n_argv] != NULL) {
@@ -131,7 +129,7 @@ execute(struct visit *r)
         op.n_argv++;
     }
     call_packages(l, &op);
-    visit_op(r, r->mcp->box, &op, &granted, &executed);
+    visit_op(r, r->mcp->box, &op, &call_granted, &executed);
 }
 
 static void
@@ -144,8 +142,8 @@ on_made(struct visit *r, const struct edge_box *box)
 
 static const struct visit_answers made = { .box = on_made, .no = mcp_fail_err };
 
-static bool
-has_network(const struct edge_box *box)
+bool
+call_has_network(const struct edge_box *box)
 {
     struct str network = edge_line(box->facts, "network");
 
@@ -156,7 +154,7 @@ has_network(const struct edge_box *box)
 static void
 on_networked(struct visit *r, const struct edge_box *box)
 {
-    if (!has_network(box))
+    if (!call_has_network(box))
         mcp_fail(r, "NetworkDisabled",
                  "this sandbox was made without a network: leave out sandbox_id for one that has it");
     else
@@ -201,75 +199,4 @@ call_execute(struct visit *r)
         VISIT_ASK(r, EDGE_ASK_GET, &networked, .id = r->mcp->box);
     else
         execute(r);
-}
-
-/* --- packages ----------------------------------------------------------------------------------------------------- */
-
-static const char *
-registry_of(const struct visit *r)
-{
-    const char *registry = mcp_text(r, "registry");
-
-    return registry != NULL ? registry : "pypi";
-}
-
-static void
-on_installed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
-{
-    int exit_code = code_of(flags, code);
-    json_t *body = json_pack("{s:b, s:s, s:s, s:s}", "success", exit_code == 0, "sandbox_id", r->mcp->box, "package",
-                             mcp_text(r, "package"), "registry", registry_of(r));
-
-    (void)ms;
-    add_output(r, body, flags);
-    if (exit_code != 0 && error_of(flags) == NULL)
-        json_object_set_new(body, "error", json_string("InstallFailed"));
-    mcp_done(r, body, exit_code != 0);
-}
-
-static const struct visit_op_answers installed = { .out = on_output, .exit = on_installed, .failed = mcp_fail_err };
-
-static void
-on_install_box(struct visit *r, const struct edge_box *box)
-{
-    static struct edge_op op;
-    static const char *const pip[] = { "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
-                                       "--no-cache-dir", "--target", MODULES, "--upgrade", "--" };
-    static const char *const npm[] = { "npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix",
-                                       "/workspace", "--" };
-    bool is_npm = strcmp(registry_of(r), "npm") == 0;
-    const char *const *words = is_npm ? npm : pip;
-    size_t n = is_npm ? ARRAY_LEN(npm) : ARRAY_LEN(pip);
-
-    if (!has_network(box)) {
-        mcp_fail(r, "NetworkDisabled", "this sandbox was made without a network: make one with network_enabled");
-        return;
-    }
-    memset(&op, 0, sizeof(op));
-    op.kind = OP_EXEC;
-    op.path = "";
-    op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
-    memcpy(op.argv, words, n * sizeof(words[0]));
-    op.argv[n] = mcp_text(r, "package");
-    op.n_argv = n + 1;
-    visit_op(r, r->mcp->box, &op, &granted, &installed);
-}
-
-static const struct visit_answers install_box = { .box = on_install_box, .no = mcp_fail_err };
-
-void
-call_install(struct visit *r)
-{
-    const char *registry = registry_of(r);
-
-    r->mcp->timeout_s = INSTALL_S;
-    if (!call_names_box(r))
-        return;
-    if (strcmp(registry, "pypi") != 0 && strcmp(registry, "npm") != 0)
-        mcp_fail(r, "UnsupportedLanguage", "registry is not one of pypi, npm");
-    else if (!mcp_package_well(registry, mcp_text(r, "package")))
-        mcp_fail(r, "InvalidArguments", "package is not a name of %s with at most a version: no URL, path or option",
-                 registry);
-    else
-        VISIT_ASK(r, EDGE_ASK_GET, &install_box, .id = r->mcp->box);
 }

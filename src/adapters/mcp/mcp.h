@@ -25,6 +25,7 @@
 #define MCP_CAPABILITIES_MAX 4096           /* bytes of a client's, which its session keeps */
 #define MCP_ALIVE_S     15                  /* a stream on which nothing else was said gets a comment */
 #define MCP_LOOK_MS     1000                /* ... which is looked for so often */
+#define MCP_MODULES     "/workspace/.packages"  /* where what pip installs lies */
 #define MCP_META        "io.modelcontextprotocol/"
 
 struct mcp_session {
@@ -71,6 +72,7 @@ struct mcp_call {
     bool cut[2];
     struct rich rich;                       /* of code in a context: results; */
     const char *context_state;              /* what became of that; NULL: nobody said */
+    bool registry_closed;                   /* an installation: the sandbox was not made for that registry */
     int step;                               /* of fixtures */
 };
 
@@ -156,7 +158,15 @@ json_t *context_put(struct visit *r, json_t *body);
 void call_context(struct visit *r);
 void call_execute(struct visit *r);       /* call_run.c */
 void call_packages(const struct language *l, struct edge_op *op);      /* where what was installed lies, for its code */
-void call_install(struct visit *r);
+/* ... and for others that run a command: its output, which is kept and told as progress; that and what ended it into a
+ * result; its exit code; what happens when it begins. */
+void call_output(struct visit *r, bool is_err, const uint8_t *p, size_t n);
+void call_add_output(struct visit *r, json_t *body, uint8_t flags);
+const char *call_error_of(uint8_t flags);                               /* NULL: it ended by itself */
+int call_code_of(uint8_t flags, uint32_t code);
+extern const struct visit_answers call_granted;
+bool call_has_network(const struct edge_box *box);
+void call_install(struct visit *r);       /* call_install.c */
 void call_create(struct visit *r);        /* call_box.c */
 void call_list(struct visit *r);
 void call_destroy(struct visit *r);
