@@ -13,7 +13,9 @@
 
 #define N(a) ARRAY_LEN(a)
 
-static const char *const credential_places[] = {
+/* Texts, not pointers to them: a program that may lie anywhere writes each pointer of a table anew when it starts. */
+#define PLACE_SIZE 40
+static const char credential_places[][PLACE_SIZE] = {
     /* keys and logins */
     ".ssh", ".gnupg", ".netrc", ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials",
     ".cache/git/credential", ".git-credential-cache", ".gcm", ".gitcookies", ".config/gh", ".config/hub",
@@ -379,18 +381,26 @@ add_normal(struct policy *p, struct str path, struct err *err)
     return credentials_add(p, arena_copy(p->arena, (struct str){ normal, n }), err);
 }
 
+/* Every run does this: one piece of memory for all texts, and whole rows are copied, of which the next one covers what
+ * is too much. */
 static int
 add_home(struct policy *p, struct str home, struct err *err)
 {
-    char *below = arena_join(p->arena, home.n == 1 ? STR_LIT("") : home, STR_LIT("/"));
+    size_t below = home.n == 1 ? 0 : home.n;
+    char *text = arena_raw(p->arena, N(credential_places) * (below + 1 + PLACE_SIZE));
 
-    if (below == NULL || list_reserve(p, &p->credentials, N(credential_places), err) < 0)
+    if (text == NULL || list_reserve(p, &p->credentials, N(credential_places), err) < 0)
         return policy_no_memory(err);
     for (size_t i = 0; i < N(credential_places); i++) {
-        char *path = arena_join(p->arena, str_of(below), str_of(credential_places[i]));
-        if (path == NULL)
-            return policy_no_memory(err);
-        p->credentials.v[p->credentials.n++] = entry_of(path);
+        size_t n = strnlen(credential_places[i], PLACE_SIZE);
+
+        if (n == PLACE_SIZE)
+            return err_set(err, ERR_SYSTEM, "policy.credentials", "a row of the table is too long");
+        memcpy(text, home.p, below);
+        text[below] = '/';
+        memcpy(text + below + 1, credential_places[i], PLACE_SIZE);
+        p->credentials.v[p->credentials.n++] = entry_of(text);
+        text += below + 1 + n + 1;
     }
     return 0;
 }
