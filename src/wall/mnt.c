@@ -124,9 +124,10 @@ mnt_protects(int dir, struct err *err)
         return -1;
     if (fstatfs(tree, &fs) < 0)
         return err_sys(err, errno, "wall.mount", "look at a mount");
-    if ((fs.f_flags & ST_RDONLY) != 0 && (fs.f_flags & ST_NOSUID) != 0)
-        return 0;
-    return err_not_done(err, "wall.mount.unsupported", "a mount is not read-only after mount_setattr made it so");
+    if ((fs.f_flags & ST_RDONLY) == 0 || (fs.f_flags & ST_NOSUID) == 0)
+        return err_not_done(err, "wall.mount.unsupported", "a mount is not read-only after mount_setattr made it so");
+    /* to close a tree that is attached nowhere is to wait for an RCU grace period */
+    return mnt_attach(tree, dir, err);
 }
 
 static int

@@ -45,7 +45,8 @@ int mnt_attach_at(int tree, int dir, const char *name, struct err *err);
 /* Set attributes on an attached or detached mount. */
 int mnt_protect(int mount_fd, unsigned flags, struct err *err);
 
-/* Whether attributes that are set are there, tried on a copy of @dir, which lies on a file system of our own. */
+/* Whether attributes that are set are there, tried on a copy of @dir, which lies on a file system of our own and nobody
+ * can name: the copy stays there. */
 int mnt_protects(int dir, struct err *err);
 
 /* openat2 of @path below @root: never leaves it, follows no magic link, and no symlink either unless @symlinks.
