@@ -40,6 +40,7 @@ json_well(struct visit *r)
     }
     r->json = json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     json_whole_numbers(r->json);
+    json_drop_nulls(r->json, NULL);
     if (r->json == NULL)
         api_refuse(r, HTTP_BAD_REQUEST, strcmp(paths[r->row], "/api/sandbox/screen/screenshot") == 0
                                             ? "Invalid JSON body" : "Invalid JSON in request body");

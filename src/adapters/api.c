@@ -337,8 +337,6 @@ api_exec(struct visit *r)
         return;
     memset(&op, 0, sizeof(op));
     op.kind = OP_EXEC;
-    workdir = json_is_null(workdir) ? NULL : workdir;
-    ms = json_is_null(ms) ? NULL : ms;
     op.path = workdir != NULL ? json_string_value(workdir) : "";
     if (text == NULL || text[0] == '\0' || strlen(text) != json_string_length(command)) {
         api_refuse(r, HTTP_BAD_REQUEST, "Missing 'command' field");

@@ -110,7 +110,7 @@ api_audio_play(struct visit *r)
         api_refuse(r, HTTP_BAD_REQUEST, "Body must be a JSON object");
     else if (data == NULL || trimmed(data).n == 0)
         api_refuse(r, HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
-    else if (format != NULL && !json_is_null(format) && !json_is_string(format))
+    else if (format != NULL && !json_is_string(format))
         api_refuse(r, HTTP_BAD_REQUEST, "format must be a string");
     else if (wrong != NULL)
         api_refuse(r, HTTP_BAD_REQUEST, wrong);

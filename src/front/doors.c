@@ -148,7 +148,8 @@ doors_hint(const char *code)
 {
     return strcmp(code, "http.host") == 0 ? "allowed-hosts in the daemon's configuration lists other names"
            : strcmp(code, "http.origin") == 0 ? "allowed-origins in the daemon's configuration lists such pages"
-                                              : "docs/openapi.yaml lists the routes";
+           : strcmp(code, "http.encoding") == 0 ? "send it as it is, without gzip or the like"
+                                                : "docs/openapi.yaml lists the routes";
 }
 
 /* --- connections -------------------------------------------------------------------------------------------------- */

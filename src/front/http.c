@@ -308,6 +308,8 @@ body_well(struct request *r)
     r->json = json_loadb((const char *)r->body.p, r->body.n, JSON_REJECT_DUPLICATES, &why);
     if (r->json != NULL) {
         json_whole_numbers(r->json);
+        if (strcmp(r->method, MHD_HTTP_METHOD_PATCH) != 0)      /* there null removes what was said before */
+            json_drop_nulls(r->json, "policy");
         return true;
     }
     reply_error(r, MHD_HTTP_BAD_REQUEST, "http.json", why.text, "the body is not valid JSON");

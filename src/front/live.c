@@ -207,6 +207,7 @@ start(struct request *r)
     if (r->json == NULL)
         return live_refuse(r, "http.json", "", "the first message is not valid JSON");
     json_whole_numbers(r->json);
+    json_drop_nulls(r->json, NULL);
     if (!exec_request(r, &op))
         return;
     op.flags |= OP_STDIN | OP_LIVE;
@@ -227,6 +228,7 @@ text_message(struct request *r)
     } else {
         message = json_loadb((const char *)l->text.p, l->text.n, JSON_REJECT_DUPLICATES, NULL);
         json_whole_numbers(message);
+        json_drop_nulls(message, NULL);
         wrong = message != NULL ? steer(r, message) : "a text message is not valid JSON";
         json_decref(message);
     }

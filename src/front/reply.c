@@ -69,6 +69,8 @@ reply_hints(struct request *r)
         return;
     if (r->status == MHD_HTTP_SERVICE_UNAVAILABLE)  /* RFC 9110 10.2.3: it is over soon, or somebody has to see to it */
         (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
+    if (r->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE)   /* RFC 9110 15.5.16: no coding is taken */
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
     if (r->status == MHD_HTTP_UNAUTHORIZED)         /* RFC 9110 11.6.1, RFC 6750 3 */
         (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cloche\"");
 }

@@ -173,6 +173,16 @@ hides_slash(const struct request *r, size_t n)
     return slash < n && (!has_rest || slash < (size_t)(r->rest - r->path));
 }
 
+/* A body that is packed (RFC 9110, 8.4), of which nothing here is ever unpacked: not a preview's, whose server may. */
+static bool
+is_packed(const struct request *r)
+{
+    struct header coding = header_of(r, MHD_HTTP_HEADER_CONTENT_ENCODING);
+
+    return coding.n > 1 || (coding.n == 1 && coding.size > 0 && (coding.size != strlen("identity") ||
+                            strncasecmp(coding.value, "identity", coding.size) != 0));
+}
+
 const struct route *
 route_find(struct request *r)
 {
@@ -216,6 +226,11 @@ route_find(struct request *r)
         r->early = MHD_HTTP_METHOD_NOT_ALLOWED;
         r->early_code = "http.method";
         r->early_why = "this route has other methods";
+    }
+    if (route != NULL && !route->foreign && is_packed(r)) {
+        r->early = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
+        r->early_code = "http.encoding";
+        r->early_why = "the body has a Content-Encoding";
     }
     return route;
 }

@@ -2,6 +2,7 @@
 #include "wire/whole.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define WHOLE_MAX 9007199254740992.0    /* 2^53 */
 
@@ -32,4 +33,22 @@ json_whole_numbers(json_t *json)
         else
             json_whole_numbers(v);
     }
+}
+
+void
+json_drop_nulls(json_t *json, const char *but)
+{
+    const char *name;
+    json_t *v;
+    void *next;
+    size_t i;
+
+    json_object_foreach_safe(json, next, name, v) {
+        if (json_is_null(v))
+            (void)json_object_del(json, name);
+        else if (but == NULL || strcmp(name, but) != 0)
+            json_drop_nulls(v, NULL);
+    }
+    json_array_foreach(json, i, v)
+        json_drop_nulls(v, NULL);
 }

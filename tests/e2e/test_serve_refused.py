@@ -1,4 +1,5 @@
 """What the daemon refuses before a body is there: a client that sends it all the same reads why."""
+import gzip
 import json
 import os
 import socket
@@ -112,3 +113,17 @@ def test_who_sends_nothing_is_not_waited_for(daemon):
     assert wait_for(lambda: held() <= before + few)
     for s in clients:
         s.close()
+
+
+def test_a_packed_body_is_refused_by_name(daemon):
+    text = json.dumps({"name": "one"}).encode()
+    packed = gzip.compress(text)
+    for coding, body, status in (("gzip", packed, 415), ("GZIP", packed, 415), ("identity, gzip", packed, 415), ("br", text, 415), ("aws-chunked", text, 415),
+                                 ("", text, 201), ("Identity", text.replace(b"one", b"two"), 201)):
+        answer = daemon("POST", "/v1/sandboxes", body, {"Content-Encoding": coding})
+        assert answer.status == status, (coding, answer)
+        assert status == 201 or (answer.json["code"] == "http.encoding" and answer.headers["Accept-Encoding"] == "identity"), answer
+    for method, path in (("PUT", "/v1/sandboxes/one/files/a"), ("POST", "/api/sandbox/exec"), ("POST", "/mcp"), ("PATCH", "/v1/sandboxes/one/policy")):
+        answer = daemon(method, path, packed, {"Content-Encoding": "gzip"})
+        assert answer.status == 415, (path, answer)
+    assert daemon.get("/v1/sandboxes/one/files/a").status == 404

@@ -97,6 +97,7 @@ call_tool(struct visit *r)
     }
     call->args = args != NULL ? json_incref(args) : json_object();
     json_whole_numbers(call->args);
+    json_drop_nulls(call->args, NULL);
     if (json_string_length(token) > MCP_ID_MAX) {
         mcp_error(r, MCP_INVALID_PARAMS, NULL, "params._meta.progressToken has more than %d bytes", MCP_ID_MAX);
         return;
