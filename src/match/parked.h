@@ -15,7 +15,19 @@
 #define PARKED      '\006'
 #define PARKED_SIZE 8           /* digits of a job's size */
 
-/* Where there is a sitecustomize of the system, it is that; where there is none, it ends as the import of none does. */
+/* Where there is a sitecustomize of the system, it is that; where there is none, it ends as the import of none does.
+ *
+ * At its end an interpreter looks three times through all objects that there are for cycles that nobody reaches. That
+ * takes longer than short code does, and nearly all of these objects are the interpreter's own. settle() takes those
+ * out of it (gc.freeze). Nothing of that is to be seen:
+ * - Names of __main__ are not among them: what the code makes is collected as always. A dictionary that is filled again
+ *   after it was empty is one of the collector's anew.
+ * - Where the code put something of its own into one of the modules or classes that were there, which would keep it
+ *   from being collected, all is undone before the end. This is looked for by iterators that are made ahead, and are
+ *   run by the function that was first to be called at the end: no frame is made, so nobody who traces sees it. (It
+ *   looks at the values of these modules and classes; site, which is still being imported, gets one more name.)
+ * - Who imports gc has it undone before: what that import calls is what would be a weak reference to the lock of that
+ *   name, and its answer, None, means that there is no lock yet. */
 static const char *const parked_python[] = { "sh", "-c",
     "printf %s \"$1\" >/tmp/sitecustomize.py && PYTHONPATH=/tmp exec \"$0\" -", "python3",
     "import os, sys\n"
@@ -27,6 +39,27 @@ static const char *const parked_python[] = { "sh", "-c",
     "            os._exit(1)\n"
     "        got += more\n"
     "    return got\n"
+    "def settle():\n"
+    "    own, before = sys.modules, set(sys.modules)\n"
+    "    import atexit, gc, _collections, _frozen_importlib, _operator as op, itertools as it\n"
+    "    for name in set(own) - before:\n"
+    "        del own[name]\n"
+    "    places = [vars(m) for n, m in own.items() if n not in ('__main__', 'builtins', 'site', 'sys')]\n"
+    "    places += [vars(c) for c in gc.get_objects() if isinstance(c, type)]\n"
+    "    sizes = list(map(len, places))\n"
+    "    places.append(vars(own['site']))\n"
+    "    values = [v for p in places for v in p.values()]\n"
+    "    other = it.chain(map(op.ne, map(len, places), sizes),\n"
+    "                     map(op.is_not, it.chain.from_iterable(map(op.methodcaller('values'), places)), values))\n"
+    "    undo = it.starmap(gc.unfreeze, it.compress(it.repeat(()), other))\n"
+    "    atexit.register(_collections.deque(maxlen=0).extend, undo)\n"
+    "    _frozen_importlib._module_locks['gc'] = gc.unfreeze\n"
+    "    main = vars(own['__main__'])\n"
+    "    names = main.copy()\n"
+    "    main.clear()\n"
+    "    gc.collect()\n"
+    "    gc.freeze()\n"
+    "    main.update(names)\n"
     "def park():\n"
     "    none = None\n"
     "    for remove, what in (os.unlink, __file__), (os.unlink, __spec__.cached), (os.rmdir, '/tmp/__pycache__'):\n"
@@ -44,6 +77,10 @@ static const char *const parked_python[] = { "sh", "-c",
     "            raise\n"
     "        none = e.with_traceback(None)\n"
     "    exec(compile('print(end=\"\")', '', 'exec'), {})\n"
+    "    try:\n"
+    "        settle()\n"
+    "    except (AttributeError, ImportError, KeyError):\n"
+    "        pass\n"
     "    os.write(1, b'\\6')\n"
     "    job, coerced = take(int(take(8), 16)).split(b'\\0')[:-1], os.environb.get(b'LC_CTYPE')\n"
     "    for name in list(os.environb):\n"
