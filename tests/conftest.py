@@ -17,7 +17,7 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None     # the same tree is tested as root and as an ordinary user
 
-from helpers import leaks, parts, places, shared            # noqa: E402
+from helpers import leaks, parts, places, shared, workers  # noqa: E402
 from helpers.runner import Cloche, Runner, interpreter      # noqa: E402
 
 own_daemon, shared_daemon, shared_or_own = shared.own_daemon, shared.shared_daemon, shared.shared_or_own
@@ -26,13 +26,16 @@ CHOSEN, HEARD_OF = set(), set()     # ids of tests, in the process that sums up:
 PROVEN = collections.defaultdict(collections.Counter)
 
 
+def pytest_addoption(parser):
+    workers.add_option(parser)
+
+
 def pytest_configure(config):
-    leaks.adopt_orphans()
-    leaks.enter_own_cgroups()
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"     # of what tests start; pytest's own goes where PYTHONPYCACHEPREFIX says
-    if hasattr(config, "workerinput"):
-        for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX"):      # of ours (tests/check/suites.py), and not for what tests start:
-            os.environ.pop(name, None)                          # it has its bytecode beside its modules
+    if not config.option.workers:       # they do it themselves
+        leaks.adopt_orphans()
+        leaks.enter_own_cgroups()
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"     # of what tests start; pytest's own goes where PYTHONPYCACHEPREFIX says:
+    os.environ.pop("PYTHONPYCACHEPREFIX", None)     # what tests start has its bytecode beside its modules
 
 
 def pytest_report_header(config):
@@ -65,16 +68,15 @@ def pytest_collection_finish(session):
     CHOSEN.update(item.nodeid for item in session.items)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(ids):
-    CHOSEN.update(ids)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    return workers.run_tests(session)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     """A run that ended early (pytest.exit(), a worker that said goodbye) has not passed."""
-    config = session.config
-    if hasattr(config, "workerinput") or config.option.collectonly:
+    if session.config.option.collectonly:
         return
     missed = sorted(CHOSEN - HEARD_OF)
     if missed and session.exitstatus == 0:
@@ -114,7 +116,7 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not PROVEN:          # of a run by several workers, theirs are reported to the one process that sums up
+    if not PROVEN:
         return
     terminalreporter.section("requirements")
     proven = [row for row in sorted(PROVEN) if not PROVEN[row]["failed"] and PROVEN[row]["passed"]]

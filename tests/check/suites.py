@@ -8,7 +8,6 @@ import pwd
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,25 +19,7 @@ from check.tally import Tally, junit
 SUITES = ('tests/e2e', 'tests/escape', 'tests/conformance')
 SECOND_TRIES = 3        # more failures at once are no accident
 WORKERS = int(os.environ.get('CLOCHE_TEST_WORKERS') or 5 * CORES)
-XDIST = 'pytest-xdist==3.5.0'       # Debian 12 has 3.1, which cannot take tests from a worker that has many left
 QUARTERS = 4            # parts.py has the same
-NO_TESTS = 5            # what pytest exits with
-
-
-def distribution():
-    """(folder for PYTHONPATH or None, how tests are shared among workers): fetched once; Debian's own where that fails."""
-    folder = os.path.join(REPO, 'build-check-tools', XDIST.replace('==', '-'))
-    if not os.path.isdir(folder):
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        new = tempfile.mkdtemp(dir=os.path.dirname(folder))
-        done = run('install-xdist', [PYTHON, '-m', 'pip', 'install', '--quiet', '--no-deps', '--target', new, XDIST])
-        if done.code != 0:
-            shutil.rmtree(new)
-            print(f'{XDIST} cannot be installed, Debian\'s is used and takes longer: {tail(done.out, 1)}', file=sys.stderr)
-            return None, 'load'
-        os.chmod(new, 0o755)
-        os.rename(new, folder)
-    return folder, 'worksteal'
 
 
 def quarter():
@@ -63,7 +44,7 @@ def open_to_all(path):
 
 class Tree:
     """The tests and the programs where any user may read them: where they are, or a copy where a home is closed. One for all
-    runs of a check. Bytecode of the tests is kept beside it, as ten workers would compile them ten times."""
+    runs of a check. Bytecode of the tests is kept beside it."""
 
     def __init__(self):
         self.place, self.lock, self.builds = None, threading.Lock(), {}
@@ -80,21 +61,13 @@ class Tree:
 
     def prepare(self):
         self.root, self.bytecode = REPO, os.path.join(REPO, 'build-check-tools/bytecode')
-        self.xdist, self.share = distribution()
         if not open_to_all(os.path.join(REPO, 'tests')):
             self.place = tempfile.mkdtemp(prefix='ct-tree-')
             os.chmod(self.place, 0o755)
             self.root, self.bytecode = os.path.join(self.place, 'repo'), os.path.join(self.place, 'bytecode')
             skip = shutil.ignore_patterns('build*', '.git', '__pycache__', '.pytest_cache')
             shutil.copytree(REPO, self.root, ignore=skip, symlinks=True)
-            if self.xdist:
-                shutil.copytree(self.xdist, os.path.join(self.place, 'xdist'))
-                self.xdist = os.path.join(self.place, 'xdist')
             subprocess.run(['chmod', '-R', 'u=rwX,go=rX', self.place], check=True)
-        env = {**clean_environment(), **self.environment(), 'CLOCHE': '/bin/true'}
-        done = run('suites-compile', [PYTHON, '-m', 'pytest', '-q', '--collect-only', *SUITES], env, self.root)
-        found = re.search(r'^(\d+) tests collected', done.out, re.M)
-        self.tests = int(found.group(1)) if found else 0
 
     def programs(self, which):
         """A copy of a build's."""
@@ -113,7 +86,7 @@ class Tree:
         return os.path.join(target, 'src/cli/cloche')
 
     def environment(self):
-        return {'PYTHONPATH': self.xdist or '', 'PYTHONPYCACHEPREFIX': self.bytecode}
+        return {'PYTHONPYCACHEPREFIX': self.bytecode}
 
     def remove(self):
         if self.place is not None:
@@ -143,19 +116,14 @@ class Suite:
                     '-q', '--tb=short', '--color=no', f'--junitxml={results}', '-o', 'junit_logging=no', *words, *self.words,
                     *tests]
             done = run(f'suites-{self.name}{log}', argv, env, self.root, timeout=5400)
-            if done.code == NO_TESTS and log:
-                return Tally().took(done)
             tally = junit(results, done.out, done.code).took(done)
+            tally.left_out = int((re.findall(r'\b(\d+) deselected', done.out) or [0])[-1])
             tally.times = [t._replace(name=f'{t.name} ({self.name})') for t in tally.times]
             return tally
 
     def run(self):
-        """All of them beside each other, then those that need the machine alone, then once more what may have a second try."""
-        if self.workers is None:
-            tally = self.once('', self.suites)
-        else:
-            tally = self.once('', self.suites, '-m', 'not alone', '-n', str(self.workers), '--dist', TREE.share)
-            tally.add(self.once('-alone', self.suites, '-m', 'alone'))
+        """All of them (tests/helpers/workers.py), then once more what may have a second try."""
+        tally = self.once('', self.suites, *(['--workers', str(self.workers)] if self.workers else []))
         if 0 < tally.failed == len(tally.names) <= SECOND_TRIES:
             names = list(dict.fromkeys(tally.names))
             second = self.once('-second-try', names, role='everything')     # what is named is all that it has
@@ -218,7 +186,7 @@ def smoke():
     """Some tests of every file, and what that leaves out."""
     tally = as_caller(role='smoke')
     some = tally.passed + tally.failed + tally.skipped
-    tally.notes += [f'{TREE.tests - some} of {TREE.tests} black-box tests', 'all of it as the other user and sanitized; fuzz targets; '
+    tally.notes += [f'{tally.left_out} of {tally.left_out + some} black-box tests', 'all of it as the other user and sanitized; fuzz targets; '
                     'linters but the style (`make check` has all of this)']
     return tally
 

@@ -25,6 +25,7 @@ class Tally:
         self.names = []         # of what failed and may be tried again, as pytest is asked for it
         self.times = []         # Spent of each test that is known
         self.cpu = 0.0          # seconds of processor time of all that was started
+        self.left_out = 0       # tests that pytest found, and this run has not
         self.notes = []         # lines for the end: what a run left out
 
     def add(self, other):

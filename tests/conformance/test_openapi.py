@@ -110,6 +110,7 @@ def box(daemon):
 
 
 class TestSchemathesis:
+    @pytest.mark.slow
     def test_what_is_asked_of_a_sandbox(self, program, daemon, box, tmp_path):
         skip = [word for name in ENDS for word in ("--exclude-name", name)]
         judge(program, daemon, box, tmp_path, 4, "--include-path-regex", "^/v1/", *skip, *ALL)

@@ -181,6 +181,7 @@ def test_pause_and_resume(daemon, box):
 @own
 @requirement("R42")
 @pytest.mark.root
+@pytest.mark.slow
 def test_a_guest_that_hangs_is_degraded_and_can_be_made_anew(daemon, box):
     box.put("kept", b"x")
     guest, = daemon.processes("cloche-guest")

@@ -48,6 +48,7 @@ def so_many(daemon, name, count):
 
 
 @holds
+@pytest.mark.slow
 def test_one_that_hangs(daemon):
     """Its keeper, and in another its guest: both wait for the daemon's patience at the same time."""
     names = ["cloche-keeper", "cloche-guest"]
@@ -212,6 +213,7 @@ def test_an_orderly_end_does_not_wait_for_it(cloche):
     assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_its_life_is_not_longer_for_it(daemon):
     """Neither while it waits, nor by the life that it began."""
     box = daemon.create(recovery=SLOW, max_lifetime=25)

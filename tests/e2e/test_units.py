@@ -37,8 +37,7 @@ def deb(cloche_binary, tmp_path_factory):
         pytest.skip("no dpkg-dev")
     if "-fsanitize" in (build / "build.ninja").read_text():
         pytest.skip("a sanitizer's build is not for others")
-    base = tmp_path_factory.getbasetemp()
-    out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "deb"
+    out = tmp_path_factory.getbasetemp() / "deb"
     out.mkdir(exist_ok=True)
     with open(out / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -147,6 +147,7 @@ sys.stdin.readline()
 
 
 @requirement("R91")
+@pytest.mark.slow
 def test_killed_at_random_moments_it_never_opens(online):
     """Transfers, refusals and attempts go on while cloche-egress is killed again and again; outside, only what was
     allowed is ever seen."""

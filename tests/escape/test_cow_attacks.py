@@ -182,6 +182,7 @@ for target in ('empty', '.', 'keep'):
 
 
 # size ---------------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_thousands_of_levels(anyone):
     """More than a path can name, which is PATH_MAX / 2 of one letter each."""
     cow(anyone, "import os\nfor i in range(2200):\n os.mkdir('d'); os.chdir('d')\nopen('leaf', 'w')")

@@ -130,6 +130,7 @@ def test_a_keeper_that_is_stopped_costs_a_moment(daemon):
 
 
 @holds
+@pytest.mark.slow
 def test_a_keeper_that_hangs_ends_with_its_sandbox(daemon):
     """Whoever waits for it is told; nothing else is touched."""
     box = daemon.create()

@@ -185,6 +185,7 @@ def test_a_guest_that_does_not_say_the_end(daemon):
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_a_guest_that_never_says_the_end(daemon):
     """It does not hold a place, and its sandbox, for as long as it likes: it is told once, and then not asked any more.
 

@@ -122,6 +122,7 @@ else:
     assert VALUE not in result.out
 
 
+@pytest.mark.slow
 def test_a_hidden_request_in_a_body_has_nothing(vaulted):
     result = vaulted.python("""
 for head in ('Content-Length: 5', 'Transfer-Encoding: chunked'):

@@ -76,7 +76,7 @@ def quarter(folder, number):
 
 
 def has_none_of(path):
-    """@path is a file of tests, and this run has none of them: each of ten workers saves the time of reading it."""
+    """@path is a file of tests, and this run has none of them: it saves the time of reading it."""
     run = os.environ.get("CLOCHE_TEST_RUN")
     if run not in ("other", "sanitized") or not path.match("test_*.py"):
         return False
@@ -92,12 +92,11 @@ def chosen(items):
     if run == "everything":
         return here
     named, table = smoke(), left_to_check_all()
-    once = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"        # of ten workers
     # `make check` looks for the lines of smoke.txt too: a test that was renamed would break the next one's `make quick`
-    if (run == "smoke" or once and run == "self") and (gone := named - {item.nodeid for item in items}):
+    if run in ("smoke", "self") and (gone := named - {item.nodeid for item in items}):
         pytest.exit(f"tests/smoke.txt names what is not there: {', '.join(sorted(gone))}", 2)
     # as root, who has the cases as an ordinary user too
-    if once and run == "self" and places.IS_ROOT and (gone := without_tests(table, items)):
+    if run == "self" and places.IS_ROOT and (gone := without_tests(table, items)):
         pytest.exit(f"tests/check-all.tsv names what is not there: {', '.join(gone)}", 2)
     if run == "smoke":
         return {item for item in here if item.nodeid in named}

@@ -1,0 +1,101 @@
+"""The suites' own runner, `pytest --workers N` (helpers/workers.py): nothing that did not pass is counted as passed."""
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+from helpers import places
+
+CONFTEST = """
+import pytest
+from helpers import workers
+
+def pytest_addoption(parser):
+    workers.add_option(parser)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    return workers.run_tests(session)
+"""
+TESTS = """
+import os, signal, time
+import pytest
+
+NUMBER = os.getpid()        # of the process that collected
+
+@pytest.fixture(scope="module")
+def kept():
+    yield os.getpid()
+    print("kept was ended")
+
+@pytest.mark.parametrize("n", range(30))
+def test_passes(kept, n):
+    assert kept == os.getpid() != NUMBER
+
+def test_fails():
+    print("what it said")
+    assert 1 == 2
+
+def test_is_skipped():
+    pytest.skip("a reason")
+
+def test_dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def test_ends_well():
+    os._exit(0)
+
+def test_says_goodbye():
+    pytest.exit("goodbye")
+
+@pytest.fixture
+def broken():
+    yield
+    assert 3 == 4
+
+def test_breaks_behind(broken):
+    pass
+
+@pytest.mark.alone
+def test_is_alone():
+    pids = open(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read().split() if LISTED else [str(os.getpid())]
+    assert pids == [str(os.getpid())]
+
+LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+"""
+BAD = {"test_fails": "1 == 2", "test_dies": "crashed while running", "test_ends_well": "crashed while running",
+       "test_says_goodbye": "goodbye", "test_breaks_behind": "3 == 4"}
+
+
+def run_pytest(folder, *words):
+    """(exit code, what it printed, {name of a test: [its outcomes]})"""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {places.REPO}/tests\nmarkers =\n    alone:\n    slow:\n")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={folder}/out.xml", *words, folder],
+                          cwd=folder, capture_output=True, text=True, check=False, timeout=240)
+    found = {}
+    for case in ElementTree.parse(folder / "out.xml").iter("testcase"):
+        found.setdefault(case.get("name"), []).append(
+            [(child.tag, (child.get("message") or "") + (child.text or "")) for child in case])
+    return done.returncode, done.stdout + done.stderr, found
+
+
+def test_what_happens_to_tests_is_told(tmp_path):
+    (tmp_path / "test_some.py").write_text(TESTS)
+    code, out, found = run_pytest(tmp_path, "--workers", "3")
+    assert code == 1, out
+    for n in range(30):
+        assert found.pop(f"test_passes[{n}]") == [[]], out
+    assert found.pop("test_is_alone") == [[]], out
+    assert found.pop("test_is_skipped")[0][0][0] == "skipped", out
+    assert set(found) == set(BAD), out
+    for name, said in BAD.items():
+        assert said in str(found[name]), (name, found[name])
+    assert re.search(r"\b5 failed\b|\b4 failed\b", out), out
+
+
+def test_a_run_whose_workers_die_ends(tmp_path):
+    (tmp_path / "test_some.py").write_text("import os, pytest\n@pytest.mark.parametrize('n', range(100))\ndef test_dies(n):\n    os._exit(0)\n")
+    code, out, found = run_pytest(tmp_path, "--workers", "2")
+    assert code != 0 and "workers have died" in out, out
+    assert len(found) < 20
