@@ -9,13 +9,14 @@
 #define OVER_US      10000000   /* memory that stays above the limit that long is held by no command */
 #define OOM_TOLD_US  2000000    /* an end by SIGKILL this soon after one for want of memory is that one */
 
-/* Nobody puts a look off: a thousand short commands are looked at as one long one is. */
+/* Nobody puts a look off: a thousand short commands are looked at as one long one is. Where nothing lived since the
+ * last one, nor does before what is begun now, that need not wait for one. */
 void
 keeper_look_soon(struct keeper_live *k, uint64_t now)
 {
-    k->still = false;
-    if (k->sample_us > now + BUSY_US)
+    if (k->still || k->sample_us > now + BUSY_US)
         k->sample_us = now + BUSY_US;
+    k->still = false;
 }
 
 void

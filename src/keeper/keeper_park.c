@@ -203,6 +203,7 @@ park_take(struct keeper_live *k, struct err *err)
         return err_set(err, ERR_DENIED, "pool.changed", "%s was replaced since it was started",
                        k->park.language->program);
     k->park.waits = false;
+    k->still = true;        /* nothing but its interpreter has lived in it */
     prctl(PR_SET_NAME, KEEPER_NAME);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
     return 0;

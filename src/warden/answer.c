@@ -37,6 +37,7 @@ answer(struct warden *w, struct asker to, uint8_t type, const struct shape *shap
             close(fd);
         return;
     }
+    warden_flush(w);
     if (packet_queue_send(&e->out, e->edge.fd, &b, fd) < 0 && errno == ENOBUFS)
         shutdown(e->edge.fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
     answers_watch(w, e);

@@ -36,8 +36,8 @@ or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-int
-box_put(struct box *b, struct err *err)
+static int
+put(struct box *b, int (*how)(struct state *, const struct edge_box *, struct err *), struct err *err)
 {
     struct edge_box r = b->r;
 
@@ -50,15 +50,22 @@ box_put(struct box *b, struct err *err)
     r.policy = or_empty(r.policy);
     r.facts = or_empty(r.facts);
     r.detail = or_empty(r.detail);
-    return state_put(b->w->state, &r, err);
+    return how(b->w->state, &r, err);
 }
 
+int
+box_put(struct box *b, struct err *err)
+{
+    return put(b, state_put, err);
+}
+
+/* One that is no more is not there to be stored anew. */
 void
 box_store(struct box *b)
 {
     struct err err = ERR_INIT;
 
-    if (box_put(b, &err) < 0)
+    if (put(b, b->r.state != BOX_STOPPED ? state_put_soon : state_put, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 

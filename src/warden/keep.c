@@ -26,6 +26,7 @@ box_send(struct box *b, uint8_t type, const struct shape *shape, const void *m, 
         close_fd(&fd);
         return -1;
     }
+    warden_flush(b->w);
     if (proto_queue(&b->out, b->edge.fd, type, shape, m, fd) < 0)
         return -1;      /* its end is noticed where it is read */
     (void)warden_watch(b->w, &b->edge, &b->out);
@@ -320,6 +321,7 @@ const struct msg_gate keep_gate = { .rules = keep_rules, .n_rules = ARRAY_LEN(ke
 int
 launcher_send(struct warden *w, uint8_t type, const struct shape *shape, const void *m)
 {
+    warden_flush(w);
     if (proto_queue(&w->to_launcher, w->launcher.fd, type, shape, m, -1) < 0)
         return -1;
     (void)warden_watch(w, &w->launcher, &w->to_launcher);

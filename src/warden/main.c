@@ -89,6 +89,21 @@ warden_watch(struct warden *w, struct watch *edge, const struct packet_queue *ou
     return loop_watch(&w->loop, edge, packet_queue_waits(out) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+void
+warden_flush(struct warden *w)
+{
+    struct err err = ERR_INIT;
+
+    if (!state_waits(w->state))
+        return;
+    record_keep_head(w);
+    if (state_flush(w->state, &err) == 0)
+        return;
+    log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
+    for (struct box *b = w->boxes; b != NULL; b = b->next)
+        (void)box_put(b, NULL);     /* with what there is of room for that */
+}
+
 /* One who is heard: a keeper (@box), a front, or the launcher. */
 struct peer {
     struct watch *edge;
@@ -206,6 +221,7 @@ serve(struct warden *w)
         usage_turn(w);
         time_seen(w, false);
         loop_at(&w->loop, &w->rest, state_log_is_long(w->state) ? clock_ms() + REST_MS : 0);
+        warden_flush(w);
         (void)loop_round(&w->loop, -1, NULL);
     }
 }
@@ -276,5 +292,7 @@ main(int argc, char **argv)
     serve(&w);
     time_seen(&w, true);
     record_end(&w);
+    record_keep_head(&w);
+    warden_flush(&w);
     return 0;
 }

@@ -29,6 +29,7 @@ void record_scribe(struct warden *w, int fd);           /* the edge to a new scr
 int record_hear(struct warden *w, uint32_t events);     /* the scribe's edge. -1: it is gone, and closed */
 void record_front_gone(struct warden *w, uint32_t front);       /* its questions need no answer any more */
 void record_end(struct warden *w);                      /* give the scribe what it has not got yet */
+void record_keep_head(struct warden *w);                /* how far it is written is put with what is put soon */
 
 /* Whether entries about @b (NULL: about no sandbox) must be written first: the daemon's mode or the policy's. */
 bool record_required(const struct warden *w, const struct box *b);

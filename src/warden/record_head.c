@@ -1,8 +1,9 @@
 /* warden/record_head.c: how far the audit record was written
  *
- * It is in the state file when the scribe has said so: the record is as far as that or, after a crash, further, never
- * less. So who cut its end, put an old copy back or wrote another one while no daemon ran is found out by the next
- * scribe, which looks for that entry before it does anything else.
+ * It is in the state file soon after the scribe has said so: with what else is written there, or HEAD_MS later. So the
+ * record is as far as that or, after a crash, further, never less. So who cut its end, put an old copy back or wrote
+ * another one while no daemon ran is found out by the next scribe, which looks for that entry before it does anything
+ * else.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,8 +11,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "warden/record_priv.h"
+
+#define HEAD_MS 20      /* a request comes to some entries, one after the other */
 
 /* Of this boot of the machine; "" where that cannot be had. */
 static void
@@ -49,19 +53,42 @@ record_keep_gap(struct warden *w, uint64_t refused, uint64_t lost)
         log_say(LEVEL_WARN, "what is missing in the audit record cannot be kept: %s [%s]", err.msg, err.code);
 }
 
+void
+record_keep_head(struct warden *w)
+{
+    struct record *r = w->record;
+    struct err err = ERR_INIT;
+
+    if (!r->head_new)
+        return;
+    r->head_new = false;
+    loop_at(&w->loop, &r->keep, 0);
+    /* without it the former one counts, behind which the record is */
+    if (state_head_put(w->state, &r->head, r->boot, &err) < 0)
+        log_say(LEVEL_WARN, "how far the audit record is written cannot be kept: %s [%s]", err.msg, err.code);
+}
+
+static void
+on_keep(struct timer *t)
+{
+    record_keep_head(t->owner);     /* flushed before this process waits again */
+}
+
 int
 record_got_head(struct warden *w, const struct audit_head *head)
 {
     struct record *r = w->record;
-    struct err err = ERR_INIT;
 
     if (head->seq == 0)
         return -1;
     r->head = *head;
     r->rebooted = false;
-    /* without it the former one counts, behind which the record is */
-    if (state_head_put(w->state, &r->head, r->boot, &err) < 0)
-        log_say(LEVEL_WARN, "how far the audit record is written cannot be kept: %s [%s]", err.msg, err.code);
+    if (r->head_new)
+        return 0;
+    r->head_new = true;
+    r->keep.due = on_keep;
+    r->keep.owner = w;
+    loop_at(&w->loop, &r->keep, clock_ms() + HEAD_MS);
     return 0;
 }
 

@@ -73,6 +73,8 @@ struct record {
     bool again;                     /* the question at hand has been in the record already */
     bool had_past;                  /* the feed has what was written before this process */
     struct audit_head head;         /* the last one that is known to be written; seq 0: none is */
+    bool head_new;                  /* it is not on record yet, */
+    struct timer keep;              /* and is by then */
     bool rebooted;                  /* the machine was started anew since it was */
     char boot[RECORD_BOOT + 1];     /* by which that is known */
     struct audit_feed *feed;

@@ -41,6 +41,8 @@ static const char *const texts[Q_N] = {
                         "(PARTITION BY iif(event.id = '', '', ifnull(owner, '?')) ORDER BY number DESC) AS n "
                         "FROM event LEFT JOIN sandbox ON sandbox.id = event.id) ORDER BY n, number DESC "
                         "LIMIT -1 OFFSET ?1)"),
+    [Q_BEGIN] = "BEGIN IMMEDIATE",
+    [Q_COMMIT] = "COMMIT",
 };
 
 /* Each brings a file of the version of its place to the next one. */
@@ -214,13 +216,114 @@ bind_u64(sqlite3_stmt *q, int at, uint64_t v)
     sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
 }
 
+static void
+ready(sqlite3_stmt *q)
+{
+    sqlite3_reset(q);
+    sqlite3_clear_bindings(q);
+}
+
+static bool
+done(struct state *s, enum query which)
+{
+    bool ok = sqlite3_step(s->q[which]) == SQLITE_DONE;
+
+    if (ok)
+        sqlite3_reset(s->q[which]);
+    return ok;
+}
+
+/* It is taken back; who flushes next learns it. */
+static int
+not_soon(struct state *s, struct err *err)
+{
+    s->why = (struct err)ERR_INIT;
+    (void)state_broken(s, &s->why);
+    sqlite3_reset(s->q[Q_BEGIN]);
+    sqlite3_reset(s->q[Q_COMMIT]);
+    if (sqlite3_get_autocommit(s->db) == 0)
+        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    s->open = false;
+    s->broken = true;
+    if (err != NULL)
+        *err = s->why;
+    return -1;
+}
+
+int
+state_change_soon(struct state *s, sqlite3_stmt *q, struct err *err)
+{
+    int r;
+
+    if (!s->open && sqlite3_get_autocommit(s->db) == 0)     /* in another transaction it is a part of that */
+        return state_change(s, q, err);
+    if (!s->open && !done(s, Q_BEGIN)) {
+        ready(q);
+        return not_soon(s, err);
+    }
+    s->open = true;
+    r = sqlite3_step(q) == SQLITE_DONE ? 0 : not_soon(s, err);
+    ready(q);
+    return r;
+}
+
+bool
+state_waits(const struct state *s)
+{
+    return s->open || s->broken;
+}
+
+int
+state_flush(struct state *s, struct err *err)
+{
+    if (s->open && !done(s, Q_COMMIT))
+        (void)not_soon(s, NULL);
+    s->open = false;
+    if (!s->broken)
+        return 0;
+    s->broken = false;
+    if (err != NULL)
+        *err = s->why;
+    return -1;
+}
+
+void
+state_end_open(struct state *s)
+{
+    if (s->open && state_flush(s, NULL) < 0)
+        s->broken = true;
+}
+
+/* With what was put soon, which ends by it. False: all of that is taken back, and @q is to be run anew. */
+static bool
+changed_with_open(struct state *s, sqlite3_stmt *q)
+{
+    if (!s->open)
+        return false;
+    if (sqlite3_step(q) == SQLITE_DONE) {
+        sqlite3_reset(q);
+        if (done(s, Q_COMMIT)) {
+            s->open = false;
+            sqlite3_clear_bindings(q);
+            return true;
+        }
+    }
+    (void)not_soon(s, NULL);
+    sqlite3_reset(q);
+    return false;
+}
+
 int
 state_change(struct state *s, sqlite3_stmt *q, struct err *err)
 {
-    /* a part of a transaction is not tried again: all of it may have been taken back */
-    bool alone = sqlite3_get_autocommit(s->db) != 0;
-    int r = sqlite3_step(q);
+    bool alone;
+    int r;
 
+    if (changed_with_open(s, q))
+        return 0;
+    /* a part of a transaction is not tried again: all of it may have been taken back */
+    alone = sqlite3_get_autocommit(s->db) != 0;
+    r = sqlite3_step(q);
     if (r == SQLITE_FULL && alone) {
         sqlite3_reset(q);
         state_make_room(s);
@@ -228,8 +331,7 @@ state_change(struct state *s, sqlite3_stmt *q, struct err *err)
         state_keep_room(s);
     }
     r = r == SQLITE_DONE ? 0 : state_broken(s, err);
-    sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
+    ready(q);
     return r;
 }
 
@@ -238,13 +340,12 @@ state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err)
 {
     if (r != SQLITE_ROW && r != SQLITE_DONE)
         n = state_broken(s, err);
-    sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
+    ready(q);
     return n;
 }
 
-int
-state_put(struct state *s, const struct edge_box *box, struct err *err)
+static sqlite3_stmt *
+bind_box(struct state *s, const struct edge_box *box)
 {
     sqlite3_stmt *q = s->q[Q_PUT];
 
@@ -274,7 +375,19 @@ state_put(struct state *s, const struct edge_box *box, struct err *err)
     bind_u64(q, 23, box->recovery.used);
     bind_u64(q, 24, box->recovery.began_ms);
     bind_u64(q, 25, box->recovery.next_ms);
-    return state_change(s, s->q[Q_PUT], err);
+    return q;
+}
+
+int
+state_put(struct state *s, const struct edge_box *box, struct err *err)
+{
+    return state_change(s, bind_box(s, box), err);
+}
+
+int
+state_put_soon(struct state *s, const struct edge_box *box, struct err *err)
+{
+    return state_change_soon(s, bind_box(s, box), err);
 }
 
 int
@@ -418,7 +531,7 @@ state_note(struct state *s, const struct edge_event *event, struct err *err)
     bind_text(q, 2, event->id);
     bind_text(q, 3, event->type);
     bind_text(q, 4, event->detail);
-    return state_change(s, s->q[Q_NOTE], err);
+    return state_change_soon(s, s->q[Q_NOTE], err);
 }
 
 uint64_t

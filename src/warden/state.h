@@ -2,8 +2,10 @@
  *
  * One file, state.db, in a folder of the daemon's own. Each call is a transaction of its own in the write-ahead log:
  * what has returned survives the end of the process, however it comes (not that of the machine: no sandbox survives
- * that either). The file is held exclusively, so that there is one daemon for one folder, and no second file is
- * opened after state_open: the warden has given up opening files by then.
+ * that either). But what is put soon (state_put_soon, state_note, state_head_put) is one transaction until
+ * state_flush(), or until something else is put: so each page is written once for all of it. The file is held
+ * exclusively, so that there is one daemon for one folder, and no second file is opened after state_open: the warden
+ * has given up opening files by then.
  */
 #ifndef CLOCHE_WARDEN_STATE_H
 #define CLOCHE_WARDEN_STATE_H
@@ -30,6 +32,12 @@ void state_settle(struct state *s);
 /* Insert or replace. 0 or -1 with @err. */
 int state_put(struct state *s, const struct edge_box *box, struct err *err);
 int state_forget(struct state *s, const char *id, struct err *err);
+/* The same, with what else is put soon. */
+int state_put_soon(struct state *s, const struct edge_box *box, struct err *err);
+/* Whether something waits for state_flush(). */
+bool state_waits(const struct state *s);
+/* What was put soon is on record now. -1 with @err: nothing of it since the last time, and it has to be put anew. */
+int state_flush(struct state *s, struct err *err);
 
 /* What is found is the callback's for the time of the call. */
 typedef void state_box_fn(void *ctx, const struct edge_box *box);

@@ -211,6 +211,7 @@ state_grant_put(struct state_gate *g, const struct edge_grant *grant, struct err
 static int
 approval_grant(struct state_gate *g, const struct edge_approval *a, const struct edge_grant *grant, struct err *err)
 {
+    state_end_open(g->s);
     if (sqlite3_exec(g->s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(g->s, err);
     if (state_approval_put(g, a, err) == 0 && state_grant_put(g, grant, err) == 0) {

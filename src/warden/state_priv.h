@@ -7,7 +7,7 @@
 #include "warden/state.h"
 
 enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_NAMED, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
-             Q_PRUNE_EVENTS, Q_N };
+             Q_PRUNE_EVENTS, Q_BEGIN, Q_COMMIT, Q_N };
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };
@@ -28,12 +28,19 @@ struct state {
     sqlite3_stmt *latest[LATEST_N];
     int room;       /* bytes that are given up when the disk is full (state_room.c) */
     int log_pages;  /* in SQLite's log, and not in the file yet */
+    bool open;      /* there is a transaction of what is put soon */
+    bool broken;    /* and it was taken back */
+    struct err why;
 };
 
 /* What SQLite said last, as an error: -1. */
 int state_broken(const struct state *s, struct err *err);
 /* Run a statement that gives no rows, and make it ready for the next time. 0 or -1 with @err. */
 int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
+/* The same, at the next state_flush(). */
+int state_change_soon(struct state *s, sqlite3_stmt *q, struct err *err);
+/* Before what is a transaction of its own. What is lost by it is still said to whoever flushes. */
+void state_end_open(struct state *s);
 /* After the last row: @n, or -1 with @err where @r, which the last step returned, is a failure. Makes @q ready too. */
 int state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err);
 /* The tables of @schema (NULL: they are there), then @n @statements, into @q. 0 or -1 with @err; those that were

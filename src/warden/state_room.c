@@ -59,6 +59,7 @@ state_settle(struct state *s)
 
     if (!state_log_is_long(s))
         return;
+    state_end_open(s);
     s->log_pages = 0;
     /* where it cannot be done it is tried again after the next change, and not again and again */
     if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &all, &put) != SQLITE_OK || put < all)

@@ -227,6 +227,8 @@ void warden_note_id(struct warden *w, const char *id, const char *type, const ch
 void warden_refuse(struct warden *w, const struct err *err);      /* to the launcher: why it does not start */
 /* Hear @edge, and while something waits in @out send that too. 0 or -1. */
 int warden_watch(struct warden *w, struct watch *edge, const struct packet_queue *out);
+/* What was put soon is on record now (state.h): before anybody is told, and before this process waits. */
+void warden_flush(struct warden *w);
 watch_fn warden_on_box, warden_on_front;
 
 /* time.c: what ends at a time is over by this clock, which is never set back (latest.h). In milliseconds since 1970. */

@@ -468,6 +468,51 @@ the_log_waits(void **state)
     assert_int_equal(there, 1);
 }
 
+/* It is one write of each page, of whole transactions; and what is lost by one is said. */
+static void
+what_is_put_soon(void **state)
+{
+    static const char broken[] = "CREATE TRIGGER no BEFORE INSERT ON event BEGIN SELECT RAISE(ROLLBACK, 'broken'); END";
+    const struct edge_box a = box_of(1, BOX_READY), b = box_of(2, BOX_READY), c = box_of(3, BOX_READY);
+    const struct edge_event event = { .at_ms = 1, .id = a.id, .type = "exec", .detail = "x" };
+    struct err err = ERR_INIT;
+    int before, each, both;
+    char folder[128];
+    unsigned n = 0;
+    struct state *s;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s/s", root);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    before = s->log_pages;
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(state_put(s, &a, NULL), 0);
+    each = s->log_pages - before;
+    before = s->log_pages;
+    for (int i = 0; i < 8; i++)
+        assert_true(state_put_soon(s, &a, NULL) == 0 && state_note(s, &event, NULL) == 0);
+    assert_true(s->log_pages == before && state_waits(s));
+    assert_int_equal(state_flush(s, NULL), 0);
+    both = s->log_pages - before;
+    assert_true(both > 0 && both * 2 <= each && !state_waits(s));
+    /* what is kept at once is kept with it */
+    before = s->log_pages;
+    assert_int_equal(state_put_soon(s, &a, NULL), 0);
+    assert_int_equal(state_put(s, &b, NULL), 0);
+    assert_true(!state_waits(s) && s->log_pages - before < 2 * each / 8);
+    assert_int_equal(sqlite3_exec(s->db, broken, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(state_put_soon(s, &c, NULL), 0);
+    assert_int_equal(state_find(s, c.id, count, &n, NULL), 1);
+    assert_int_equal(state_note(s, &event, NULL), -1);
+    assert_int_equal(state_find(s, c.id, count, &n, NULL), 0);
+    assert_int_equal(state_put(s, &b, NULL), 0);
+    assert_true(state_waits(s) && state_flush(s, &err) == -1);
+    assert_string_equal(err.code, "serve.state");
+    assert_true(!state_waits(s) && state_flush(s, NULL) == 0);
+}
+
 /* Above a ceiling the oldest go of whoever has most: one busy caller moves nobody else's out. */
 static void
 nobody_moves_anothers_out(void **state)
@@ -522,7 +567,7 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const folders[] = { "c/", "g/", "l/", "p/", "" };
+    static const char *const folders[] = { "c/", "g/", "l/", "p/", "s/", "" };
     static const char *const files[] = { "state.db", "state.db-wal", "state.room", "" };
     char path[128];
 
@@ -545,7 +590,8 @@ main(void)
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
-        cmocka_unit_test(the_log_waits), cmocka_unit_test(nobody_moves_anothers_out),
+        cmocka_unit_test(the_log_waits), cmocka_unit_test(what_is_put_soon),
+        cmocka_unit_test(nobody_moves_anothers_out),
         cmocka_unit_test(kept_by_the_confined),
     };
 
