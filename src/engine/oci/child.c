@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -71,6 +72,9 @@ tree(const struct launch *l, struct err *err)
     const struct native_plan *plan = l->plan;
     int r;
 
+    /* runsc gives what it starts other ids, and leaves it the caller's groups */
+    if (setgroups(0, NULL) < 0)
+        return fail(err, "setgroups");
     setfsgid(plan->ids.outside_gid);
     setfsuid(plan->ids.outside_uid);
     if (setfsuid(plan->ids.outside_uid) != (int)plan->ids.outside_uid ||
