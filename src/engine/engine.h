@@ -137,9 +137,10 @@ struct sandbox_own {
     int copy;                           /* for reading */
 };
 
-/* A check of `prove` that is not kept as every engine's, and why that is no hole. */
+/* One thing that a check of `prove` finds and no other engine's sandbox has, and why that is no hole. It is named as
+ * the check names it ("tmpfs /dev"); a '*' at its end stands for the rest. Whatever else the check finds, counts. */
 struct sandbox_differs {
-    const char *check, *why;
+    const char *check, *thing, *why;
 };
 
 /* What is true of it from sandbox_create() on. Everything that it points to lives as long as the sandbox. */
@@ -169,6 +170,7 @@ struct sandbox_facts {
     const struct sandbox_own *own;      /* what has become of these is looked at when it has ended */
     size_t n_own;
     const struct sandbox_differs *differs;  /* ended by one without a check; NULL: none */
+    bool own_kernel;                    /* its system calls are answered by another kernel than this host's */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;
@@ -179,7 +181,8 @@ struct sandbox_facts {
 int sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
 
 const struct sandbox_facts *sandbox_facts(const struct sandbox *sb);
-/* Its process 1 that lives, looked for in this host's /proc; -1: it is no process of the host's, or not there. */
+/* Its process 1 that lives, looked for in this host's /proc; with an own kernel the process that this one is. -1: it is
+ * not there. */
 pid_t sandbox_guest(const struct sandbox *sb);
 
 /* Transport to the guest: a connected stream socket, owned by the sandbox. */

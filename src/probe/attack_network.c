@@ -166,14 +166,13 @@ attack_make_interface(struct attempt *a)
     cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq r = { 0 };
 
-    if (try_open(a, "/dev/net/tun", O_RDWR) == SUCCEEDED)
-        return SUCCEEDED;
-    if (fd < 0)
-        return outcome_of(a, BLOCKED, "socket: %s", strerror(errno));
     memcpy(r.ifr_name, "lo", 3);
-    if (ioctl(fd, SIOCGIFFLAGS, &r) < 0)
-        return outcome_of(a, BLOCKED, "SIOCGIFFLAGS: %s", strerror(errno));
-    return judge(a, "SIOCSIFFLAGS (to what they are)", ioctl(fd, SIOCSIFFLAGS, &r));
+    if (fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &r) == 0) {
+        enum outcome o = judge(a, "SIOCSIFFLAGS (to what they are)", ioctl(fd, SIOCSIFFLAGS, &r));
+        if (o != BLOCKED)
+            return o;
+    }
+    return try_open(a, "/dev/net/tun", O_RDWR);
 }
 
 /* @abstract: without the path's place in the file system. Every type that a daemon may listen with. */

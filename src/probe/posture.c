@@ -134,25 +134,6 @@ put_text_file(struct jw *j, const char *key, const char *path)
     jw_bytes(j, key, text, (size_t)n);
 }
 
-/* Can it be opened for reading at all? Nothing is read; of a directory something must be there. */
-static bool
-opens(const char *path)
-{
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    struct dirent *e;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return false;
-    if (!S_ISDIR(st.st_mode))
-        return true;
-    cleanup_dir DIR *dir = opendir(path);
-    while (dir != NULL && (e = readdir(dir)) != NULL)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            return true;
-    return false;
-}
-
 static void
 put_kernel_windows(struct jw *j)
 {
@@ -167,7 +148,7 @@ put_kernel_windows(struct jw *j)
 
     jw_array(j, "kernel_windows");    /* those that open */
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-        if (opens(paths[i]))
+        if (posture_opens(paths[i]))
             jw_text(j, NULL, paths[i]);
     jw_end_array(j);
 }
@@ -263,11 +244,12 @@ posture_self(const struct probe *p, struct jw *j)
     jw_end_object(j);
     jw_text(j, "hostname", uname(&u) == 0 ? u.nodename : NULL);
     put_text_file(j, "cgroup", "/proc/self/cgroup");
+    put_text_file(j, "boot", "/proc/sys/kernel/random/boot_id");
     put_text_file(j, "uid_map", "/proc/self/uid_map");
     put_text_file(j, "gid_map", "/proc/self/gid_map");
     put_etc(j);
     put_own_folder(j);
-    jw_bool(j, "kernel_command_line", opens("/proc/cmdline"));
+    jw_bool(j, "kernel_command_line", posture_opens("/proc/cmdline"));
     put_kernel_windows(j);
     put_keyrings(j);
     jw_int(j, "securebits", prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));

@@ -202,12 +202,32 @@ posture_tree(const struct probe *p, struct jw *j)
     jw_bool(j, "kernel_complete", proc.left > 0 && sys.left > 0);
 }
 
+bool
+posture_opens(const char *path)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    struct dirent *e;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return false;
+    if (!S_ISDIR(st.st_mode))
+        return !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3);
+    cleanup_dir DIR *dir = opendir(path);
+    while (dir != NULL && (e = readdir(dir)) != NULL)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            return true;
+    return false;
+}
+
 /* One line of mountinfo: id parent major:minor root point options [tags] - type source super */
 static void
 put_mount(struct jw *j, char *line)
 {
     char *words[7] = { NULL }, *at = line, *tail = strstr(line, " - ");
     static const char *const flags[] = { "ro", "nosuid", "nodev", "noexec" };
+    char node[32];
+    struct stat st;
 
     if (tail == NULL)
         return;
@@ -223,6 +243,12 @@ put_mount(struct jw *j, char *line)
         return;
     jw_object(j, NULL);
     jw_text(j, "point", words[4]);
+    jw_text(j, "device", words[2]);
+    if (stat(words[4], &st) == 0 && S_ISCHR(st.st_mode)) {
+        snprintf(node, sizeof(node), "%u:%u", major(st.st_rdev), minor(st.st_rdev));
+        jw_text(j, "node", node);       /* of a device of characters, its number */
+    }
+    jw_bool(j, "opens", posture_opens(words[4]));
     /* what is left of the line: "shared:N", "master:N" */
     jw_bool(j, "linked", at != NULL && *at != '\0');
     jw_bytes(j, "type", tail, strcspn(tail, " "));

@@ -84,6 +84,8 @@ struct probe {
 void posture_processes(const struct probe *p, struct jw *j);      /* every thread of every visible process */
 void posture_descriptors(struct jw *j);
 void posture_mounts(struct jw *j);
+/* Can it be opened for reading? Nothing is read; of a folder something must be there; /dev/null counts as closed. */
+bool posture_opens(const char *path);
 void posture_tree(const struct probe *p, struct jw *j);           /* sockets, devices, setuid files, writable /proc */
 void posture_network(struct jw *j);
 void posture_paths(const struct probe *p, struct jw *j);          /* --read and --write */

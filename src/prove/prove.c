@@ -50,11 +50,6 @@ proof_add(struct proof *p, const char *id, const char *wall, const char *require
     va_start(ap, fmt);
     vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
     va_end(ap);
-    for (const struct sandbox_differs *d = p->differs; d != NULL && d->check != NULL; d++)
-        if (state == CHECK_SURPRISE && strcmp(d->check, id) == 0) {
-            c->state = CHECK_NOT_PROMISED;
-            snprintf(c->detail, sizeof(c->detail), "%.300s", d->why);
-        }
 }
 
 size_t
@@ -190,6 +185,7 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
     if (box_open(p->policy, p->bare, &box, err) < 0)
         return -1;
     p->differs = p->bare ? NULL : box_facts(box)->differs;
+    p->own_kernel = !p->bare && box_facts(box)->own_kernel;
     if (!p->bare)
         defaults_check(p);
     rc = o->bare ? 0 : look(p, box, bait, "posture", "before", err);

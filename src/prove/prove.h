@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
 #include "wall/janitor.h"
@@ -56,6 +57,7 @@ struct proof {
     pid_t guest_pid;                /* as seen by the posture */
     const char *bait_name;          /* of the process outside */
     const struct sandbox_differs *differs;  /* what its engine keeps otherwise; NULL: nothing */
+    bool own_kernel;                        /* another one than the host's is promised */
     struct check checks[PROVE_CHECKS_MAX];
     size_t n;
 };
@@ -64,6 +66,23 @@ struct proof {
 void proof_add(struct proof *p, const char *id, const char *wall, const char *requirement, const char *title,
                const char *when, enum check_state state, const char *fmt, ...) __attribute__((format(printf, 8, 9)));
 size_t proof_count(const struct proof *p, enum check_state state);
+
+/* --- prove_odd.c: things that a check does not want, one by one ------------------------------------------------- */
+
+struct odd {
+    const struct proof *p;
+    const char *check;                      /* its id */
+    char surprise[256];                     /* the first that the engine does not excuse; "": there is none */
+    char excused[64];                       /* the first that it does, */
+    const struct sandbox_differs *differs;  /* and why; NULL: there is none */
+};
+#define ODD(proof, id) { .p = (proof), .check = (id), .surprise = "", .excused = "", .differs = NULL }
+
+/* Found: @fmt names it, as struct sandbox_differs would. */
+void odd_note(struct odd *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add the check: of what was found as its detail, or else @held. */
+void proof_add_odd(struct proof *p, const struct odd *o, const char *wall, const char *requirement, const char *title,
+                   const char *when, bool promised, const char *held);
 
 /* --- prove_bait.c: things of the host to attack, made for this run ------------------------------------------- */
 
@@ -100,6 +119,8 @@ json_t *box_probe(struct box *b, const char *const *args, struct err *err);
 /* --- what to look for ----------------------------------------------------------------------------------------- */
 
 /* prove_posture.c, prove_posture_system.c, prove_posture_etc.c */
+/* Of the first line of @text the word with this number; they are apart by one or more blanks. */
+struct str prove_word(const char *text, size_t number);
 void posture_check(struct proof *p, const json_t *posture, const char *when);
 void posture_check_system(struct proof *p, const json_t *posture, const char *when);
 void posture_check_etc(struct proof *p, const json_t *posture, const char *when);

@@ -73,13 +73,22 @@ attacks_check(struct proof *p, const json_t *result)
         const json_t *got = find(result, rows[i].id);
         const char *outcome = json_string_value(json_object_get(got, "outcome"));
         const char *detail = json_string_value(json_object_get(got, "detail"));
+        enum check_state state;
         char id[64];
+        struct odd odd = ODD(p, id);
 
         snprintf(id, sizeof(id), "attack.%s", rows[i].id);
         if (outcome == NULL)
             outcome = "undecided";
-        proof_add(p, id, rows[i].wall, rows[i].requirement, rows[i].title, "attack", judge(p, &rows[i], outcome), "%s",
-                  detail != NULL ? detail : "the probe says nothing about it");
+        if (detail == NULL)
+            detail = "the probe says nothing about it";
+        state = judge(p, &rows[i], outcome);
+        if (state == CHECK_SURPRISE) {
+            odd_note(&odd, "%s", detail);
+            proof_add_odd(p, &odd, rows[i].wall, rows[i].requirement, rows[i].title, "attack", true, detail);
+        } else {
+            proof_add(p, id, rows[i].wall, rows[i].requirement, rows[i].title, "attack", state, "%s", detail);
+        }
     }
 }
 

@@ -96,28 +96,40 @@ prove_gives_users(void)
     return geteuid() == 0 && (own_id(OWN_OF_SANDBOX, 0, &id, NULL) < 0 || id != 0);
 }
 
+static bool same_space(pid_t a, pid_t b, const char *name);
+
+static void
+check_privilege(struct proof *p, pid_t pid, const struct guest *g)
+{
+    struct odd odd = ODD(p, "outside.privilege");
+    bool caps = true;
+
+    for (size_t i = 0; i < 5; i++)
+        /* mode light as an ordinary user cannot empty the bounding set (prove_posture.c) */
+        caps &= (i == 3 && !proof_boxed(p) && !prove_gives_users()) || g->caps[i][strspn(g->caps[i], "0")] == '\0';
+    if (!caps && !same_space(getpid(), pid, "user"))
+        odd_note(&odd, "capabilities in a user namespace of its own");
+    else if (!caps)
+        odd_note(&odd, "effective %s, bounding %s", g->caps[2], g->caps[3]);
+    if (strcmp(g->seccomp, "2") != 0 || strcmp(g->no_new_privs, "1") != 0)
+        odd_note(&odd, "seccomp %s, no_new_privs %s", g->seccomp, g->no_new_privs);
+    proof_add_odd(p, &odd, "privilege", "R26", "the guest has no capability, a filter, and no_new_privs", "outside",
+                  true, "seccomp 2, no_new_privs 1");
+}
+
 static void
 check_identity(struct proof *p, const struct guest *g)
 {
     bool root = prove_gives_users();
     unsigned u = geteuid(), own_group = getegid();
     bool uid = four_of(g->uid, root ? NULL : &u), gid = four_of(g->gid, root ? NULL : &own_group);
-    bool caps = true;
 
-    for (size_t i = 0; i < 5; i++)
-        /* mode light as an ordinary user cannot empty the bounding set (prove_posture.c) */
-        caps &= (i == 3 && !proof_boxed(p) && !root) || g->caps[i][strspn(g->caps[i], "0")] == '\0';
     proof_add(p, "outside.identity", "privilege", "R26", "on the host it is a separate user, or you, and never root",
               "outside", uid && gid ? CHECK_HELD : CHECK_SURPRISE, "uid %.60s, gid %.60s", g->uid, g->gid);
     /* an ordinary user cannot give groups up */
     proof_add(p, "outside.groups", "privilege", "R26", "on the host it is in none of your groups", "outside",
               g->groups[0] == '\0' ? CHECK_HELD : root ? CHECK_SURPRISE : CHECK_NOT_PROMISED, "%s",
               g->groups[0] == '\0' ? "none" : g->groups);
-    proof_add(p, "outside.privilege", "privilege", "R26", "the guest has no capability, a filter, and no_new_privs",
-              "outside",
-              caps && strcmp(g->seccomp, "2") == 0 && strcmp(g->no_new_privs, "1") == 0 ? CHECK_HELD : CHECK_SURPRISE,
-              "effective %s, bounding %s, seccomp %s, no_new_privs %s", g->caps[2], g->caps[3], g->seccomp,
-              g->no_new_privs);
 }
 
 /* --- beside each other -------------------------------------------------------------------------------------------- */
@@ -297,6 +309,7 @@ outside_check(struct proof *p, const struct box *box, const struct box *other)
         return;
     }
     check_identity(p, &mine);
+    check_privilege(p, box_pid(box), &mine);
     check_neighbour(p, box_pid(box), box_pid(other), &mine, &theirs);
     check_cgroup(p, box_pid(box), box_facts(box));
 }

@@ -52,6 +52,16 @@ posture_all(const json_t *list, bool (*ok)(const struct proof *, const char *), 
     return json_is_array(list);
 }
 
+struct str
+prove_word(const char *text, size_t number)
+{
+    for (text += strspn(text, " "); number > 0; number--) {
+        text += strcspn(text, " \n");
+        text += strspn(text, " ");
+    }
+    return (struct str){ text, strcspn(text, " \n") };
+}
+
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
 static pid_t
@@ -161,8 +171,12 @@ check_threads(struct proof *p, const json_t *posture, const char *when)
      * them, an ordinary user outside of a user namespace, has no capability that they could keep */
     if (proof_boxed(p) || geteuid() == 0) {
         json_int_t bits = json_integer_value(json_object_get(posture, "securebits"));
-        proof_add(p, "posture.securebits", "privilege", "R26", "uid 0 would mean nothing, and that is locked", when,
-                  (bits & 0xef) == 0xef ? CHECK_HELD : CHECK_SURPRISE, "securebits %#llx", (unsigned long long)bits);
+        struct odd odd = ODD(p, "posture.securebits");
+
+        if ((bits & 0xef) != 0xef)
+            odd_note(&odd, "%#llx", (unsigned long long)bits);
+        proof_add_odd(p, &odd, "privilege", "R26", "uid 0 would mean nothing, and that is locked", when, true,
+                      "all are set");
     }
     proof_add(p, "posture.threads.complete", "privilege", "R26", "every visible thread was looked at", when,
               json_is_true(json_object_get(posture, "threads_complete")) ? CHECK_HELD : CHECK_SURPRISE, "%zu",
@@ -183,36 +197,50 @@ all_equal(const json_t *list, uint64_t want)
     return json_array_size(list) == 3;
 }
 
+#define WORD(line, number) (int)prove_word(line, number).n, prove_word(line, number).p
+
+/* "INSIDE OUTSIDE COUNT", a line each. One is @want's; others are noted: by INSIDE where they are one id, and not
+ * root's, or else whole. */
+static void
+check_map(struct odd *odd, const char *map, uint32_t want)
+{
+    bool is_root = geteuid() == 0 && !prove_gives_users(), found = false;
+    uint64_t inside, outside, count;
+
+    for (const char *line = map; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        bool one = str_parse_u64(prove_word(line, 0), UINT32_MAX, &inside) &&
+                   str_parse_u64(prove_word(line, 1), UINT32_MAX, &outside) &&
+                   str_parse_u64(prove_word(line, 2), 1, &count) && count == 1 && (outside != 0 || is_root);
+
+        if (one && inside == want)
+            found = true;
+        else if (one)
+            odd_note(odd, "%llu", (unsigned long long)inside);
+        else
+            odd_note(odd, "%.*s %.*s %.*s", WORD(line, 0), WORD(line, 1), WORD(line, 2));
+    }
+    if (!found && odd->surprise[0] == '\0' && odd->differs == NULL)
+        odd_note(odd, "%u is not mapped", want);
+}
+
 static void
 check_identity(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *groups = json_object_get(posture, "groups"), *g;
     bool ids = all_equal(json_object_get(posture, "uid"), p->policy->user.uid) &&
                all_equal(json_object_get(posture, "gid"), p->policy->user.gid);
-    uint64_t inside = 0, outside = 0, count = 0;
-    struct str map = str_of(json_text(posture, "uid_map")), word[3] = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
-    bool known = true, one_id;
+    struct odd odd = ODD(p, "posture.identity.map");
+    bool known = true;
     size_t i;
 
     if (!proof_boxed(p))
         return;     /* light keeps the caller's ids: mode light promises rules, not another identity */
     proof_add(p, "posture.identity.ids", "privilege", "R26", "real, effective and saved ids are the policy's user",
               when, ids ? CHECK_HELD : CHECK_SURPRISE, "%u:%u is promised", p->policy->user.uid, p->policy->user.gid);
-    for (size_t w = 0; w < 3; w++) {
-        while (map.n > 0 && *map.p == ' ')
-            map.p++, map.n--;
-        word[w].p = map.p;
-        while (word[w].n < map.n && map.p[word[w].n] != ' ')
-            word[w].n++;
-        map.p += word[w].n;
-        map.n -= word[w].n;
-    }
-    one_id = map.n == 0 && str_parse_u64(word[0], UINT32_MAX, &inside) &&
-             str_parse_u64(word[1], UINT32_MAX, &outside) && str_parse_u64(word[2], UINT32_MAX, &count) && count == 1 &&
-             inside == p->policy->user.uid && (outside != 0 || (geteuid() == 0 && !prove_gives_users()));
-    proof_add(p, "posture.identity.map", "privilege", "R26",
-              "exactly one uid exists inside, and it is not root outside", when, one_id ? CHECK_HELD : CHECK_SURPRISE,
-              "map: %.60s", json_text(posture, "uid_map"));
+    check_map(&odd, json_text(posture, "uid_map"), p->policy->user.uid);
+    check_map(&odd, json_text(posture, "gid_map"), p->policy->user.gid);
+    proof_add_odd(p, &odd, "privilege", "R26", "exactly one uid and one gid exist inside, and are not root outside",
+                  when, true, "no other is mapped");
     /* an ordinary user cannot leave the own supplementary groups behind; they show as the overflow group */
     json_array_foreach(groups, i, g) {
         json_int_t v = json_integer_value(g);
@@ -238,16 +266,17 @@ check_namespaces(struct proof *p, const json_t *posture, const char *when)
         const char *own = json_text(inside, name);
         char path[64], host[64], id[64];
         ssize_t n;
-        bool differs;
+        struct odd odd = ODD(p, id);
 
         snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
         n = readlink(path, host, sizeof(host) - 1);
         host[n < 0 ? 0 : n] = '\0';
-        differs = own[0] != '\0' && n > 0 && strcmp(own, host) != 0;
         snprintf(id, sizeof(id), "posture.namespace.%s", name);
-        proof_add(p, id, "namespaces", "R20", spaces[i].title, when,
-                  check_state_of(differs, !shared), "inside %s, outside %s",
-                  own[0] != '\0' ? own : "unknown", host);
+        if (own[0] == '\0' || n <= 0)
+            odd_note(&odd, "none");
+        else if (strcmp(own, host) == 0)
+            odd_note(&odd, "%s inside and outside", own);
+        proof_add_odd(p, &odd, "namespaces", "R20", spaces[i].title, when, !shared, own);
     }
 }
 

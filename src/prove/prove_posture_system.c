@@ -1,4 +1,5 @@
 /* prove/prove_posture_system.c: where the sandbox is: root, mounts, kernel files, network (see prove.h) */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,9 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "match/path.h"
 #include "policy/place.h"
@@ -66,14 +70,30 @@ is_memory(const char *type)
     return false;
 }
 
+static const struct device {
+    const char *path, *number;
+} devices[] = {
+    { "/dev/null", "1:3" },   { "/dev/zero", "1:5" },    { "/dev/full", "1:7" },
+    { "/dev/random", "1:8" }, { "/dev/urandom", "1:9" }, { "/dev/tty", "5:0" },
+};
+
 static bool
-is_device_bind(const char *point)
+is_device(const char *path)
 {
-    static const char *const devices[] = { "/dev/null",   "/dev/zero",    "/dev/full",
-                                           "/dev/random", "/dev/urandom", "/dev/tty" };
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        if (strcmp(devices[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* A device that everybody has in its own place; or /dev/null, which may cover anything. */
+static bool
+is_device_bind(const json_t *m)
+{
+    const char *point = json_text(m, "point"), *node = json_text(m, "node");
 
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-        if (strcmp(devices[i], point) == 0)
+        if (strcmp(devices[i].number, node) == 0 && (i == 0 || strcmp(devices[i].path, point) == 0))
             return true;
     return false;
 }
@@ -111,22 +131,67 @@ is_listed(const struct policy_list *list, struct str at)
     return false;
 }
 
+/* Has the host something mounted at @point? */
+static bool
+host_mounts(const char *point)
+{
+    cleanup_buf struct buf text = BUF_INIT((size_t)4 << 20);
+
+    if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", &text) < 0 || buf_nul(&text) < 0)
+        return false;
+    for (const char *line = (const char *)text.p; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
+        if (str_eq(prove_word(line, 4), str_of(point)))
+            return true;
+    return false;
+}
+
+/* Something closes what lies there, or keeps it as it is. */
+static bool
+is_cover(const struct policy *p, const json_t *m)
+{
+    struct str at = str_of(json_text(m, "point"));
+
+    if (json_is_false(json_object_get(m, "opens")))
+        return true;
+    for (size_t i = 0; i < p->deny_write.n; i++)
+        if (path_within(at, str_of(p->deny_write.v[i].value)) || strpbrk(p->deny_write.v[i].value, "*?[{") != NULL)
+            return true;
+    return false;
+}
+
+/* Of the host's system folders what is mounted in them on the host too; of /proc parts of itself. */
+static bool
+system_mount(const struct policy *p, const json_t *mounts, const json_t *m)
+{
+    static const char *const system[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt" };
+    const char *point = json_text(m, "point");
+    const json_t *other;
+    size_t i;
+
+    for (i = 0; i < ARRAY_LEN(system); i++)
+        if (path_within(str_of(point), str_of(system[i])))
+            return strcmp(point, system[i]) == 0 || host_mounts(point) || is_cover(p, m);
+    if (!path_within(str_of(point), STR_LIT("/proc")))
+        return false;
+    json_array_foreach(mounts, i, other)
+        if (strcmp(json_text(other, "point"), "/proc") == 0 && strcmp(json_text(other, "type"), "proc") == 0 &&
+            strcmp(json_text(other, "device"), json_text(m, "device")) == 0)
+            return true;
+    return strcmp(point, "/proc") != 0 && json_is_false(json_object_get(m, "opens"));
+}
+
 /* Is something to be mounted there, by the policy or by what every private root has? */
 static bool
-known_mount(const struct policy *p, const char *point, const char *type)
+known_mount(const struct policy *p, const json_t *mounts, const json_t *m)
 {
-    static const char *const system[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
-                                          "/proc" };
     static const char *const own[] = { "/", "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run", "/dev/pts" };
+    const char *point = json_text(m, "point");
     struct str at = str_of(point);
 
-    if (path_within(at, str_of(policy_workspace_at(p))))
+    if (path_within(at, str_of(policy_workspace_at(p))) || system_mount(p, mounts, m))
         return true;
-    for (size_t i = 0; i < ARRAY_LEN(system); i++)
-        if (path_within(at, str_of(system[i])))
-            return true;
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        if (strcmp(point, own[i]) == 0 && is_memory(type))
+        if (strcmp(point, own[i]) == 0 && is_memory(json_text(m, "type")))
             return true;
     for (size_t i = 0; i < p->n_binds; i++)
         if (path_within(at, str_of(p->binds[i].dest)))
@@ -134,24 +199,32 @@ known_mount(const struct policy *p, const char *point, const char *type)
     for (size_t i = 0; i < p->n_secret_files; i++)
         if (strcmp(point, p->secret_files[i].path) == 0)
             return true;
-    return is_device_bind(point) || prove_etc_is_given(p, point) || is_listed(&p->allow_read, at) ||
+    return is_device_bind(m) || prove_etc_is_given(p, point) || is_listed(&p->allow_read, at) ||
            is_listed(&p->allow_write, at) || is_listed(&p->unix_sockets, at);
+}
+
+static void
+note_mount(struct odd *odd, const json_t *m)
+{
+    odd_note(odd, "%.40s %.200s", json_text(m, "type"), json_text(m, "point"));
 }
 
 static void
 check_known_mounts(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *mounts = json_object_get(posture, "mounts"), *m;
-    const char *odd = json_array_size(mounts) == 0 ? "the list cannot be had" : NULL;
+    struct odd odd = ODD(p, "posture.mounts.known");
     size_t i;
 
     if (!proof_private_root(p))
         return;
+    if (json_array_size(mounts) == 0)
+        odd_note(&odd, "the list cannot be had");
     json_array_foreach(mounts, i, m)
-        if (!known_mount(p->policy, json_text(m, "point"), json_text(m, "type")))
-            odd = json_text(m, "point");
-    proof_add(p, "posture.mounts.known", "files", "R11", "nothing is mounted but what the policy and the mode say",
-              when, odd == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", odd != NULL ? odd : "all are known");
+        if (!known_mount(p->policy, mounts, m))
+            note_mount(&odd, m);
+    proof_add_odd(p, &odd, "files", "R11", "nothing is mounted but what the policy and the mode say", when, true,
+                  "all are known");
 }
 
 /* null: it is not there */
@@ -167,54 +240,55 @@ static void
 check_flags(struct proof *p, const json_t *posture, const char *when)
 {
     bool proc = is_set(posture, "proc_noexec"), pts = is_set(posture, "pts_noexec");
+    struct odd odd = ODD(p, "posture.mounts.proc-sys");
     bool sys = is_set(posture, "proc_sys_read_only"), sysrq = is_set(posture, "sysrq_read_only");
 
     proof_add(p, "posture.mounts.noexec", "files", "R26", "nothing is executed from /proc and /dev/pts", when,
               proc && pts ? CHECK_HELD : CHECK_SURPRISE, "%s", !proc ? "/proc" : !pts ? "/dev/pts" : "both noexec");
-    proof_add(p, "posture.mounts.proc-sys", "kernel", "R26",
-              "/proc/sys and sysrq-trigger are read-only whoever may write there", when,
-              sys && sysrq ? CHECK_HELD : CHECK_SURPRISE, "%s",
-              !sys ? "/proc/sys" : !sysrq ? "/proc/sysrq-trigger" : "both are");
+    if (!sys)
+        odd_note(&odd, "/proc/sys");
+    if (!sysrq)
+        odd_note(&odd, "/proc/sysrq-trigger");
+    proof_add_odd(p, &odd, "kernel", "R26", "/proc/sys and sysrq-trigger are read-only whoever may write there", when,
+                  true, "both are");
 }
 
 static void
 check_mounts(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *mounts = json_object_get(posture, "mounts"), *m;
-    const char *writable = NULL, *suid = NULL, *dev = NULL, *root = NULL, *linked = NULL;
+    struct odd odd[] = { ODD(p, "posture.mounts.read-only"), ODD(p, "posture.mounts.nosuid"),
+                         ODD(p, "posture.mounts.nodev"), ODD(p, "posture.mounts.private"),
+                         ODD(p, "posture.mounts.root") };
     size_t i;
 
     json_array_foreach(mounts, i, m) {
         const char *point = json_text(m, "point"), *type = json_text(m, "type");
 
-        if (!flag(m, "ro") && !is_memory(type) && !is_device_bind(point) && !may_write(p->policy, point))
-            writable = point;
-        if (!flag(m, "nosuid") && !is_device_bind(point))     /* a device node cannot be executed */
-            suid = point;
-        if (!flag(m, "nodev") && !is_device_bind(point) && strcmp(point, "/dev/pts") != 0 && strcmp(point, "/dev") != 0)
-            dev = point;
         if (strcmp(point, "/") == 0 && !flag(m, "ro"))
-            root = point;
-        if (flag(m, "linked") && !is_device_bind(point))    /* nothing can be mounted below a device */
-            linked = point;
+            note_mount(&odd[4], m);
+        if (is_device_bind(m))      /* it cannot be executed, and nothing can be mounted below it */
+            continue;
+        if (!flag(m, "ro") && !is_memory(type) && !may_write(p->policy, point))
+            note_mount(&odd[0], m);
+        if (!flag(m, "nosuid"))
+            note_mount(&odd[1], m);
+        if (!flag(m, "nodev") && strcmp(point, "/dev/pts") != 0 && strcmp(point, "/dev") != 0)
+            note_mount(&odd[2], m);
+        if (flag(m, "linked"))
+            note_mount(&odd[3], m);
     }
-    if (!json_is_true(json_object_get(posture, "mounts_listed")))
-        writable = suid = dev = root = linked = "the list cannot be had";
-    proof_add(p, "posture.mounts.read-only", "files", "R11",
-              "what the host gives is read-only unless the policy opens it", when,
-              writable == NULL ? CHECK_HELD : CHECK_SURPRISE, "%zu mounts%s%.200s", json_array_size(mounts),
-              writable != NULL ? ", writable: " : "", writable != NULL ? writable : "");
-    proof_add(p, "posture.mounts.nosuid", "privilege", "R26", "no mount honours setuid", when,
-              suid == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", suid != NULL ? suid : "all nosuid");
-    proof_add(p, "posture.mounts.nodev", "files", "R26", "no mount but /dev honours devices", when,
-              dev == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s", dev != NULL ? dev : "all nodev");
-    proof_add(p, "posture.mounts.private", "namespaces", "R20", "what the host mounts later does not come in", when,
-              linked == NULL ? CHECK_HELD : CHECK_SURPRISE, "%.200s",
-              linked != NULL ? linked : "none follows the host's");
+    for (i = 0; i < ARRAY_LEN(odd) && !json_is_true(json_object_get(posture, "mounts_listed")); i++)
+        odd_note(&odd[i], "the list cannot be had");
+    proof_add_odd(p, &odd[0], "files", "R11", "what the host gives is read-only unless the policy opens it", when, true,
+                  "all are");
+    proof_add_odd(p, &odd[1], "privilege", "R26", "no mount honours setuid", when, true, "all nosuid");
+    proof_add_odd(p, &odd[2], "files", "R26", "no mount but /dev honours devices", when, true, "all nodev");
+    proof_add_odd(p, &odd[3], "namespaces", "R20", "what the host mounts later does not come in", when, true,
+                  "none follows the host's");
     check_flags(p, posture, when);
     if (p->policy->read_only_root.v)
-        proof_add(p, "posture.mounts.root", "files", "R40", "the root is read-only", when,
-                  root == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", root == NULL ? "read-only" : "writable");
+        proof_add_odd(p, &odd[4], "files", "R40", "the root is read-only", when, true, "read-only");
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
@@ -223,7 +297,7 @@ static bool
 known_device(const struct proof *p, const char *path)
 {
     (void)p;
-    return is_device_bind(path) || strcmp(path, "/dev/ptmx") == 0 || strncmp(path, "/dev/pts/", 9) == 0 ||
+    return is_device(path) || strcmp(path, "/dev/ptmx") == 0 || strncmp(path, "/dev/pts/", 9) == 0 ||
            strcmp(path, "/dev/console") == 0;
 }
 
@@ -262,17 +336,17 @@ check_own_folder(struct proof *p, const json_t *posture, const char *when)
 static void
 check_tree(struct proof *p, const json_t *posture, const char *when)
 {
-    const json_t *devices = json_object_get(posture, "devices"), *sockets = json_object_get(posture, "unix_sockets");
+    const json_t *nodes = json_object_get(posture, "devices"), *sockets = json_object_get(posture, "unix_sockets");
     const json_t *complete = json_object_get(posture, "tree_complete");
     const char *odd = NULL;
-    bool ok = posture_all(devices, known_device, p, &odd);
+    bool ok = posture_all(nodes, known_device, p, &odd);
 
     if (complete == NULL)
         return;
     proof_add(p, "posture.devices", "files", "R26",
               "no device node but null, zero, full, random, urandom, tty, terminals", when,
               check_state_of(ok, proof_private_root(p)),
-              odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(devices), odd != NULL ? odd : "");
+              odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(nodes), odd != NULL ? odd : "");
     odd = NULL;
     ok = posture_all(sockets, allowed_socket, p, &odd);
     proof_add(p, "posture.unix-sockets.paths", "network", "R04", "no unix socket of the host is in the tree", when,
@@ -293,36 +367,52 @@ check_needles(struct proof *p, const json_t *posture, const char *when)
                                     : "no closed place of the host can be read under any name", true, when);
 }
 
-static bool
-below_sys(const struct proof *p, const char *path)
-{
-    (void)p;
-    return strncmp(path, "/sys/", 5) == 0;
-}
-
 /* A private root has no /sys; the host view has the host's, read-only. */
 static void
 check_windows(struct proof *p, const json_t *posture, const char *when)
 {
-    const json_t *open = json_object_get(posture, "kernel_windows");
-    const char *odd = json_string_value(json_array_get(open, 0));
-    bool promised = proof_boxed(p) && (proof_private_root(p) || !posture_all(open, below_sys, p, &odd));
+    const json_t *open = json_object_get(posture, "kernel_windows"), *w;
+    struct odd odd = ODD(p, "posture.kernel.windows");
+    bool promised = proof_private_root(p) || !json_is_array(open);
+    size_t i;
 
-    proof_add(p, "posture.kernel.windows", "kernel", "R26",
-              "kcore, kallsyms, keys, kernel logs and hardware do not open", when,
-              check_state_of(json_is_array(open) && odd == NULL, promised),
-              odd == NULL ? "%zu" : "%zu, among them %.200s", json_array_size(open), odd != NULL ? odd : "");
+    if (!json_is_array(open))
+        odd_note(&odd, "the list cannot be had");
+    json_array_foreach(open, i, w) {
+        promised |= strncmp(json_string_value(w), "/sys/", 5) != 0;
+        odd_note(&odd, "%s", json_string_value(w));
+    }
+    proof_add_odd(p, &odd, "kernel", "R26", "kcore, kallsyms, keys, kernel logs and hardware do not open", when,
+                  promised && proof_boxed(p), "none opens");
+}
+
+/* That another kernel answers is promised by few engines; what all others share is said in the report. */
+static void
+check_kernel(struct proof *p, const json_t *posture, const char *when)
+{
+    cleanup_buf struct buf own = BUF_INIT(64);
+    const char *boot = json_text(posture, "boot");
+
+    if (!p->own_kernel)
+        return;
+    bool other = io_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &own) == 0 && buf_nul(&own) == 0 &&
+                 strlen(boot) == 36 && strncmp(boot, (const char *)own.p, 36) != 0;
+    proof_add(p, "posture.kernel.boundary", "kernel", "R26", "the kernel is not the host's", when,
+              other ? CHECK_HELD : CHECK_SURPRISE, "%s", other ? "another one was started" : "it is, or does not say");
 }
 
 /* Mode max has nothing of /proc but processes. */
 static void
 check_subset(struct proof *p, const json_t *posture, const char *when)
 {
-    if (p->policy->mode.v == MODE_MAX)
-        proof_add(p, "posture.proc.subset", "kernel", "R26", "/proc has processes and nothing else", when,
-                  json_is_false(json_object_get(posture, "kernel_command_line")) ? CHECK_HELD : CHECK_SURPRISE,
-                  "/proc/cmdline %s",
-                  json_is_false(json_object_get(posture, "kernel_command_line")) ? "is not there" : "opens");
+    struct odd odd = ODD(p, "posture.proc.subset");
+
+    if (p->policy->mode.v != MODE_MAX)
+        return;
+    if (!json_is_false(json_object_get(posture, "kernel_command_line")))
+        odd_note(&odd, "/proc/cmdline");
+    proof_add_odd(p, &odd, "kernel", "R26", "/proc has processes and nothing else", when, true,
+                  "/proc/cmdline is not there");
 }
 
 static void
@@ -337,6 +427,7 @@ check_files(struct proof *p, const json_t *posture, const char *when)
     check_empty(p, posture, "writable_sys", "posture.sys.writable", "kernel", "R26",
                 "no file below /sys opens for writing", true, when);
     check_windows(p, posture, when);
+    check_kernel(p, posture, when);
     check_subset(p, posture, when);
     proof_add(p, "posture.kernel.keyring", "kernel", "R26", "kernel key rings are out of reach", when,
               json_is_null(json_object_get(posture, "session_keyring")) ? CHECK_HELD : CHECK_SURPRISE, "%s",

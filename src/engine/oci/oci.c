@@ -168,6 +168,7 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
                       "use --engine native, or no limit (--memory 0)");
     }
     sb->native.base.facts.differs = sb->runtime->differs;
+    sb->native.base.facts.own_kernel = sb->runtime->own_kernel;
     if (sb->runtime->own_kernel && p->limits.pids.v > 0)
         sb->native.base.facts.pids_by = "supervised";
     buf_free(&sb->config);
@@ -186,9 +187,21 @@ is_named(uint64_t pid, const char *name)
            memcmp(comm.p, name, comm.n - 1) == 0;
 }
 
+/* By the first word of its command line. */
+static bool
+calls_itself(uint64_t pid, const char *name)
+{
+    cleanup_buf struct buf line = BUF_INIT(65536);
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%llu/cmdline", (unsigned long long)pid);
+    return io_read_file(AT_FDCWD, path, &line) == 0 && line.n > strlen(name) &&
+           memcmp(line.p, name, strlen(name) + 1) == 0;
+}
+
 /* A child of @thread, in the folder @tasks, by its name; -1: it has none. */
 static pid_t
-child_of_thread(int tasks, const char *thread, const char *name)
+child_of_thread(int tasks, const char *thread, bool (*is)(uint64_t, const char *), const char *name)
 {
     cleanup_buf struct buf list = BUF_INIT(4096);
     char path[64];
@@ -201,7 +214,7 @@ child_of_thread(int tasks, const char *thread, const char *name)
         if (list.p[i] != ' ')
             continue;
         if (str_parse_u64((struct str){ (char *)list.p + start, i - start }, INT32_MAX, &child) &&
-            is_named(child, name))
+            is(child, name))
             return (pid_t)child;
         start = i + 1;
     }
@@ -209,7 +222,7 @@ child_of_thread(int tasks, const char *thread, const char *name)
 }
 
 static pid_t
-child_of(pid_t pid, const char *name)
+child_of(pid_t pid, bool (*is)(uint64_t pid, const char *name), const char *name)
 {
     char path[64];
     pid_t child = -1;
@@ -219,7 +232,7 @@ child_of(pid_t pid, const char *name)
     tasks = pid > 0 ? opendir(path) : NULL;
     for (struct dirent *e; child < 0 && tasks != NULL && (e = readdir(tasks)) != NULL;)
         if (e->d_name[0] != '.')
-            child = child_of_thread(dirfd(tasks), e->d_name, name);
+            child = child_of_thread(dirfd(tasks), e->d_name, is, name);
     if (tasks != NULL)
         closedir(tasks);
     return child;
@@ -230,7 +243,10 @@ guest(const struct sandbox *base)
 {
     const struct oci *sb = (const struct oci *)base;
 
-    return sb->runtime->own_kernel ? -1 : child_of(child_of(sb->native.pid, sb->runtime->name), "cloche-guest");
+    pid_t runtime = child_of(sb->native.pid, is_named, sb->runtime->name);
+
+    return sb->runtime->own_kernel ? child_of(runtime, calls_itself, "runsc-sandbox")
+                                   : child_of(runtime, is_named, "cloche-guest");
 }
 
 static int

@@ -10,33 +10,47 @@
 #include "engine/oci/oci.h"
 #include "match/path.h"
 
-/* What they leave as it is. */
+/* What they leave as it is, and why that is no hole. The names are those of `prove`. */
 static const struct sandbox_differs shared_kernel[] = {
-    { "posture.identity.map", "a second id is mapped: 0, which the runtime sets a container up as; another id of the "
-                              "host's that owns nothing, and nobody inside becomes it" },
-    { "posture.securebits", "a runtime sets none; all capability sets are empty, the bounding set too" },
-    { "posture.mounts.known", "/dev is a mount of the runtime's" },
-    { "posture.mounts.nosuid", "the runtime binds parts of /proc without the flag; nothing in them is a program" },
-    { "posture.mounts.nodev", "the runtime binds parts of /proc without the flag; nobody inside makes devices" },
-    { "posture.mounts.read-only", "the runtime binds /dev/null over files of /proc, writable" },
-    { "posture.kernel.windows", "the runtime binds /dev/null over them: they open, and are empty" },
-    { NULL, NULL },
+    { "posture.identity.map", "0", "a runtime sets a container up as 0: an id of the host's that owns nothing, and "
+                                   "nobody inside becomes" },
+    { "posture.securebits", "0", "a runtime sets none; all capability sets are empty, the bounding set too" },
+    { "posture.mounts.known", "tmpfs /dev", "the runtime makes /dev" },
+    { "posture.mounts.known", "tmpfs /.cloche", "the guest and its filter, which nobody inside can write to" },
+    { "posture.mounts.nosuid", "proc /proc/*", "parts of /proc, bound without the flag: no program is there" },
+    { "posture.mounts.nodev", "proc /proc/*", "parts of /proc, bound without the flag: no device is there" },
+    { "posture.mounts.nosuid", "tmpfs /proc/pressure", "the runtime covers it without the flag: it is empty" },
+    { "posture.mounts.nodev", "tmpfs /proc/pressure", "the runtime covers it without the flag: it is empty" },
+    { NULL, NULL, NULL },
 };
 static const struct sandbox_differs own_kernel[] = {
-    { "posture.identity.map", "gVisor has its own ids; what holds the sandbox has another one of the host's" },
-    { "posture.kernel.windows", "/dev/fuse and what else opens are gVisor's own" },
-    { "posture.mounts.read-only", "/tmp is a mount of its own there, of the sandbox's own tree" },
-    { "posture.mounts.known", "/dev and /sys are gVisor's own" },
-    { "posture.mounts.nosuid", "gVisor's own mounts have not the flag; no_new_privs holds" },
-    { "posture.mounts.nodev", "gVisor's own mounts have not the flag; there are no devices of the host's" },
-    { "posture.mounts.root", "gVisor calls it writable; the host's mount is read-only" },
-    { "posture.mounts.proc-sys", "it is gVisor's own, of a kernel that ends with the sandbox" },
-    { "posture.proc.subset", "it is gVisor's own, and tells nothing of the host" },
-    { "posture.namespace.cgroup", "gVisor has no such namespaces; cgroups inside are its own" },
-    { "posture.securebits", "a runtime sets none; all capability sets are empty, the bounding set too" },
-    { "attack.network-setup", "/dev/net/tun is gVisor's own, for its own network" },
-    { "outside.identity", "what runs inside is no process of the host's" },
-    { NULL, NULL },
+    { "posture.identity.map", "0 0 4294967295", "gVisor has ids of its own; outside it is one other id" },
+    { "posture.kernel.windows", "/dev/fuse", "it is gVisor's own" },
+    { "posture.kernel.windows", "/dev/net/tun", "it is gVisor's own, for its own network" },
+    { "posture.mounts.read-only", "9p /", "gVisor calls it writable; the host's mount is read-only" },
+    { "posture.mounts.read-only", "9p /tmp", "it is the sandbox's own, and in gVisor a mount" },
+    { "posture.mounts.read-only", "sysfs /sys", "it is gVisor's own" },
+    { "posture.mounts.read-only", "dev /dev", "it is gVisor's own" },
+    { "posture.mounts.known", "9p /", "it is the tree that cloche has built" },
+    { "posture.mounts.known", "9p /tmp", "it is the sandbox's own, and in gVisor a mount" },
+    { "posture.mounts.known", "sysfs /sys", "it is gVisor's own" },
+    { "posture.mounts.known", "dev /dev", "it is gVisor's own" },
+    { "posture.mounts.nosuid", "9p /", "gVisor does not tell the flag; no_new_privs holds" },
+    { "posture.mounts.nosuid", "sysfs /sys", "it is gVisor's own; no_new_privs holds" },
+    { "posture.mounts.nodev", "9p /", "gVisor does not tell the flag; devices are its own" },
+    { "posture.mounts.nodev", "9p /tmp", "gVisor does not tell the flag; devices are its own" },
+    { "posture.mounts.nodev", "sysfs /sys", "it is gVisor's own" },
+    { "posture.mounts.nodev", "proc /proc", "it is gVisor's own" },
+    { "posture.mounts.nodev", "tmpfs /dev/shm", "gVisor does not tell the flag; devices are its own" },
+    { "posture.mounts.root", "9p /", "gVisor calls it writable; the host's mount is read-only" },
+    { "posture.mounts.proc-sys", "/proc/sys", "it is gVisor's own, of a kernel that ends with the sandbox" },
+    { "posture.mounts.proc-sys", "/proc/sysrq-trigger", "it is gVisor's own" },
+    { "posture.proc.subset", "/proc/cmdline", "it is gVisor's own, and tells nothing of the host" },
+    { "posture.namespace.cgroup", "none", "gVisor has no such namespaces; cgroups inside are its own" },
+    { "posture.securebits", "0", "a runtime sets none; all capability sets are empty, the bounding set too" },
+    { "attack.network-setup", "/dev/net/tun opens for writing", "it is gVisor's own, for its own network" },
+    { "outside.privilege", "capabilities in a user namespace of its own", "gVisor's kernel has them for its files" },
+    { NULL, NULL, NULL },
 };
 
 /* Each looks at no cgroup: the runtime is in the sandbox's own, which is made and held to its limits by us. crun and
