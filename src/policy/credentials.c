@@ -413,6 +413,15 @@ too_wide(const struct policy *p, const char *path)
            (p->home != NULL && path_within(str_of(p->home), str_of(path)));
 }
 
+/* Whether one of both goes on where the other one ends: most rows differ from a place in their first letters. */
+static bool
+same_beginning(const char *a, const char *b)
+{
+    for (; *a != '\0' && *a == *b; b++)
+        a++;
+    return *a == '\0' || *b == '\0';
+}
+
 /* What is in the table at @place and below it, at and below @path instead. */
 static int
 add_moved(struct policy *p, const char *place, struct str path, struct err *err)
@@ -426,6 +435,8 @@ add_moved(struct policy *p, const char *place, struct str path, struct err *err)
         return 0;
     for (size_t i = 0; i < N(credential_places); i++) {
         const char *known = credential_places[i];
+        if (!same_beginning(place, known))
+            continue;
         if (path_within(str_of(place), str_of(known)))
             whole = true;
         else if (path_within(str_of(known), str_of(place)) && kernel_tree(value) == NULL &&
