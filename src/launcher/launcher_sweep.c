@@ -47,7 +47,7 @@ sweep_begin(struct launcher *l)
     if (l->sweep == NULL || *l->sweep)
         return;
     *l->sweep = true;
-    close_fd(&l->sweeper.pipe);     /* it is reaped as what is left to us is (reap_orphans) */
+    close_fd(&l->sweeper.end);     /* it is reaped as what is left to us is (reap_orphans) */
 }
 
 void
@@ -55,5 +55,5 @@ sweep_end(struct launcher *l)
 {
     if (l->sweep != NULL && !*l->sweep)
         end_process(&l->sweeper.pid, 0);
-    close_fd(&l->sweeper.pipe);
+    close_fd(&l->sweeper.end);
 }

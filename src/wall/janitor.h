@@ -12,12 +12,18 @@
 
 #include "base/err.h"
 
+#define JANITOR_HELD_MAX 4
+
 struct janitor {
     pid_t pid;
-    int pipe;       /* its write end: closing it is what the janitor waits for */
+    /* Of a seqpacket socket: closing it is what the janitor waits for. Descriptors that are sent into it, at most
+     * JANITOR_HELD_MAX in a message of one byte, are held until the janitor ends. So what the kernel does when the last
+     * one who has a file lets go of it, as to take a file system apart, it does there, beside what the maker has left
+     * to do. */
+    int end;
 };
 
-#define JANITOR_INIT { .pid = -1, .pipe = -1 }
+#define JANITOR_INIT { .pid = -1, .end = -1 }
 
 /* True when nothing is left to do; called again after a pause otherwise (processes take a moment to die). It runs in a
  * copy of the maker's memory as it was at the start: what it needs to know must be decided by then. */

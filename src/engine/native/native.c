@@ -223,6 +223,9 @@ supervise(struct native *sb, const struct policy *p, struct err *err)
             return (void)said_why(sb, err), -1;
         sb->disk = n > 0 ? fds[0] : -1;
         sb->sockmem = n > 1 ? fds[1] : -1;
+        /* best effort; the daemon's sandboxes are many, and nobody waits for their end */
+        if (sb->janitor.pid > 0 && n <= JANITOR_HELD_MAX && !sb->named)
+            (void)launch_say(sb->janitor.end, GO_MEMORY, fds, (size_t)n, NULL);
         if (n < 2)
             err_set(&why, ERR_UNSUPPORTED, "wall.sockmem", "no socket of that kind can be made");
         else if (sockmem_unix(sb->sockmem, &held, &why) < 0)
@@ -368,7 +371,7 @@ build(struct native *sb, const struct policy *p, struct err *err)
     native_cgroup_limits(p, &limits);
     if (sb->way != NULL)
         sb->way->limits(sb, &limits);
-    limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
+    sb->named = limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
     cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)

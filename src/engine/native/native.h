@@ -51,6 +51,7 @@ struct native {
     uint64_t nproc;             /* RLIMIT_NPROC that the guest was given; 0 none */
     uint64_t cpu_us;            /* after native_kill */
     struct cgroup_usage last;   /* before native_end: a scope goes with its last process */
+    bool named;                 /* by whoever asked for it: it outlives its commands */
     bool ending;
     bool abandoned;             /* the command never ran: its copy-on-write state is nobody's */
     bool supervise_memory;      /* no cgroup: the guest's watchdog samples */
