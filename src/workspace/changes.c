@@ -82,7 +82,7 @@ change_path(const struct changes *c, size_t i, struct buf *path)
     for (size_t k = i; c->v[k].parent != CHANGE_NOT; k = c->v[k].parent)
         n += strlen(c->v[k].name) + 1;
     buf_reset(path);
-    if (buf_reserve(path, n + 1) < 0)
+    if (buf_reserve(path, n > 0 ? n : 1) < 0)     /* the last name has a NUL and no slash */
         return -1;
     path->n = n > 0 ? n - 1 : 0;
     path->p[path->n] = '\0';

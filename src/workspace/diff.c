@@ -169,7 +169,9 @@ flag_entry(const struct scan *s, const struct scan_dir *d, struct change *e)
     if (e->lower.mode != 0 && e->lower.dev != s->project_dev)
         e->flags |= CHANGE_OTHER_FS;
 
-    enum protect_match m = protect_test(s->in->protect, (struct str){ .p = (char *)d->path.p, .n = d->path.n });
+    enum protect_match m = protect_below(s->in->protect, (struct str){ .p = (char *)d->path.p, .n = d->path.n },
+                                         s->c->v[d->i].protection);
+    e->protection = (unsigned char)m;
     if (m == PROTECT_AT || (m == PROTECT_ABOVE && becomes_other))
         e->flags |= CHANGE_PROTECTED;
 
@@ -234,7 +236,7 @@ entry(struct scan *s, struct scan_dir *d, const char *name, bool in_upper, struc
     if (path_n > 0)
         buf_puts(&d->path, "/");
     buf_puts(&d->path, name);
-    if (buf_ok(&d->path))
+    if (buf_ok(&d->path) && d->path.n <= TREE_PATH_MAX)
         flag_entry(s, d, &e);
     else
         e.flags |= CHANGE_TOO_DEEP;

@@ -70,6 +70,7 @@ struct change {
     bool opaque;            /* upper directory that hides the lower one */
     bool origin;            /* overlayfs copied it up from the project, under this or another name */
     bool has_changes;       /* itself or something below */
+    unsigned char protection;   /* enum protect_match */
     bool git_place;         /* a directory that was judged as a repository (git_mark.h) */
     bool git_new;           /* and is one only with the changes */
     struct change_side lower, upper;

@@ -357,7 +357,8 @@ static bool
 shown(const struct change *e)
 {
     bool old_name = e->kind == CHANGE_DELETED && e->pair != CHANGE_NOT;
-    return !old_name && (has_text(e->upper.mode) || has_text(e->lower.mode)) && (e->flags & CHANGE_UNREADABLE) == 0;
+    return !old_name && (has_text(e->upper.mode) || has_text(e->lower.mode)) &&
+           (e->flags & (CHANGE_UNREADABLE | CHANGE_TOO_DEEP)) == 0;
 }
 
 /* A change as git sees it: a change of type is a deletion and an addition. */

@@ -115,16 +115,16 @@ about_git(struct str names, struct str path, enum protect_match m)
     return m == PROTECT_ABOVE && same_name(last, STR_LIT(".git"));
 }
 
-/* Against the given names: those about what git reads, or the others. */
+/* Against the given names, but those about what git reads. */
 static enum protect_match
-given_names(const struct protect *rules, struct str path, bool of_git)
+given_names(const struct protect *rules, struct str path)
 {
     enum protect_match best = PROTECT_NOT;
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
         struct str names = str_of(rules->names[i]);
         enum protect_match m = match_anywhere(names, path);
-        if (about_git(names, path, m) == of_git)
+        if (!about_git(names, path, m))
             best = stronger(best, m);
     }
     return best;
@@ -133,27 +133,64 @@ given_names(const struct protect *rules, struct str path, bool of_git)
 static enum protect_match
 not_of_git(const struct protect *rules, struct str path)
 {
-    enum protect_match best = given_names(rules, path, false);
+    enum protect_match best = given_names(rules, path);
 
     for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++)
         best = stronger(best, match_here(str_of(rules->places[i]), path));
     return best;
 }
 
-static enum protect_match
-of_git(const struct protect *rules, struct str path)
+static size_t
+count_names(const char *names)
 {
-    enum protect_match best = submodule_configuration(path) ? PROTECT_AT : given_names(rules, path, true);
+    size_t n = 1;
 
+    for (; *names != '\0'; names++)
+        n += *names == '/';
+    return n;
+}
+
+/* The last names of @path, as many as the longest rule has. */
+static struct str
+end_of(const struct protect *rules, struct str path)
+{
+    size_t n = 2, at = path.n;      /* git_redirects */
+
+    for (size_t i = 0; i < rules->n_names; i++) {
+        size_t has = count_names(rules->names[i]);
+        n = has > n ? has : n;
+    }
+    for (; at > 0; at--)
+        if (path.p[at - 1] == '/' && --n == 0)
+            break;
+    return (struct str){ .p = path.p + at, .n = path.n - at };
+}
+
+/* @end: of @path, where the given names are looked for. */
+static enum protect_match
+match_in(const struct protect *rules, struct str path, struct str end)
+{
+    enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
+
+    for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++)
+        best = stronger(best, match_anywhere(str_of(rules->names[i]), end));
     for (size_t i = 0; i < ARRAY_LEN(git_redirects) && best != PROTECT_AT; i++)
-        best = stronger(best, match_anywhere(str_of(git_redirects[i]), path));
+        best = stronger(best, match_anywhere(str_of(git_redirects[i]), end));
+    for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++)
+        best = stronger(best, match_here(str_of(rules->places[i]), path));
     return best;
 }
 
 enum protect_match
 protect_test(const struct protect *rules, struct str path)
 {
-    return path.n == 0 ? PROTECT_NOT : stronger(not_of_git(rules, path), of_git(rules, path));
+    return path.n == 0 ? PROTECT_NOT : match_in(rules, path, path);
+}
+
+enum protect_match
+protect_below(const struct protect *rules, struct str path, enum protect_match above)
+{
+    return above == PROTECT_AT ? PROTECT_AT : match_in(rules, path, end_of(rules, path));
 }
 
 bool

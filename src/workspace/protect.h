@@ -29,6 +29,10 @@ enum protect_match {
  * config below .git/modules). */
 enum protect_match protect_test(const struct protect *rules, struct str path);
 
+/* The same where it is known what the folder is that @path is in (PROTECT_NOT: the project), without looking at all of
+ * @path for each rule. */
+enum protect_match protect_below(const struct protect *rules, struct str path, enum protect_match above);
+
 /* Whether no rule but those with a name of git's (".git/config", .git/commondir ...) protects @path. */
 bool protect_only_git(const struct protect *rules, struct str path);
 

@@ -195,6 +195,18 @@ def test_thousands_of_levels(anyone):
     assert anyone("discard", cwd=anyone.project).ok
 
 
+def test_a_path_at_the_limit_hides_nothing(cloche):
+    """Paths of as many bytes as are entered (4000), of some less and of some more: what else was changed is shown and applied all the same."""
+    cow(cloche, "import os\nopen('other', 'w').write('text\\n')\nfor i in range(19):\n os.mkdir(199 * 'd'); os.chdir(199 * 'd')\n"
+                "for n in range(197, 205): open(n * 'f', 'w').write(f'deep {n}\\n')")
+    for flags in ((), ("--stat",), ("--json", "--stat")):
+        shown = cloche("diff", *flags, cwd=cloche.project)
+        assert shown.ok and "other" in shown.out, (flags, shown.err)
+    assert [n for n in range(197, 205) if f"+deep {n}" in cloche("diff", cwd=cloche.project).out] == [197, 198, 199, 200]
+    assert cloche("apply", cwd=cloche.project).code == 2        # not all of it
+    assert (cloche.project / "other").read_text() == "text\n" and len(os.listdir(cloche.project / "/".join(19 * [199 * "d"]))) == 4
+
+
 @pytest.mark.heavy
 def test_ten_thousand_entries(cloche):
     count = loops(10000)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -51,6 +52,29 @@ protected_names(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (protect_test(&rules, str_of(rows[i].path)) != rows[i].match)
             fail_msg("%s", rows[i].path);
+}
+
+/* What is known of the folder is as good as all of the path. */
+static void
+what_is_protected_step_by_step(void **state)
+{
+    static const char *const names[] = { ".git/hooks", "a/b/c", "b", "a/c/a/c" }, *const places[] = { "c/b/a" };
+    static const struct protect rules = { names, ARRAY_LEN(names), places, 1 };
+    static const char *const words[] = { "a", "A", "b", "c", "d", ".git", "hooks", "modules", "config", "refs" };
+    char path[64];
+
+    (void)state;
+    for (unsigned seed = 0; seed < 100000; seed++) {
+        enum protect_match step = PROTECT_NOT, whole = PROTECT_NOT;
+        size_t n = 0;
+        for (unsigned left = seed; left > 0; left /= 10) {
+            n += (size_t)snprintf(path + n, sizeof(path) - n, "%s%s", n > 0 ? "/" : "", words[left % 10]);
+            whole = protect_test(&rules, str_of(path));
+            step = protect_below(&rules, str_of(path), step);
+            if (step != whole)
+                fail_msg("%s: %d, %d", path, step, whole);
+        }
+    }
 }
 
 static void
@@ -233,7 +257,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(protected_names), cmocka_unit_test(links_that_leave), cmocka_unit_test(names_for_people),
+        cmocka_unit_test(protected_names), cmocka_unit_test(what_is_protected_step_by_step),
+        cmocka_unit_test(links_that_leave), cmocka_unit_test(names_for_people),
         cmocka_unit_test(encoding_comes_back), cmocka_unit_test(terminal_is_not_obeyed), cmocka_unit_test(unseen_is_shown),
         cmocka_unit_test(journal_comes_back), cmocka_unit_test(journal_refuses),
     };
