@@ -225,14 +225,24 @@ doors_close(struct launcher *l)
     l->n_listeners = 0;
 }
 
-static void
-turn_away(int fd)
+static bool
+no_room(void)
 {
-    static const char body[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only "
-                               "the user who started cloche serve may connect, and from no sandbox\"}\n";
+    return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+}
+
+static void
+turn_away(int fd, bool unseen)
+{
+    static const char no[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only "
+                             "the user who started cloche serve may connect, and from no sandbox\"}\n";
+    static const char late[] = "{\"error\":\"nobody could look who asks: too many open files, or no memory\",\"code\":"
+                               "\"serve.full\",\"detail\":\"try again; LimitNOFILE= or ulimit -n is the limit\"}\n";
+    const char *body = unseen ? late : no;
     char text[512];
-    int n = snprintf(text, sizeof(text), "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: "
-                     "%zu\r\nConnection: close\r\n\r\n%s", sizeof(body) - 1, body);
+    int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: "
+                     "%zu\r\n%sConnection: close\r\n\r\n%s", unseen ? "503 Service Unavailable" : "403 Forbidden",
+                     strlen(body), unseen ? "Retry-After: 2\r\n" : "", body);
 
     (void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(fd, SHUT_WR);
@@ -315,12 +325,12 @@ on_door(struct watch *w, uint32_t events)
         fd = accept4(w->fd, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             /* the listener stays readable: without this we would turn for nothing */
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            if (no_room())
                 rest(l, which, l->loop.now_ms + REST_MS);
             return;
         }
         if (!o->at.tcp && !peer_may_ask(fd, &uid)) {
-            turn_away(fd);
+            turn_away(fd, no_room());
             continue;
         }
         hand_on(l, front, take_fd(&fd), &from);

@@ -150,6 +150,7 @@ peer_may_ask(int fd, uid_t *uid)
     struct pollfd gone = { .events = POLLIN };
     socklen_t n = sizeof(who), m = sizeof(pidfd);
 
+    errno = 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.pid <= 0)
         return false;
     *uid = who.uid;

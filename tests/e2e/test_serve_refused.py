@@ -1,7 +1,10 @@
 """What the daemon refuses before a body is there: a client that sends it all the same reads why."""
+import contextlib
 import gzip
 import json
 import os
+import resource
+import select
 import socket
 import subprocess
 import sys
@@ -9,7 +12,7 @@ import sys
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon
+from helpers.daemon import Daemon, answers
 from helpers.runner import HANG_GUARD, wait_for
 
 pytestmark = requirement("R61")
@@ -127,3 +130,23 @@ def test_a_packed_body_is_refused_by_name(daemon):
         answer = daemon(method, path, packed, {"Content-Encoding": "gzip"})
         assert answer.status == 415, (path, answer)
     assert daemon.get("/v1/sandboxes/one/files/a").status == 404
+
+
+def test_who_asks_is_not_called_a_stranger_for_want_of_a_descriptor(cloche):
+    """The launcher looks who connects, for which it opens files: without room for that nobody is refused as somebody else."""
+    daemon = Daemon(cloche)
+    soft, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+    seen = []
+    for n in range(64, 4, -1):
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (n, hard))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(daemon.path))
+            with contextlib.suppress(OSError):      # it was faster
+                s.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            if not select.select([s], [], [], 2)[0]:
+                break                               # it is not even accepted, and waits
+            seen.append(s.recv(4096))
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert {int(text.split(b" ")[1]) for text in seen} == {200, 503}, seen
+    assert all(b'"serve.full"' in text and b"Retry-After" in text for text in seen if b" 503 " in text), seen
+    assert answers(daemon) and daemon.stop() == 0, daemon.log
