@@ -36,7 +36,7 @@
 enum guard_flag {
     GUARD_NAMES    = 1 << 0,    /* creating, renaming, linking: protected names cannot come into being */
     GUARD_EXISTING = 1 << 1,    /* nothing else protects what exists (light mode, or more than can be mounted):
-                                 * GUARD_WRITES, and removing */
+                                 * GUARD_REMOVES, and files without a name */
     GUARD_CONNECT  = 1 << 2,    /* unix sockets that lie in @socket_trees can be connected to only when listed */
     GUARD_WRITES   = 1 << 3,    /* whatever changes a file that exists passes through the guard too: opening for
                                  * writing, truncating, chmod, chown, xattrs, times. Removing does not. Implies
@@ -46,8 +46,10 @@ enum guard_flag {
     GUARD_GIT_ANY_CONFIG = 1 << 5,  /* ... but for configurations, which are free */
     GUARD_DEVICES  = 1 << 6,    /* the devices are the host's (light mode): most are closed (guard_device.c). Implies
                                  * GUARD_EXISTING */
+    GUARD_REMOVES  = 1 << 7,    /* removing passes through the guard too: a mount goes when the host replaces what it
+                                 * is on. Implies GUARD_WRITES; part of GUARD_EXISTING */
 };
-#define GUARD_FLAGS_ALL 0x7fu
+#define GUARD_FLAGS_ALL 0xffu
 
 /* @flags with what they imply. */
 static inline uint32_t
@@ -55,7 +57,9 @@ guard_flags_whole(uint32_t flags)
 {
     if ((flags & GUARD_DEVICES) != 0)
         flags |= GUARD_EXISTING;
-    if ((flags & (GUARD_EXISTING | GUARD_GIT)) != 0)
+    if ((flags & GUARD_EXISTING) != 0)
+        flags |= GUARD_REMOVES;
+    if ((flags & (GUARD_REMOVES | GUARD_GIT)) != 0)
         flags |= GUARD_WRITES;
     return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;
 }

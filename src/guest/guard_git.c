@@ -204,6 +204,9 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
         if (git_parts_place(there | part) || is_begun_for(dir, *path, state))
             spot.state = state;
     }
+    /* what it leads to may cease to be there, and then git would look for another repository */
+    if (spot.state == GIT_STATE_COMMONDIR && git_is_needed(g, dir, ident_of(dir_st)))
+        spot.state = GIT_STATE_REMOTE;
     /* a copy may be made of a `.git` that is a file, whose folder is no git place */
     if (state == GIT_STATE_COPY)
         spot.state = state;
@@ -214,28 +217,6 @@ look_at(struct guard *g, int dir, const struct stat *dir_st, struct str name, st
     if (spot.own && spot.state == GIT_STATE_NONE)
         spot.state = GIT_STATE_FILE;
     return spot;
-}
-
-/* --- HEAD */
-
-bool
-git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name)
-{
-    if ((g->flags & GUARD_GIT) == 0 || git_part_of(name) != GIT_PART_HEAD)
-        return false;
-    for (size_t i = 0; i < g->rules.n_roots; i++) {
-        bool itself = str_ends(str_of(g->rules.roots[i].path), STR_LIT("/.git"));
-        struct stat st;
-
-        if (fstatat(g->rules.roots[i].fd, itself ? "" : ".git", &st,
-                    AT_SYMLINK_NOFOLLOW | (itself ? AT_EMPTY_PATH : 0)) < 0) {
-            if (errno != ENOENT && errno != ENOTDIR)
-                return true;
-        } else if (ident_eq(ident_of(&st), ident_of(dir_st))) {
-            return fstatat(dir, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-        }
-    }
-    return false;
 }
 
 /* --- names that come into being */
@@ -373,7 +354,7 @@ git_may_write(struct guard *g, int dir, const struct stat *dir_st, struct str na
 
     if (!is_watched(g, dir_st))
         return 0;
-    if (git_is_top_head(g, dir, dir_st, name))
+    if (git_keeps(g, dir, dir_st, name))
         return guard_git_refuse(rule, TOP_HEAD, " written in place");
     spot = look_at(g, dir, dir_st, name, &path);
     return is_kept(spot.state) ? guard_git_refuse(rule, git_state_name(spot.state), " written in place") : 0;
@@ -406,7 +387,7 @@ git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str nam
 
     if (!is_watched(g, dir_st))
         return 0;
-    if (git_is_top_head(g, dir, dir_st, name))
+    if (git_keeps(g, dir, dir_st, name))
         return guard_git_refuse(rule, TOP_HEAD, " under another name");
     spot = look_at(g, dir, dir_st, name, &path);
     return is_kept(spot.state) ? guard_git_refuse(rule, git_state_name(spot.state), " under another name") : 0;

@@ -113,8 +113,17 @@ int git_rename_copy(struct guard *g, int from, const char *from_name, int to, co
 int git_copy_to(struct guard *g, int file, int to, const struct stat *to_st, const char *to_name, unsigned flags,
                 char rule[GIT_RULE_MAX], int *copy);
 
-/* `.git/HEAD` at the top of a guarded tree: without it git looks for another repository. It may be replaced only. */
-bool git_is_top_head(struct guard *g, int dir, const struct stat *dir_st, struct str name);
+/* guard_git_top.c. Is this the `.git` at the top of a guarded tree? */
+bool git_is_top(const struct guard *g, struct ident id);
+/* `.git/HEAD` there: without it git looks for another repository. It may be replaced only. */
+bool git_is_top_head(const struct guard *g, int dir, const struct stat *dir_st, struct str name);
+/* Would git look for another repository without @name in @dir? HEAD, objects and refs of such a `.git`, or of one in a
+ * folder that has the shape of a repository itself. */
+bool git_keeps(const struct guard *g, int dir, const struct stat *dir_st, struct str name);
+/* Is @dir, which is @id, such a `.git`? */
+bool git_is_needed(const struct guard *g, int dir, struct ident id);
+/* The same of @object (O_PATH will do), or of such a `.git` itself, if its owner could not read it. */
+bool git_keeps_open(const struct guard *g, int object, const struct stat *st);
 
 /* guard_git_copy.c: all of @file, which is for reading, into @to. 0 or an errno. */
 int git_copy_text(int file, int to);

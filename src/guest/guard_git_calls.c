@@ -124,8 +124,10 @@ git_call_object(struct call *c, int object)
 int
 git_call_leave(struct call *c, const struct place *p)
 {
-    return git_is_top_head(c->g, p->dir, &p->dir_st, name_of(p))
-               ? deny(c, p, "git state: HEAD of the repository at the top", EBUSY) : 0;
+    struct stat st;
+
+    return git_keeps(c->g, p->dir, &p->dir_st, name_of(p)) && is_there(p, &st)
+               ? deny(c, p, "git state: what makes a folder the repository", EBUSY) : 0;
 }
 
 int
@@ -147,6 +149,9 @@ git_call_come(struct call *c, const struct place *from, const struct stat *st, s
 
     if (!is_watched(c))
         return 0;
+    /* an empty directory gives way to another; what comes to HEAD at the top is judged below */
+    if (!git_is_top_head(c->g, to->dir, &to->dir_st, name_of(to)) && (rc = git_call_leave(c, to)) < 0)
+        return rc;
     note_whole(c, to);
     rc = git_may_rename(c->g, from->dir, place_name(from, name), st, to->dir, &to->dir_st, name_of(to), rule);
     return rc == GIT_BY_COPY ? GIT_CALL_COPY : said(c, to, rc, rule);

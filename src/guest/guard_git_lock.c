@@ -1,10 +1,10 @@
 /* guest/guard_git_lock.c: a lock that git renames into place (see guard_git.h)
  *
  * git makes `index.lock`, writes it, and renames it to `index`; so do the owner's git on the host and a program inside,
- * under the same name. Removing passes no guard, so whoever makes the name inside may do it in the place of the
- * owner's, whose git then renames what it finds. Therefore nobody inside ever writes to what has that name. It is made,
- * so that it excludes others, and stays empty; its maker gets a file without a name. The rename gives the new name to a
- * judged copy of that.
+ * under the same name. Anybody may remove one that was left, so whoever makes the name inside may do it in the place
+ * of the owner's, whose git then renames what it finds. Therefore nobody inside ever writes to what has that name. It
+ * is made, so that it excludes others, and stays empty; its maker gets a file without a name. The rename gives the new
+ * name to a judged copy of that.
  *
  * git also reads its lock by name (`git commit -a`, hooks), and reading passes no guard. So the guard has a write lease
  * on what has the name: who opens it waits in the kernel until it has been filled, judged, with what was written, if

@@ -1,8 +1,8 @@
 /* guest/guard_modify.c: what changes a file that exists
  *
  * Changing a file's length, mode, owner, attributes and times goes through the guard as well (opening it for writing:
- * guard_open.c), and where no mount makes protected files read-only (light mode) so does removing it. The object is
- * taken hold of once, judged by where it lies, and changed through the same descriptor.
+ * guard_open.c; removing: guard_remove.c). The object is taken hold of once, judged by where it lies, and changed
+ * through the same descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "guest/guard_priv.h"
+#include "guest/guard_git.h"
 
 #define XATTR_NAME_ROOM  256
 #define XATTR_VALUE_MAX  65536
@@ -91,6 +91,25 @@ chmod_object(struct guard *g, int object, mode_t mode)
     return chmod(fd_path(object).text, mode);
 }
 
+/* Would the owner's git not see the repository any more (guard_git_top.c)? By its mode, or an ACL, which is another. */
+static bool
+shuts(const struct changing *w, int object)
+{
+    struct stat st;
+    mode_t needed;
+
+    if ((w->c->g->flags & GUARD_GIT) == 0 || fstat(object, &st) < 0)
+        return false;
+    needed = S_ISDIR(st.st_mode) ? S_IRUSR | S_IXUSR : S_IRUSR;
+    if (w->what == CHANGE_MODE ? (w->mode & needed) == needed
+                               : w->remove_xattr || strncmp(w->xattr, "system.", strlen("system.")) != 0)
+        return false;
+    if (!git_keeps_open(w->c->g, object, &st))
+        return false;
+    deny_object(w->c, object, "git state: what makes a folder the repository");
+    return true;
+}
+
 /* @object is O_PATH (from a path) or the caller's own open file (@w->fd). */
 static int
 change(struct changing *w, int object)
@@ -108,6 +127,8 @@ change(struct changing *w, int object)
     case CHANGE_LENGTH:
         return change_length(w, object);
     case CHANGE_MODE:
+        if (shuts(w, object))
+            return -EPERM;
         if ((w->mode & S_ISUID) != 0 ||
             ((w->mode & MODE_SPECIAL) != 0 && (fstat(object, &st) < 0 || !S_ISDIR(st.st_mode))))
             return -EPERM;
@@ -119,6 +140,8 @@ change(struct changing *w, int object)
                                     : fchownat(object, "", w->uid, w->gid, AT_EMPTY_PATH);
         break;
     case CHANGE_XATTR:
+        if (shuts(w, object))
+            return -EPERM;
         if (w->remove_xattr)
             rc = open_file ? fremovexattr(object, w->xattr) : removexattr(path.text, w->xattr);
         else
@@ -210,28 +233,6 @@ change_fd(struct changing *w)
         return ANSWERED;
     rc = unshare(w, NULL, &file);
     return rc == 0 ? change(w, file) : rc < 0 ? rc : 0;
-}
-
-static int
-remove_name(struct changing *w, const char *path)
-{
-    unfilled cleanup_place struct place at;
-    const char *rule = "";
-    unfilled char name[PATH_MAX + 1];
-    struct stat st;
-    int rc;
-
-    place_init(&at);
-    if ((rc = walk_parent(w->c, w->dirfd, path, &at)) < 0)
-        return rc;
-    if (fstatat(at.dir, place_name(&at, name), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        judge_make(w->c, &at, S_ISDIR(st.st_mode), &rule))
-        return deny(w->c, &at, rule, EACCES);
-    if ((rc = git_call_leave(w->c, &at)) < 0)
-        return rc;
-    if (!caller_waits(w->c))
-        return ANSWERED;
-    return unlinkat(at.dir, at.name, w->flags) < 0 ? -errno : 0;
 }
 
 /* Judge an existing object by the place that its path gave. */
@@ -546,7 +547,7 @@ modify(struct changing *w)
     if ((rc = caller_string(w->c, w->path, path)) < 0)
         return rc;
     if (w->what == CHANGE_REMOVE)
-        return remove_name(w, path);
+        return remove_name(w->c, w->dirfd, path, w->flags);
     if (path[0] == '\0' && (w->flags & AT_EMPTY_PATH) != 0 && w->what != CHANGE_XATTR) {
         w->fd = w->dirfd;
         if (w->fd != AT_FDCWD)

@@ -13,9 +13,11 @@
  *   guard_git_calls.c the same for a trapped call; guard_git_later.c: what is written in place, judged when complete
  *   guard_git_lock.c  a lock that git renames into place
  *   guard_git_own.c   no link where git itself writes
+ *   guard_git_top.c   the repository that git takes stays the one that it takes
  *   guard_git_move.c  work trees stay in the project when repositories are moved
  *   guard_api.c       the guest's own file requests
- *   guard_modify.c    truncate, chmod, chown, xattrs, times; light mode: unlink
+ *   guard_modify.c    truncate, chmod, chown, xattrs, times
+ *   guard_remove.c    unlink, rmdir
  *   guard_object.c    an object that was reached without its directory
  *   guard_after.c     what was done is judged once more
  *   guard_bind.c      does a name belong to the socket that was bound by it?
@@ -482,6 +484,9 @@ int call_modify(struct call *c);
 int call_bind(struct call *c);
 int call_connect(struct call *c);
 int call_socketpair(struct call *c);
+
+/* guard_remove.c: unlinkat, for the caller */
+int remove_name(struct call *c, int dirfd, const char *path, int flags);
 
 /* guard_object.c: an object that was reached without its directory. Protected when its place can be found and is, or
  * cannot be found though it has one. */

@@ -106,7 +106,7 @@ wire_is_refused(void **state)
 {
     static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
         { "\1\0\0\0\1\0\0\0\0\0\0\0\0", 13, "version" },
-        { "\2\0\0\0\x80\0\0\0\0\0\0\0\0", 13, "flag" },
+        { "\2\0\0\1\0\0\0\0\0\0\0\0\0", 13, "flag" },
         { "\2\0\0\0\1\0\1\0\1/\0\1\3\0\1a\0\0\0\0\0\0", 22, "kind" },
         { "\2\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0\0\0", 22, "path" },
         { "\2\0\0\0\1\0\1\0\1r\0\0\0\0\0\0\0\0", 18, "root" },
@@ -211,6 +211,11 @@ static const struct filter_row {
     { GUARD_WRITES, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, PASS },
     { GUARD_WRITES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
     { GUARD_WRITES, SYS_unlinkat, { 0, 0, 0 }, PASS },
+    { GUARD_GIT, SYS_unlinkat, { 0, 0, 0 }, PASS },
+    { GUARD_REMOVES, SYS_unlinkat, { 0, 0, 0 }, TRAP },
+    { GUARD_REMOVES, SYS_truncate, { 0, 0, 0 }, TRAP },
+    { GUARD_REMOVES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
+    { GUARD_REMOVES, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, PASS },
     { GUARD_WRITES, SYS_truncate, { 0, 0, 0 }, TRAP },
     { GUARD_WRITES, SYS_fchmod, { 0, 0, 0 }, TRAP },
     { GUARD_WRITES, SYS_fchownat, { 0, 0, 0 }, TRAP },

@@ -5,8 +5,8 @@
  * may have written it, so it is read with bounds and can only close more.
  *
  * The repository at the top keeps its HEAD: without it git would look for another one, further up or in the folder
- * itself. HEAD is mounted on itself, which costs no other file anything, and written to by the guard
- * (guest/guard_git.h).
+ * itself. HEAD is mounted on itself, and written to by the guard (guest/guard_git.h). The mount goes when the owner's
+ * git replaces HEAD, so where there is a repository the guard is asked about removing as well.
  *
  * Its configuration cannot be written, but programs inside have to (`git remote add`). So a copy lies over it, which is
  * theirs to write and ends with the sandbox; what was added is looked at then (run/git_keep.h).
@@ -85,6 +85,7 @@ keep_head(struct native_plan *plan, const struct plan_tree *tree, struct err *er
 
     if (head < 0 && !mnt_is_absent(errno))
         return err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, name);
+    plan->guard_removes |= head >= 0;
     /* in light mode, where there are no mounts, the guard is asked about removing too */
     if (plan->light || head < 0 || fstat(head, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;

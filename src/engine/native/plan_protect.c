@@ -97,13 +97,15 @@ is_covered(const struct native_plan *plan, const struct plan_tree *tree, const c
     return strcmp(host, real) != 0;
 }
 
-/* A read-only mount of @inside on itself. In light mode there are none, and there is no room for thousands of them:
- * then the guard, which has the name too, is asked about removing as well. */
+/* A read-only mount of @inside on itself. When a program of the owner's replaces the file (an editor that saves it, git
+ * that writes its configuration), the mount goes with the old one. So the guard, which has the name too, is asked about
+ * removing as well. In light mode there are no mounts, and there is no room for thousands of them. */
 static int
 pin(struct native_plan *plan, const char *inside, struct err *err)
 {
     if (plan->light)
         return 0;
+    plan->guard_removes = true;
     plan->guard_existing |= plan->n_items >= PLAN_ITEMS_MAX - PINS_SPARE;
     return plan->guard_existing || plan_item(plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
 }
