@@ -27,6 +27,8 @@ examine(struct doctor *d, struct err *err)
     if (engine_probe(NULL, &d->engine, err) < 0)
         return -1;
     host_facts_read(&d->host);
+    if (doctor_find_engines(d, err) < 0)
+        return -1;
     doctor_find_programs(d);
     doctor_find_helpers(d->helpers);
     for (size_t i = 0; i < DOCTOR_MODES; i++) {

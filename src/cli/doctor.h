@@ -28,12 +28,25 @@ struct doctor_helper {
     char lacks[256];            /* the shared libraries without which it cannot start; "" none */
 };
 
+/* An engine; with one of the runtimes that it can have, where it needs one. */
+struct doctor_engine {
+    struct engine_report report;
+    const char *runtime;        /* NULL: it needs none */
+    char version[48];           /* as the runtime says it; "" when it could not be asked */
+    struct engine_hole holes[ENGINE_HOLES_MAX];
+    size_t n_holes;
+    size_t missing;             /* of the report's features, for mode standard; n_features when usable */
+};
+
+#define DOCTOR_ENGINES 8
 #define DOCTOR_HELPERS 8
 #define DOCTOR_MODES 3
 
 struct doctor {
     struct host_facts host;
     struct engine_report engine;
+    struct doctor_engine engines[DOCTOR_ENGINES];       /* the first is @engine once more */
+    size_t n_engines;
     struct doctor_program programs[LANGUAGES + LANGUAGES_MORE];
     size_t n_programs;
     struct toolchains toolchains;       /* of the caller's home */
@@ -51,6 +64,8 @@ extern const char *const doctor_not_here[];
 
 /* doctor_programs.c: start all at once, ask their versions, wait at most two seconds. */
 void doctor_find_programs(struct doctor *d);
+/* doctor_programs.c: every engine with every runtime, whose versions are asked in the same way. 0, or -1 with @err. */
+int doctor_find_engines(struct doctor *d, struct err *err);
 /* doctor_programs.c: where those that cloche starts are. */
 void doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS]);
 

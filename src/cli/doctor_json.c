@@ -124,6 +124,40 @@ helpers_json(const struct doctor *d)
 }
 
 static json_t *
+holes_json(const struct doctor_engine *e)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < e->n_holes; i++)
+        json_array_append_new(out, json_pack("{s:s, s:s, s:s, s:s}", "name", e->holes[i].name, "fixed_in",
+                                             e->holes[i].fixed, "what", e->holes[i].what, "reached",
+                                             e->holes[i].reach));
+    return out;
+}
+
+static json_t *
+engines_json(const struct doctor *d)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < d->n_engines; i++) {
+        const struct doctor_engine *e = &d->engines[i];
+        const struct engine_report *r = &e->report;
+        bool lacks = e->missing < r->n_features;
+
+        json_array_append_new(
+            out, json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "engine", r->engine, "runtime",
+                           text(e->runtime != NULL ? e->runtime : ""), "path", text(r->program), "version",
+                           text(e->version), "usable", (int)r->usable, "missing",
+                           text(lacks ? r->info[e->missing].name : ""), "why",
+                           text(lacks ? r->features[e->missing].why_not : ""), "remedy",
+                           text(lacks ? r->features[e->missing].remedy : ""), "promises", promises_json(r),
+                           "known_holes", holes_json(e)));
+    }
+    return out;
+}
+
+static json_t *
 modes_json(const struct doctor *d)
 {
     json_t *out = json_object();
@@ -145,10 +179,11 @@ doctor_print_json(const struct doctor *d)
         json_array_append_new(toolchains, json_string(d->toolchains.names[i]));
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
-    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche", CLOCHE_VERSION,
-                    "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d), "features",
-                    features_json(&d->engine), "promises", promises_json(&d->engine), "programs", programs_json(d),
-                    "own_programs", helpers_json(d), "toolchains", toolchains, "not_in_this_release", missing);
+    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche",
+                    CLOCHE_VERSION, "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d),
+                    "features", features_json(&d->engine), "promises", promises_json(&d->engine), "programs",
+                    programs_json(d), "own_programs", helpers_json(d), "engines", engines_json(d), "toolchains",
+                    toolchains, "not_in_this_release", missing);
     if (out != NULL && d->runtimes.code[0] != '\0')
         json_object_set_new(out, "runtimes_error", json_pack("{s:s, s:s}", "code", d->runtimes.code, "message",
                                                              d->runtimes.msg));

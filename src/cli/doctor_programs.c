@@ -47,20 +47,20 @@ look_up(struct doctor_program *p)
 }
 
 static void
-ask(const struct doctor_program *p, struct question *q)
+ask(const char *program, struct question *q)
 {
-    char flag[] = "--version", path[sizeof(p->path)];
+    char flag[] = "--version", path[sizeof(((struct doctor_program *)NULL)->path)];
     char *argv[] = { path, flag, NULL };
     char *env[] = { NULL };
     posix_spawn_file_actions_t actions;
     cleanup_close int write_end = -1;
     int ends[2];
 
-    if (p->path[0] == '\0' || pipe2(ends, O_CLOEXEC) < 0)
+    if (program[0] == '\0' || pipe2(ends, O_CLOEXEC) < 0)
         return;
     q->fd = ends[0];
     write_end = ends[1];
-    snprintf(path, sizeof(path), "%s", p->path);
+    snprintf(path, sizeof(path), "%s", program);
     if (posix_spawn_file_actions_init(&actions) != 0)
         return;
     if (posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0 ||
@@ -145,7 +145,7 @@ doctor_find_programs(struct doctor *d)
         look_up(&d->programs[i]);
         if (i < LANGUAGES) {
             q[i] = (struct question){ -1, -1, "", 0 };
-            ask(&d->programs[i], &q[i]);
+            ask(d->programs[i].path, &q[i]);
         } else {        /* what a file of the user's names is run inside only */
             d->programs[i].enough = d->programs[i].path[0] != '\0';
         }
@@ -158,6 +158,57 @@ doctor_find_programs(struct doctor *d)
         if (doctor_parse_version(q[i].text, p->version, sizeof(p->version), &major, &minor))
             p->enough = major > p->language->major || (major == p->language->major && minor >= p->language->minor);
     }
+}
+
+static int
+find_engine(struct doctor *d, const char *engine, const char *runtime, struct err *err)
+{
+    struct doctor_engine *e = &d->engines[d->n_engines];
+
+    if (d->n_engines == DOCTOR_ENGINES)
+        return 0;
+    d->n_engines++;
+    e->runtime = runtime;
+    if (strcmp(engine, d->engine.engine) == 0 && runtime == NULL)
+        e->report = d->engine;
+    else if (engine_probe_named(engine, runtime, &e->report, err) < 0)
+        return -1;
+    (void)engine_allows(&e->report, MODE_STANDARD, &e->missing);
+    return 0;
+}
+
+int
+doctor_find_engines(struct doctor *d, struct err *err)
+{
+    struct question q[DOCTOR_ENGINES];
+    uint64_t deadline = clock_ms() + ASK_MS;
+
+    for (const char *const *name = engine_names(); *name != NULL; name++) {
+        const char *const *runtime = engine_runtimes(*name);
+
+        if (*runtime == NULL && find_engine(d, *name, NULL, err) < 0)
+            return -1;
+        for (; *runtime != NULL; runtime++)
+            if (find_engine(d, *name, *runtime, err) < 0)
+                return -1;
+    }
+    for (size_t i = 0; i < d->n_engines; i++) {
+        q[i] = (struct question){ -1, -1, "", 0 };
+        ask(d->engines[i].report.program, &q[i]);
+    }
+    for (size_t i = 0; i < d->n_engines; i++) {
+        struct doctor_engine *e = &d->engines[i];
+        const char *said;
+
+        listen_to(&q[i], deadline);
+        said = strstr(q[i].text, "version ");       /* "crun version 1.8.1" */
+        if (said == NULL)
+            continue;
+        said += strlen("version ");
+        snprintf(e->version, sizeof(e->version), "%.*s", (int)strcspn(said, " \n"), said);
+        e->n_holes = engine_holes(e->report.engine, e->runtime, e->version, e->holes);
+    }
+    return 0;
 }
 
 void

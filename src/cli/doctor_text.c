@@ -153,6 +153,61 @@ print_programs(const struct look *look, const struct doctor *d)
     }
 }
 
+/* What the engine that `auto` takes promises here, and @r does not; and what @r alone promises. */
+static void
+print_promises(const struct engine_report *first, const struct engine_report *r)
+{
+    const char *apart = "      unlike the first: ";
+
+    for (int i = 0; i < PROMISE_N; i++) {
+        enum enforcement mine = r->promises[i].state, others = first->promises[i].state;
+
+        if (mine == others)
+            continue;
+        printf("%s%s%s", apart, mine == NOT_ENFORCED ? "no " : "", promise_name((enum promise)i));
+        if (mine == SUPERVISED)
+            printf(" only supervised");
+        apart = ", ";
+    }
+    if (apart[0] == ',')
+        printf("\n");
+}
+
+static void
+print_holes(const struct doctor_engine *e)
+{
+    char log[128];
+
+    for (size_t i = 0; i < e->n_holes; i++)
+        printf("      %s, fixed in %s: %s\n        reached: %s\n", e->holes[i].name, e->holes[i].fixed,
+               e->holes[i].what, e->holes[i].reach);
+    if (e->n_holes == 0)
+        return;
+    snprintf(log, sizeof(log), "/usr/share/doc/%s/changelog.Debian.gz", e->runtime);
+    printf("      fix: a newer release. A distribution may have mended this one and kept its number");
+    if (access(log, R_OK) == 0)
+        printf(": zgrep CVE %s", log);
+    printf("\n");
+}
+
+static void
+print_engines(const struct look *look, const struct doctor *d)
+{
+    heading(look, "Engines (--engine, --runtime)");
+    for (size_t i = 0; i < d->n_engines; i++) {
+        const struct doctor_engine *e = &d->engines[i];
+        const struct engine_report *r = &e->report;
+
+        put_mark(look, !r->usable ? MARK_NONE : e->n_holes > 0 ? MARK_PARTIAL : MARK_YES);
+        printf("%-7s %-6s %s %s\n", r->engine, e->runtime != NULL ? e->runtime : "", r->program, e->version);
+        if (e->missing < r->n_features)
+            printf("      why: %s\n      fix: %s\n", r->features[e->missing].why_not, r->features[e->missing].remedy);
+        if (e->runtime == NULL || r->runtime != NULL)
+            print_promises(&d->engine, r);
+        print_holes(e);
+    }
+}
+
 static void
 print_toolchains(const struct look *look, const struct doctor *d)
 {
@@ -208,6 +263,7 @@ doctor_print_text(const struct doctor *d)
 
     print_host(&look, d);
     print_features(&look, d);
+    print_engines(&look, d);
     print_programs(&look, d);
     print_toolchains(&look, d);
     print_helpers(&look, d);

@@ -109,19 +109,58 @@ engine_allows(const struct engine_report *r, enum policy_mode mode, size_t *miss
     return *missing == r->n_features;
 }
 
-int
-engine_probe(const struct policy *p, struct engine_report *out, struct err *err)
+static int
+probe(const struct engine *e, const char *runtime, struct engine_report *out, struct err *err)
 {
-    const struct engine *e = engine_of(p);
     size_t missing;
 
     memset(out, 0, sizeof(*out));
-    if (e->probe(out, err) < 0)
+    if (e->probe(runtime, out, err) < 0)
         return -1;
     out->engine = e->name;
     out->usable = engine_allows(out, MODE_STANDARD, &missing);
     out->usable_light = engine_allows(out, MODE_LIGHT, &missing);
     return 0;
+}
+
+int
+engine_probe(const struct policy *p, struct engine_report *out, struct err *err)
+{
+    bool named = p != NULL && p->runtime.p != NULL && strcmp(p->runtime.p, "auto") != 0;
+
+    return probe(engine_of(p), named ? p->runtime.p : NULL, out, err);
+}
+
+static const struct engine *
+engine_named(const char *name)
+{
+    for (size_t i = 0; engine_registry[i] != NULL; i++)
+        if (strcmp(engine_registry[i]->name, name) == 0)
+            return engine_registry[i];
+    return engine_registry[0];
+}
+
+int
+engine_probe_named(const char *engine, const char *runtime, struct engine_report *out, struct err *err)
+{
+    return probe(engine_named(engine), runtime, out, err);
+}
+
+const char *const *
+engine_runtimes(const char *engine)
+{
+    static const char *const none[] = { NULL };
+    const struct engine *e = engine_named(engine);
+
+    return e->runtimes != NULL ? e->runtimes : none;
+}
+
+size_t
+engine_holes(const char *engine, const char *runtime, const char *version, struct engine_hole out[ENGINE_HOLES_MAX])
+{
+    const struct engine *e = engine_named(engine);
+
+    return e->holes != NULL ? e->holes(runtime, version, out, ENGINE_HOLES_MAX) : 0;
 }
 
 enum lack

@@ -92,6 +92,8 @@ struct feature_info {
 
 struct engine_report {
     const char *engine;
+    const char *runtime;                    /* the program that makes the wall for it; NULL: none is needed, or there */
+    char program[256];                      /* where that is */
     bool usable;                            /* standard mode can be built */
     bool usable_light;
     struct promise_state promises[PROMISE_N];
@@ -103,6 +105,24 @@ struct engine_report {
 /* Of the engine that @p takes (NULL: as engine_name() has it), by trying everything. 0, or -1 with @err when not even
  * that could be done. Takes 5-20 ms; @out is large. */
 int engine_probe(const struct policy *p, struct engine_report *out, struct err *err);
+
+/* The same of an engine by its name, with one of its runtimes (NULL: as `auto`). */
+int engine_probe_named(const char *engine, const char *runtime, struct engine_report *out, struct err *err);
+/* Names of the programs that can make walls for @engine; ended by NULL. */
+const char *const *engine_runtimes(const char *engine);
+
+/* A hole that is known of a runtime. */
+struct engine_hole {
+    const char *name;       /* "CVE-2024-21626" */
+    const char *fixed;      /* the first releases with the fix, apart by blanks */
+    const char *what;       /* what it lets be done */
+    const char *reach;      /* whether a sandbox of ours is open to it */
+};
+#define ENGINE_HOLES_MAX 16
+
+/* Those of @runtime in the release @version, as it says it itself. Distributions mend older ones. Pure. */
+size_t engine_holes(const char *engine, const char *runtime, const char *version,
+                    struct engine_hole out[ENGINE_HOLES_MAX]);
 
 /* Whether @mode can be built. When not, the first feature that is missing goes to @missing (n_features otherwise). */
 bool engine_allows(const struct engine_report *r, enum policy_mode mode, size_t *missing);

@@ -13,8 +13,9 @@
 struct engine {
     const char *name;
     const char *const *runtimes;    /* of the programs that it can have make the wall, ended by NULL; NULL: none */
-    /* @out is all zero; name, usable and usable_light are filled for it. */
-    int (*probe)(struct engine_report *out, struct err *err);
+    /* @runtime NULL: the one that `auto` takes. @out is all zero; engine, usable and usable_light are filled for it. */
+    int (*probe)(const char *runtime, struct engine_report *out, struct err *err);
+    size_t (*holes)(const char *runtime, const char *version, struct engine_hole *out, size_t max);     /* NULL: none */
     enum lack (*lacks)(enum policy_mode mode, const char *code, char text[256]);    /* NULL: never */
     /* NULL: those of the policy as they are written. */
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);

@@ -41,7 +41,7 @@ def test_json_is_one_object_with_stable_keys(anyone):
     result = doctor(anyone, args=["--json"])
     report = result.json
     assert set(report) == {"version", "cloche", "engine", "host", "modes", "features", "promises", "programs",
-                           "own_programs", "toolchains", "not_in_this_release"}
+                           "own_programs", "engines", "toolchains", "not_in_this_release"}
     assert report["version"] == 1
     assert set(report["modes"]) == {"light", "standard", "max"}
     for name, feature in report["features"].items():
@@ -53,6 +53,40 @@ def test_json_is_one_object_with_stable_keys(anyone):
     for name, promise in report["promises"].items():
         assert promise["state"] in ("enforced", "not-enforced", "supervised"), name
         assert (promise["state"] == "enforced") == (promise["why"] is None), (name, promise)
+
+
+VERSIONS = (("1.1.5+ds1", {"CVE-2024-21626", "CVE-2025-31133", "CVE-2026-41579"}, {"CVE-2023-27561"}),
+            ("1.0.3", {"CVE-2023-27561", "CVE-2024-21626"}, set()), ("1.1.12", {"CVE-2024-45310"}, {"CVE-2024-21626"}),
+            ("1.2.8", {"CVE-2026-41579"}, {"CVE-2025-52881", "CVE-2024-45310"}), ("1.3.2", {"CVE-2025-52565"}, {"CVE-2024-45310"}),
+            ("1.2.0-rc.2", {"CVE-2024-45310"}, {"CVE-2024-21626"}), ("1.5.0", set(), {"CVE-2026-41579", "CVE-2025-31133"}), ("VERSION_MISSING", set(), {""}))
+
+
+@requirement("R21", "R30")
+@pytest.mark.root
+@pytest.mark.parametrize("version,open_,mended", VERSIONS)
+def test_every_engine_is_shown_with_what_is_known_of_its_version(cloche, tmp_path, version, open_, mended):
+    planted = tmp_path / "runc"
+    planted.write_text(f"#!/bin/sh\necho runc version {version}; echo spec: 1.0.2\n")
+    planted.chmod(0o755)
+    cloche.env["PATH"] = str(tmp_path)
+    engines = {(e["engine"], e["runtime"]): e for e in doctor(cloche, args=["--json"]).json["engines"]}
+    assert set(engines) == {("native", None), ("oci", "runsc"), ("oci", "crun"), ("oci", "runc")}
+    found, absent = engines["oci", "runc"], engines["oci", "crun"]
+    assert (found["path"], found["version"]) == (str(planted), version) and found["usable"] and found["missing"] is None
+    holes = {h["name"]: h for h in found["known_holes"]}
+    assert open_ <= set(holes) and not mended & set(holes) and (open_ or not holes), holes
+    assert not absent["usable"] and absent["missing"] == "oci-runtime" and absent["path"] is None and not absent["known_holes"]
+    assert found["promises"]["kernel-boundary"]["state"] == "not-enforced" != engines["oci", "runsc"]["promises"]["own-root"]["state"]
+    shown = doctor(cloche).out
+    assert all(name in shown for name in open_) and f"{planted} {version}" in shown, shown
+
+
+@requirement("R30")
+@pytest.mark.ordinary
+def test_an_ordinary_user_is_told_what_the_other_engines_need(cloche):
+    engines = doctor(cloche, args=["--json"]).json["engines"]
+    assert {e["missing"] for e in engines if e["engine"] == "oci"} == {"oci-root"}, engines
+    assert all("root" in e["why"] for e in engines if e["engine"] == "oci")
 
 
 @requirement("R30")

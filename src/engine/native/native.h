@@ -115,7 +115,7 @@ int native_pause(struct sandbox *base, struct err *err);
 int native_resume(struct sandbox *base, struct err *err);
 
 /* report.c, rules.c: operations too */
-int native_probe(struct engine_report *out, struct err *err);
+int native_probe(const char *runtime, struct engine_report *out, struct err *err);
 enum lack native_lacks(enum policy_mode mode, const char *code, char text[256]);
 int native_rules(const struct policy *p, struct engine_rules **out, struct err *err);
 

@@ -75,8 +75,9 @@ features_to_report(const struct host_features *h, struct engine_report *out)
 static struct host_features host;
 
 int
-native_probe(struct engine_report *out, struct err *err)
+native_probe(const char *runtime, struct engine_report *out, struct err *err)
 {
+    (void)runtime;
     if (features_probe(&host, err) < 0)
         return -1;
     features_to_report(&host, out);

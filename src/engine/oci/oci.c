@@ -145,7 +145,8 @@ build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
     sb->native.plan.root.place = OCI_BUNDLE;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
-    else if (check_policy(p, id, err) == 0 && (sb->runtime = oci_runtime_find(p, sb->program, err)) != NULL &&
+    else if (check_policy(p, id, err) == 0 &&
+             (sb->runtime = oci_runtime_find(p->runtime.p, p, sb->program, err)) != NULL &&
              own_id(OWN_OF_SANDBOX, random, &sb->root_id, err) == 0)
         return native_build(&sb->native, p, err);
     destroy(&sb->native.base);
@@ -295,6 +296,7 @@ const struct engine engine_oci = {
     .name = "oci",
     .runtimes = names,
     .probe = oci_probe,
+    .holes = oci_holes,
     .rules = native_rules,
     .create = create,
     .guest = guest,

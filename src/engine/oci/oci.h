@@ -62,8 +62,10 @@ oci_of(struct sandbox *base)
 
 /* runtime.c: the strongest first, ended by one without a name. */
 extern const struct oci_runtime oci_runtimes[];
-/* The one that the policy names, or the first that is installed; its program goes to @path. NULL with @err. */
-const struct oci_runtime *oci_runtime_find(const struct policy *p, char path[PATH_MAX], struct err *err);
+/* @wanted, or (NULL, "auto") the first that is installed; its program, which may not lie in the workspace of @p (NULL:
+ * there is none), goes to @path. NULL with @err. */
+const struct oci_runtime *oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX],
+                                           struct err *err);
 /* What it is started with, ended by NULL. */
 void oci_runtime_argv(const struct oci *sb, char *argv[OCI_ARGS]);
 
@@ -76,6 +78,8 @@ _Noreturn void oci_child(const struct native *native, const struct launch *l);
 /* oci.c: whether this process can run one. */
 bool oci_is_root(void);
 /* probe.c */
-int oci_probe(struct engine_report *out, struct err *err);
+int oci_probe(const char *runtime, struct engine_report *out, struct err *err);
+/* holes.c: operation */
+size_t oci_holes(const char *runtime, const char *version, struct engine_hole *out, size_t max);
 
 #endif

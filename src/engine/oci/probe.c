@@ -43,21 +43,21 @@ promises(const struct oci_runtime *r, struct engine_report *out)
         not_kept(out, PROMISE_KERNEL_BOUNDARY, "crun and runc share the host's kernel", "install runsc (gVisor)");
         return;
     }
-    *kernel = (struct promise_state){ .state = ENFORCED, .how = "gVisor (runsc only, not crun or runc)" };
+    *kernel = (struct promise_state){ .state = ENFORCED, .how = "gVisor" };
     out->promises[PROMISE_PIDS_LIMIT].state = SUPERVISED;
     not_kept(out, PROMISE_NAME_GUARD, "runsc's kernel has no supervision of system calls: folders of the host that are "
              "writable are refused", "--runtime crun, or --engine native");
 }
 
 int
-oci_probe(struct engine_report *out, struct err *err)
+oci_probe(const char *runtime, struct engine_report *out, struct err *err)
 {
     static struct engine_report kernel;     /* large: what the host's kernel can do, as it is used here too */
     char path[PATH_MAX];
     struct err why = ERR_INIT;
-    const struct oci_runtime *r = oci_runtime_find(NULL, path, &why);
+    const struct oci_runtime *r = oci_runtime_find(runtime, NULL, path, &why);
 
-    if (native_probe(&kernel, err) < 0)
+    if (kernel.n_features == 0 && native_probe(NULL, &kernel, err) < 0)
         return -1;
     memcpy(out->promises, kernel.promises, sizeof(out->promises));
     promises(r, out);
@@ -68,10 +68,13 @@ oci_probe(struct engine_report *out, struct err *err)
     if (!oci_is_root())
         missing(&out->features[OCI_ROOT], "this is no root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
                 "run it as root; --engine native needs no root");
-    if (r == NULL)
+    if (r == NULL) {
         missing(&out->features[OCI_RUNTIME], why.msg, why.hint);
-    else
+    } else {
+        out->runtime = r->name;
+        snprintf(out->program, sizeof(out->program), "%.255s", path);
         snprintf(out->features[OCI_RUNTIME].detail, sizeof(out->features[0].detail), "%.120s", path);
+    }
     missing(&out->features[OCI_LIGHT], "no OCI runtime has a light mode", "--engine native has it");
     return 0;
 }

@@ -95,10 +95,9 @@ find(const struct policy *p, const char *name, char out[PATH_MAX])
 }
 
 const struct oci_runtime *
-oci_runtime_find(const struct policy *p, char path[PATH_MAX], struct err *err)
+oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX], struct err *err)
 {
-    const char *wanted = p != NULL && p->runtime.p != NULL ? p->runtime.p : "auto";
-    bool any = strcmp(wanted, "auto") == 0;
+    bool any = wanted == NULL || strcmp(wanted, "auto") == 0;
 
     for (const struct oci_runtime *r = oci_runtimes; r->name != NULL; r++)
         if ((any || strcmp(r->name, wanted) == 0) && find(p, r->name, path))

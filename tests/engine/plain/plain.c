@@ -51,8 +51,9 @@ plain_of(struct sandbox *base)
 }
 
 static int
-plain_probe(struct engine_report *out, struct err *err)
+plain_probe(const char *runtime, struct engine_report *out, struct err *err)
 {
+    (void)runtime;
     static const struct feature_info process = { "process", "a process", "nothing else", NEED_MUST, NEED_MUST, NEED_MUST };
 
     (void)err;
