@@ -377,12 +377,13 @@ build(struct native *sb, const struct policy *p, struct err *err)
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
     leavings_note(sb);
-    /* before anything that it may have to remove, and while this process is small: it is a fork */
-    if (needs_janitor(sb, p->mode.v == MODE_LIGHT) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
-        return -1;
     if (plan_make(&sb->plan, p, sb->id, err) < 0)
         return -1;
     if (sb->way != NULL && sb->way->check(sb, p, err) < 0)
+        return -1;
+    /* before anything that it may have to remove, and just before the child: what is written after either fork is copied
+     * once for both */
+    if (needs_janitor(sb, p->mode.v == MODE_LIGHT) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
