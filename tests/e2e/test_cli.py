@@ -1,5 +1,7 @@
 """The command line itself: help, version, and errors that name the value, the rule and the way out."""
+import platform
 import re
+import signal
 import struct
 import subprocess
 
@@ -62,6 +64,17 @@ def test_the_running_program_is_hardened(cloche):
     begin, end = (base + address) // PAGE * PAGE, (base + address + size) // PAGE * PAGE
     inside = [row for row in ranges if row[0] < end and row[1] > begin]
     assert inside and not any("w" in rights for _, _, rights, _ in inside), inside
+
+
+def test_tables_are_copied_in_one_call(cloche, deny):
+    """The one madvise(2) of `cloche version` has the kernel copy them before the C library writes their pointers; where
+    it is refused they are copied one by one."""
+    plain = cloche("version")
+    if "musl" not in plain.out or platform.machine() != "x86_64":
+        pytest.skip("the program begins with its C library")
+    refused, made = (cloche.behind(*deny(f"madvise:{how}"))("version") for how in ("ENOSYS", "KILL_THREAD"))
+    assert refused.ok and refused.out == plain.out, refused
+    assert made.code in (-signal.SIGSYS, 128 + signal.SIGSYS) and not made.out, made
 
 
 def test_nothing_at_all_shows_help_and_fails(cloche):
