@@ -381,8 +381,8 @@ build(struct native *sb, const struct policy *p, struct err *err)
         return -1;
     if (sb->way != NULL && sb->way->check(sb, p, err) < 0)
         return -1;
-    /* before anything that it may have to remove, and just before the child: what is written after either fork is copied
-     * once for both */
+    /* before anything that it may have to remove, and just before the child: what is written after the two
+     * forks is copied once */
     if (needs_janitor(sb, p->mode.v == MODE_LIGHT) && janitor_start(&sb->janitor, tidy, sb, err) < 0)
         return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
