@@ -15,11 +15,15 @@
 int
 memfile_seal(int fd)
 {
-    int r, tries = 0;
+    int r, tries = 0, seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_EXEC;
 
-    do
-        r = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    while (r < 0 && (errno == EINTR || errno == EBUSY) && ++tries < SEAL_TRIES);
+    do {
+        r = fcntl(fd, F_ADD_SEALS, seals);
+        if (r < 0 && errno == EINVAL && (seals & F_SEAL_EXEC) != 0) {       /* before Linux 6.3 */
+            seals &= ~F_SEAL_EXEC;
+            errno = EINTR;
+        }
+    } while (r < 0 && (errno == EINTR || errno == EBUSY) && ++tries < SEAL_TRIES);
     return r < 0 ? -1 : 0;
 }
 

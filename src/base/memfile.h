@@ -10,7 +10,8 @@
  * which is the caller's, or -1 with errno. */
 int memfile_sealed(const char *name, bool exec, const void *p, size_t n);
 
-/* Seal the memory file @fd against writes, other sizes and other seals. The kernel refuses that with EBUSY while
+/* Seal the memory file @fd against writes, other sizes, other seals, and (on Linux 6.3) that it can be executed or not
+ * any more. The kernel refuses that with EBUSY while
  * anything holds one of its pages, be it only that they are being moved; it looks for some 140 ms
  * (memfd_wait_for_pins()), which is too short on a busy machine, so this asks it for about three seconds. 0 or -1 with
  * errno. */

@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/ops.h"
 #include "wire/msg.h"
@@ -177,6 +178,25 @@ engine_prepare(const struct policy *p)
     const struct engine *e = engine_of(p);
 
     return e->prepare != NULL ? e->prepare() : 0;
+}
+
+int
+engine_image(void)
+{
+    const struct engine *e = engine_of(NULL);
+
+    return e->image != NULL ? e->image(NULL) : -1;
+}
+
+void
+engine_have_image(int fd)
+{
+    const struct engine *e = engine_of(NULL);
+
+    if (e->have_image != NULL)
+        e->have_image(fd);
+    else
+        close(fd);
 }
 
 /* --- rules -------------------------------------------------------------------------------------------------------- */

@@ -142,6 +142,12 @@ enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char
  * caller is single-threaded. */
 int engine_prepare(const struct policy *p);
 
+/* What process 1 of every sandbox is, sealed, in one file for many processes that make one each: they share its pages.
+ * A descriptor; -1: there is none, and each makes its own. */
+int engine_image(void);
+/* @fd is that, and is taken: for the next sandbox of this process. */
+void engine_have_image(int fd);
+
 /* --- one sandbox ------------------------------------------------------------------------------------------------- */
 
 struct sandbox;     /* opaque; one live sandbox */

@@ -20,6 +20,8 @@ struct engine {
     /* NULL: those of the policy as they are written. */
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
     int (*prepare)(void);                                           /* NULL: there is nothing to do */
+    int (*image)(struct err *err);                                  /* NULL: there is none to share, */
+    void (*have_image)(int fd);                                     /* nor to be had */
     int (*create)(const struct policy *p, const char *id, struct sandbox **out, struct err *err);
     pid_t (*guest)(const struct sandbox *sb);       /* NULL: the facts' pid */
     int (*connect)(struct sandbox *sb, int *guest_fd, struct err *err);

@@ -18,6 +18,7 @@
 #define FD_WARDEN    3
 #define FD_CONTROL   4
 #define FD_SETTINGS  5
+#define FD_IMAGE     6          /* or none */
 #define STILL_MS     10000      /* there is nothing to look at; the warden's questions come more often */
 #define ALONE_US     60000000   /* without a warden: nobody could end the sandbox, so it ends */
 
@@ -140,6 +141,8 @@ keeper_main(int argc, char **argv)
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
     int named;
 
+    if (io_set_cloexec(FD_IMAGE, true) == 0)    /* before anything else may have that number */
+        engine_have_image(FD_IMAGE);
     if (argc != 2 || strlen(argv[1]) != EDGE_ID || fcntl(FD_CONTROL, F_GETFD) < 0 ||
         io_set_cloexec(FD_WARDEN, true) < 0 || io_set_cloexec(FD_CONTROL, true) < 0 ||
         io_set_nonblock(FD_WARDEN, true) < 0 || read_settings(&k) < 0 || loop_init(&k.loop, NULL) < 0) {

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "program/peer.h"
 #include "program/state.h"
 #include "wall/cgroup.h"
@@ -552,6 +553,7 @@ prepare(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "subreaper");
     if (start_maker(l, err) < 0)
         return -1;
+    l->image = engine_image();
     if (signals_open(&l->signals, &set, NULL) < 0 || loop_init(&l->loop, err) < 0 ||
         loop_watch(&l->loop, &l->signals.watch, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "signals");
@@ -571,7 +573,7 @@ prepare(struct launcher *l, struct err *err)
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 },
+    static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 }, .image = -1,
                                  .signals = { .watch = { .fd = -1, .owner = &l }, .came = on_signal },
                                  .more = { .due = on_more, .owner = &l }, .end = { .due = on_end, .owner = &l },
                                  .shoot = { .due = shoot_doomed, .owner = &l },

@@ -82,6 +82,7 @@ struct launcher {
     char state[PATH_MAX];       /* the state folder without links: SQLite follows none on its way there */
     struct keeper *keepers;     /* the newest first */
     size_t n_keepers, n_vacant; /* of them, and those that are vacant */
+    int image;                  /* what keepers make guests of (engine_image); -1: there is none */
     struct timer vacant;        /* one more is made then; not set: there are enough */
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;

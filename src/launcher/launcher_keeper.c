@@ -54,8 +54,8 @@ vacant_make(struct launcher *l, struct err *err)
     settings = keeper_settings_file(l, err);
     if (settings >= 0 && launcher_pair(warden, err) == 0 && launcher_pair(control, err) == 0) {
         k->pid = launcher_make(l, &(struct maker_order){
-            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1], settings },
-            .n_fds = 3, .files = &l->files }, err);
+            .program = MAKE_KEEPER, .words = argv, .log = l->log, .fds = { warden[1], control[1], settings, l->image },
+            .n_fds = l->image >= 0 ? 4 : 3, .files = &l->files }, err);
     }
     close_fd(&warden[1]);
     close_fd(&control[1]);

@@ -375,7 +375,7 @@ step(struct maker *m)
 int
 maker_main(int argc, char **argv)
 {
-    static struct maker m = { .given = { -1, -1, -1 }, .passed = -1,
+    static struct maker m = { .given = { -1, -1, -1, -1 }, .passed = -1,
                               .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = 1 } };
     sigset_t all;
     int r;

@@ -26,7 +26,7 @@
 #define MAKER_FAILED   "serve.maker"        /* the code of its own failures; */
 #define MAKER_LATE     "serve.maker.late"   /* it owes an answer: that order failed, and others may not */
 #define MAKER_LEFT_MS  15000                /* the audit record's writer may wait ten seconds for a lock */
-#define MAKER_FDS      3
+#define MAKER_FDS      4
 #define MAKER_WORDS    12           /* of a program, its name among them */
 #define MAKER_WORD_MAX (64 * 1024)  /* bytes; all together have to fit one message of the daemon: */
 #define MAKER_WORDS_BYTES (EDGE_MESSAGE_MAX - 128)

@@ -1,4 +1,5 @@
 """Keepers that are started before anybody asks for a sandbox: each becomes one's keeper, and no more than that."""
+import fcntl
 import os
 import signal
 import time
@@ -48,6 +49,20 @@ def test_one_becomes_the_keeper_and_another_takes_its_place(daemon):
     assert keeper not in vacant(daemon)
     assert box.delete().ok and wait_for(lambda: not daemon.processes("cloche-keeper"), 60)
     assert not set(vacant(daemon)) & {keeper}
+
+
+@pytest.mark.root
+def test_all_have_the_guest_in_one_file_that_nobody_can_change(daemon):
+    """Its pages are no sandbox's own; who had one guest's program in hand could not make it another's, nor one that cannot be run."""
+    boxes = [daemon.create() for _ in range(ENOUGH + 2)]
+    exes = [f"/proc/{pid}/exe" for pid in daemon.processes("cloche-guest")]
+    assert len(exes) == len(boxes) and len({(os.stat(exe).st_dev, os.stat(exe).st_ino) for exe in exes}) == 1
+    with open(exes[0], "rb") as f:
+        assert fcntl.fcntl(f, fcntl.F_GET_SEALS) & 0xf == 0xf
+        if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 3):
+            with pytest.raises(PermissionError):
+                os.fchmod(f.fileno(), 0)
+    assert all(box.exec("echo on")["stdout"] == "on\n" for box in boxes)
 
 
 def test_more_than_are_there_are_made_at_once(daemon):

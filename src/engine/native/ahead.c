@@ -33,6 +33,13 @@ ahead_make(void)
     return network < 0 ? make_network() : 0;
 }
 
+void
+ahead_have_image(int fd)
+{
+    close_fd(&image);
+    image = fd;
+}
+
 int
 ahead_image(struct err *err)
 {
