@@ -77,6 +77,8 @@ on_signal(struct signals *s, int number)
     if ((number == SIGTERM || number == SIGHUP) && l->killing.at_ms == 0) {
         l->cancelled = true;
         kill_later(l);
+    } else if (number == SIGINT && l->killing.at_ms == 0 && sandbox_guest(l->sb) < 0) {
+        kill_later(l);      /* nobody is there whom it could be told; a runtime may hang */
     }
 }
 
@@ -102,7 +104,12 @@ on_deadline(struct timer *t)
 static void
 on_killing(struct timer *t)
 {
-    kill_now(t->owner);
+    struct live *l = t->owner;
+
+    if (!l->cancelled && !l->r->timed_out && sandbox_guest(l->sb) >= 0)
+        return;             /* the guest came meanwhile, and has told the command */
+    l->cancelled = !l->r->timed_out;
+    kill_now(l);
 }
 
 static void

@@ -239,6 +239,28 @@ def test_nothing_is_left_when_somebody_is_killed(sandbox, whom):
     wait_for(lambda: leaks.reap_adopted(set()) or not leaks.named("cloche-oci"))
 
 
+def test_a_runtime_that_hangs_is_interrupted(cloche, tmp_path):
+    """Nobody inside is there yet whom an interrupt could be told."""
+    planted = tmp_path / "crun"
+    planted.write_text("#!/bin/sh\nexec sleep 986421\n")
+    planted.chmod(0o755)
+    cloche.env["PATH"] = os.pathsep.join((str(tmp_path), os.environ["PATH"]))
+    run = cloche.popen("run", "--runtime", "crun", "--grace", "100ms", "--", "true")
+    wait_for(lambda: set(leaks.named("sleep")) & set(leaks.descendants()))
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60) > 0
+    wait_for(lambda: leaks.reap_adopted(set()) or not leaks.named("cloche-oci"))
+
+
+def test_a_command_that_minds_no_interrupt_goes_on(sandbox):
+    """The guest is there, so it is told; the grace period is for those who are not."""
+    text = "trap 'echo int' INT; echo up; i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done; echo done"
+    run = sandbox.cloche.popen(*sandbox.flags(("--grace", "100ms")), "/bin/sh", "-c", text)
+    assert run.stdout.readline().strip() in ("up", b"up")
+    run.send_signal(signal.SIGINT)
+    assert b"".join(run.stdout.readlines()).split() == [b"int", b"done"] and run.wait(60) == 0
+
+
 # --- what it refuses
 
 
