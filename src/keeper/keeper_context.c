@@ -20,6 +20,9 @@
 
 static const struct { const char *language; const char *const words[6]; const char *driver; } drivers[] = {
     { "python", { "python3", "-c" }, context_python },
+    /* Node cannot duplicate descriptors */
+    { "javascript", { "sh", "-c", "exec 3<&0 4>&1 5>&2 </dev/null; exec node -e \"$0\"" }, context_node },
+    { "shell", { "bash", "-c" }, context_shell },
 };
 
 static size_t
@@ -73,7 +76,7 @@ words_of(const char *language, const char **argv, struct err *err)
         return 0;
     }
     err_set(err, ERR_USAGE, "context.language", "there are no contexts of that language");
-    return err_hint(err, "python");
+    return err_hint(err, "python, javascript, shell");
 }
 
 int

@@ -348,6 +348,54 @@ def test_what_is_left_running_keeps_no_call(context):
     assert context.call("p.kill(); p.wait()")["exit_code"] == 0
 
 
+# --- other languages --------------------------------------------------------------------------------------------------
+
+def test_javascript(box):
+    context = Context(box, "javascript")
+    context.out("let x = 40; const add = (y) => x + y; var os = require('os')")
+    got = context.call("console.log('out'); console.error('err'); add(2)")
+    assert (got["stdout"], got["stderr"], got["results"]) == ("out\n", "err\n", [{"main": True, "text": "42"}]), got
+    assert context.call("display({a: 1}); x += 1;")["results"] == [{"main": False, "text": "{ a: 1 }"}, {"main": True, "text": "41"}]
+    assert context.value("await new Promise((done) => setTimeout(() => done('later'), 1))") == "'later'"
+    got = context.call("null.x")
+    assert got["exit_code"] == 1 and got["error"]["name"] == "TypeError" and "<cell 5>:1" in got["stderr"] and "node:" not in got["stderr"], got
+    for endless in ("while (true) x;", "await new Promise(() => {})"):
+        answer = context.later(endless)
+        assert context.post("interrupt").status == 200
+        got = answer().json
+        assert (got["exit_code"], got["error"]["name"], got["context_state"]) == (130, "Interrupted", "idle"), got
+    assert context.value("x") == "41"
+    # the mark of a call is not in what its children have
+    assert context.value("require('child_process').execSync('cd /proc/self/fd; echo *').toString()") == "'0 1 2 3\\n'"
+    assert context.call("process.exit(3)")["context_state"] == "dead"
+    assert context.post("restart").json["state"] == "idle"
+    assert context.call("x")["error"]["name"] == "ReferenceError"
+
+
+def test_much_output_of_javascript_is_whole(box):
+    context = Context(box, "javascript")
+    got = context.call("for (let i = 0; i < 9000; i++) console.log('x'.repeat(99))\nprocess.stderr.write('e'.repeat(300000))\n'end'")
+    assert len(got["stdout"]) == 900000 and len(got["stderr"]) == 300000 and got["results"][0]["text"] == "'end'", got["exit_code"]
+
+
+def test_shell(box):
+    context = Context(box, "shell")
+    context.out("x=40; f() { echo $((x + $1)); }; cd /tmp")
+    got = context.call("f 2; pwd; echo err >&2; false")
+    assert (got["stdout"], got["stderr"], got["exit_code"], got["error"]) == ("42\n/tmp\n", "err\n", 1, None), got
+    for endless in ("while :; do :; done", "g() { while :; do sleep 0.01; done; }; h() { g; echo not; }; h; echo not", "sleep 600; echo not"):
+        answer = context.later(endless)
+        assert context.post("interrupt").status == 200
+        got = answer().json
+        assert (got["exit_code"], got["stdout"], got["context_state"]) == (130, "", "idle"), got
+    assert context.out("set -u; echo $x") == "40\n"
+    assert context.call("if")["exit_code"] == 2
+    assert context.out("bash -c 'cd /proc/self/fd; echo *'") == "0 1 2 3\n"
+    assert context.call("read y < /dev/stdin")["exit_code"] == 1
+    assert context.out("exec >/tmp/log; echo hidden") == "" and context.call("cat /tmp/log >&2")["stderr"] == "hidden\n"
+    assert context.call("exit 4")["exit_code"] == 4 and context.state() == "dead"
+
+
 # --- strangers --------------------------------------------------------------------------------------------------------
 
 def test_output_is_no_frame(context):
