@@ -238,8 +238,10 @@
             say(out, 'L');
             telling = false;
         }
-        if (answer === '')
+        if (answer === '') {    // what came of it may have been cut in two by the signal
+            n_held = 0;
             may_leave('2');
+        }
         return got;
     };
     const run = (first, code) => {

@@ -369,7 +369,7 @@ context_ended(struct keeper_live *k, struct run *run)
 
 /* --- a call's end ------------------------------------------------------------------------------------------------- */
 
-/* One that is about to begin would die of it, and of one that waits, or has said its end, there is nothing to interrupt. */
+/* One that is about to begin would die of it, and of one that waits, or has ended, there is nothing to interrupt. */
 void
 context_interrupt(struct run *run)
 {

@@ -407,7 +407,7 @@ def test_code_cannot_break_the_driver_of_javascript(box):
         "Object.prototype.timeout = 'x'; Object.prototype.toJSON = () => 'fake'; Object.prototype.then = 3;",
         "Array.prototype.push = Array.prototype.map = Array.prototype[Symbol.iterator] = () => { throw 1 };",
         "JSON.stringify = JSON.parse = String.prototype.slice = String.prototype.indexOf = String.prototype.padStart = () => 'fake';",
-        "Object.defineProperty(Array.prototype, '0', { set() { throw 2 }, get() { return 'fake' } });",
+        "Object.defineProperty(Array.prototype, '0', { set() { throw 2 }, get() { return 'fake' } }); null",
         "Buffer.from = Buffer.concat = Buffer.alloc = Buffer.prototype.toString = Buffer.prototype.subarray = () => { throw 3 };",
         "globalThis.Symbol = globalThis.String = globalThis.Atomics = globalThis.Uint8Array = undefined;",
         "for (const k of ['writeSync', 'readSync', 'read', 'write']) require('fs')[k] = () => { throw 4 };",
