@@ -228,6 +228,8 @@
             answer = may_leave('1');
             for (let i = 0; answer === '1' && !got.struck && listeners('SIGINT') === 0 && i < late; i++)
                 sleep();        // the signal that was sent ends this, unless the code has caught it
+            if (answer === '1' && listeners('SIGINT') === 0)
+                got.struck = true;
         };
         try {
             run_starter(starter, interruptible);

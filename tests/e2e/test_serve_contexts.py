@@ -404,13 +404,13 @@ def test_code_cannot_break_the_driver_of_javascript(box):
     """Whatever it changes in the objects that both have: the next call is answered as ever."""
     context = Context(box, "javascript")
     for code in (
+        "for (const k of ['writeSync', 'readSync', 'read', 'write']) require('fs')[k] = () => { throw 4 };",
         "Object.prototype.timeout = 'x'; Object.prototype.toJSON = () => 'fake'; Object.prototype.then = 3;",
         "Array.prototype.push = Array.prototype.map = Array.prototype[Symbol.iterator] = () => { throw 1 };",
         "JSON.stringify = JSON.parse = String.prototype.slice = String.prototype.indexOf = String.prototype.padStart = () => 'fake';",
         "Object.defineProperty(Array.prototype, '0', { set() { throw 2 }, get() { return 'fake' } }); null",
         "Buffer.from = Buffer.concat = Buffer.alloc = Buffer.prototype.toString = Buffer.prototype.subarray = () => { throw 3 };",
         "globalThis.Symbol = globalThis.String = globalThis.Atomics = globalThis.Uint8Array = undefined;",
-        "for (const k of ['writeSync', 'readSync', 'read', 'write']) require('fs')[k] = () => { throw 4 };",
         "process.stdout.write = process.stderr.write = () => { throw 5 }; process.stdout.cork();",
         "process.reallyExit = process.on = () => { throw 6 }; Promise.prototype.then = Function.prototype.call = Function.prototype.bind = undefined;",
         "try { __cloche_context() } catch {} try { globalThis.__cloche_context = 1 } catch {}",
