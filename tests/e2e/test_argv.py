@@ -10,7 +10,7 @@ ECHO = "import os,sys,json; print(json.dumps([os.fsencode(a).hex() for a in sys.
 
 
 def echoed(cloche, *args, flags=()):
-    result = cloche("run", *flags, "--", PYTHON, "-I", "-c", ECHO, *args)
+    result = cloche("run", *flags, "--", PYTHON, "-I", "-S", "-c", ECHO, *args)
     assert result.ok, result
     return [bytes.fromhex(word) for word in json.loads(result.out)]
 

@@ -365,7 +365,7 @@ def test_the_script_in_the_manual_checks_it(cloche):
     path = folder(cloche) / "audit.jsonl"
 
     def check():
-        return subprocess.run([sys.executable, "-I", "-c", script(), path], capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, "-I", "-S", "-c", script(), path], capture_output=True, text=True, check=False)
     done = check()
     assert done.returncode == 0 and done.stdout.split() == ["6", holds(cloche)["head"]], done
     text = path.read_bytes()

@@ -159,9 +159,9 @@ def test_apply_gives_what_running_on_the_folder_itself_gives(anyone, world, seed
     if anyone.person is not None:
         os.chown(twin, anyone.person.pw_uid, anyone.person.pw_gid)
     code = RANDOM_WORK.replace("SEED", str(seed))
-    real = anyone("run", "--workspace", f"{twin}:rw", "--", PYTHON, "-I", "-c", code)
+    real = anyone("run", "--workspace", f"{twin}:rw", "--", PYTHON, "-I", "-S", "-c", code)
     assert real.ok, real
-    copied = anyone("run", "--workspace", f"{project}:cow", "--", PYTHON, "-I", "-c", code)
+    copied = anyone("run", "--workspace", f"{project}:cow", "--", PYTHON, "-I", "-S", "-c", code)
     assert copied.ok, copied
     result = anyone("apply", "--json", "--allow-outside-links", project)
     assert result.ok, result

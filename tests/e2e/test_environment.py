@@ -170,7 +170,7 @@ def test_signals_start_at_their_defaults(cloche):
     for before in ("import signal,os,sys; signal.signal(signal.SIGPIPE, signal.SIG_IGN); "
                    "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1}); "
                    "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])",):
-        result = cloche.run(["/usr/bin/python3", "-I", "-c", before, *cloche.argv("run", "--", "/bin/sh", "-c",
+        result = cloche.run(["/usr/bin/python3", "-I", "-S", "-c", before, *cloche.argv("run", "--", "/bin/sh", "-c",
                              "grep -E 'SigBlk|SigIgn' /proc/self/status")])
         assert result.ok, result
         masks = {line.split(":")[0]: int(line.split()[1], 16) for line in result.out.splitlines()}

@@ -151,7 +151,7 @@ def test_pids_limit(anyone):
 def test_pids_limit_of_a_root_that_keeps_its_uid(cloche):
     """Without CAP_SYS_ADMIN the sandbox is uid 0 outside, which the kernel exempts from RLIMIT_NPROC."""
     run = cloche.behind("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
-    report = run("run", "--json", "--pids", "20", "--", PYTHON, "-I", "-c", FORKS)
+    report = run("run", "--json", "--pids", "20", "--", PYTHON, "-I", "-S", "-c", FORKS)
     stopped = report.json["stdout"].split()
     assert (stopped[0] == "stopped" and int(stopped[1]) < 20) or \
         any("limit of processes" in w for w in report.json["warnings"]), report

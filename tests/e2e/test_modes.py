@@ -83,7 +83,7 @@ def test_off_passes_signals_on(cloche, tmp_path):
 
 def test_off_ends_under_a_parent_that_ignores_its_children(cloche):
     """SIGCHLD inherited as ignored: the kernel would reap the command and say nothing."""
-    result = cloche.behind(PYTHON, "-I", "-c", "import os,signal,sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+    result = cloche.behind(PYTHON, "-I", "-S", "-c", "import os,signal,sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
                            "os.execv(sys.argv[1], sys.argv[1:])")("run", "--mode", "off", "--", "sh", "-c", "exit 7",
                                                                   timeout=20)
     assert result.code == 7, result

@@ -78,7 +78,7 @@ def finish(process):
 
 
 def test_thousands_of_tunnels_at_once(online, one, many_files):
-    process = online.popen(["/usr/bin/python3", "-I", "-c", TUNNELS], allow=[f"{SITE4}:{CROWD}"],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", TUNNELS], allow=[f"{SITE4}:{CROWD}"],
                            flags=[*ROOMY, "--timeout", "300"], stdin=subprocess.PIPE)
     assert process.stdout.readline().decode().strip() == str(MANY), process.communicate()
     pid = one()
@@ -120,7 +120,7 @@ print('hello' in talk(P, get('ok.example.org', 'http://ok.example.org/again', CL
 
 def test_who_waits_for_nothing_is_not_woken(online, one):
     """A sandbox that is quiet costs no processor time, and is served as before when it speaks again."""
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + QUIET], allow=["ok.example.org"],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + QUIET], allow=["ok.example.org"],
                            stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"True\n", process.communicate()
     pid = one()
@@ -156,7 +156,7 @@ sys.stdin.readline()
 
 
 def test_slow_and_half_requests_hold_little(online, one):
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + SLOW], flags=["--nofile", "8192"],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + SLOW], flags=["--nofile", "8192"],
                            stdin=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"2300", process.communicate()
     assert process.stdout.readline().strip() == b"True", process.communicate()
@@ -173,7 +173,7 @@ for i in range(200):
 print(all(len(drain(s, 20)) == 1000 for s in held), flush=True)
 sys.stdin.readline()
 """
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], allow=[f"ok.example.org:{ECHO}"],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + code], allow=[f"ok.example.org:{ECHO}"],
                            stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"True\n", process.communicate()
     pid = one()
@@ -211,7 +211,7 @@ sys.stdin.readline()
 
 
 def test_slow_requests_in_opened_tls_hold_little(online, one, project):
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + f"BUNDLE = {BUNDLE!r}\n" + SLOW_TLS], allow=(),
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + f"BUNDLE = {BUNDLE!r}\n" + SLOW_TLS], allow=(),
                            flags=intercepting(online, project), stdin=subprocess.PIPE)
     assert process.stdout.readline().strip() == b"600", process.communicate()
     assert process.stdout.readline().strip() == b"True", process.communicate()
@@ -253,7 +253,7 @@ def test_a_large_body(online, one, project, way):
     """Up, where the far end counts it, and down; memory does not grow with it."""
     kw = {"allow": (), "flags": intercepting(online, project)} if way == "intercepted" else {"flags": ["--timeout", "300"]}
     code = f"WAY, BUNDLE, WARM, LARGE = {way!r}, {BUNDLE!r}, {WARM}, {LARGE}\n" + STREAMS
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], stdin=subprocess.PIPE, **kw)
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + code], stdin=subprocess.PIPE, **kw)
     piece, peaks = payload(1 << 20), []
     for count in (WARM, LARGE):
         whole = hashlib.sha256()

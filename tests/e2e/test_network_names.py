@@ -483,7 +483,7 @@ for where in (P, S, ('93.184.216.34', 80), ('93.184.216.34', 443), ('93.184.216.
 
 
 def holding(online):
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + HOLD],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + HOLD],
                            allow=[f"ok.example.org:{ECHO}"], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"one\n"
     return process

@@ -405,7 +405,7 @@ print(e['AWS_ACCESS_KEY_ID'])""")
 def test_revoking_ends_the_connection(vaulted, transparent):
     v = vaulted.secret()
     straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
-    process = v.online.popen([*straight, "/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
+    process = v.online.popen([*straight, "/usr/bin/python3", "-I", "-S", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
 c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)),
                                                       server_hostname='ok.example.org')
 ask = 'GET /r HTTP/1.1\\r\\nHost: ok.example.org\\r\\nAuthorization: Bearer %s\\r\\n\\r\\n' % os.environ['TOK']

@@ -252,7 +252,7 @@ def test_revoking_ends_it(vaulted):
     from helpers.internet import PRELUDE
     from helpers.vaulted import BUNDLE
     v = vaulted.secret(place="body")
-    process = v.online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + WS + """
+    process = v.online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + WS + """
 w = WS()
 w.send(TOK); print(w.message() == (1, TOK), flush=True)
 try: print(w.frame(), flush=True)

@@ -48,7 +48,7 @@ def vaulted(online, tmp_path):
 def started(v, code, transparent=False, **kw):
     straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
     prelude = PRELUDE.replace("/mnt/ca.pem", BUNDLE)
-    return v.online.popen([*straight, "/usr/bin/python3", "-I", "-c", prelude + code], flags=v.flags, env=v.env,
+    return v.online.popen([*straight, "/usr/bin/python3", "-I", "-S", "-c", prelude + code], flags=v.flags, env=v.env,
                           stdout=subprocess.PIPE, text=True, **kw)
 
 
@@ -161,7 +161,7 @@ def test_a_secret_that_expires_ends_its_connections(vaulted, transparent):
 
 def test_other_secrets_go_on(vaulted):
     v = vaulted.secret().secret("OTHER", host="second.example.org", value="another-secret-0123456789")
-    process = v.online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
+    process = v.online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + """
 def open_one(host, name):
     c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection((host, 443)), server_hostname=host)
     return c, get(host, '/r', 'Authorization: Bearer %s\\r\\n' % os.environ[name])

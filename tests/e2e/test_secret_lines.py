@@ -26,7 +26,7 @@ def vault(anyone):
 
 
 def inside(vault, *more, name="key"):
-    result = vault("run", "--secret", name, *ALLOW, *more, "--", "/usr/bin/python3", "-I", "-c",
+    result = vault("run", "--secret", name, *ALLOW, *more, "--", "/usr/bin/python3", "-I", "-S", "-c",
                    "import os; print(os.environ['KEY'], end='')")
     assert result.ok, result
     return result.out
@@ -110,7 +110,7 @@ print(json.dumps([said, key]))
 def test_lines_go_into_bodies_and_queries_and_do_not_come_back(vaulted, how):
     from urllib.parse import parse_qs, unquote
     v = vaulted.secret(place=["body", "query k"], value=PEM)
-    result = v.run(["/usr/bin/python3", "-I", "-c", "import os, sys\n" + SEND, how])
+    result = v.run(["/usr/bin/python3", "-I", "-S", "-c", "import os, sys\n" + SEND, how])
     assert result.ok, result
     said, placeholder = json.loads(result.out)
     request = only_request(v.net)

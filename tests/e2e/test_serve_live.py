@@ -108,7 +108,7 @@ signal.signal(signal.SIGWINCH, lambda *a: os.write(1, b"size %d %d\\n" % os.get_
 os.write(1, b"ready\\n")
 while line := os.read(0, 100): os.write(1, line.strip()[::-1] + b"\\n")
 """
-    c = Command(box, [places.PYTHON, "-I", "-c", code], pty={"rows": 24, "cols": 80})
+    c = Command(box, [places.PYTHON, "-I", "-S", "-c", code], pty={"rows": 24, "cols": 80})
     at = c.until("ready\r\n")
     c.resize(50, 132)
     at = c.until("size 132 50\r\n", at)

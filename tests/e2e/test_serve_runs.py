@@ -11,7 +11,7 @@ from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R65")
 
-PYTHON = [places.PYTHON, "-I", "-c"]
+PYTHON = [places.PYTHON, "-I", "-S", "-c"]
 
 
 def begin(box, command, **members):

@@ -15,7 +15,7 @@ from helpers.shared import own, shared
 
 pytestmark = [requirement("R61"), shared]
 
-PYTHON = [places.PYTHON, "-I", "-c"]
+PYTHON = [places.PYTHON, "-I", "-S", "-c"]
 
 
 class Watch:

@@ -23,7 +23,7 @@ while True:
 
 
 def started(cloche, code=REPORTER, flags=(), **kw):
-    process = cloche.popen("run", *flags, "--", PYTHON, "-I", "-c", code, **kw)
+    process = cloche.popen("run", *flags, "--", PYTHON, "-I", "-S", "-c", code, **kw)
     assert process.stdout.readline() == b"ready\n", process.communicate(timeout=10)
     return process
 
@@ -117,7 +117,7 @@ def test_death_of_the_parent_ends_everything(cloche):
 def test_ctrl_c_at_a_terminal(cloche):
     """The terminal's own ^C: the child gets SIGINT once, and cloche ends with its code."""
     import pexpect
-    child = pexpect.spawn(str(cloche.binary), ["run", "--", PYTHON, "-I", "-c", REPORTER], env=cloche.env,
+    child = pexpect.spawn(str(cloche.binary), ["run", "--", PYTHON, "-I", "-S", "-c", REPORTER], env=cloche.env,
                           cwd=str(cloche.cwd), timeout=60)
     child.expect("ready")
     child.sendintr()

@@ -96,7 +96,7 @@ def test_reader_that_goes_away(cloche):
 def test_closed_descriptors_of_ours(cloche):
     """cloche <&- >&- 2>&-: the child gets /dev/null, never one of our own files."""
     script = 'exec "$@" <&- 2>&-'
-    result = cloche.run(["/bin/sh", "-c", script, "sh", *cloche.argv("run", "--", PYTHON, "-I", "-c",
+    result = cloche.run(["/bin/sh", "-c", script, "sh", *cloche.argv("run", "--", PYTHON, "-I", "-S", "-c",
                          "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in (0, 2)])")])
     assert result.ok, result
     assert result.out in ("['/dev/null', '/dev/null']\n",), result

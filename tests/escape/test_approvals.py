@@ -61,7 +61,7 @@ def state_flags(online, how):
 def test_a_sandbox_cannot_answer_for_its_owner(online, how):
     tops = [str(online.bare.state), "/mnt", "/workspace", "/var/lib", "/home"]
     result = online.cloche("run", "--ask", "--ask-timeout", "3s", "--allow-all-unix-sockets", "--timeout", "60",
-                           *state_flags(online, how), "--", "/usr/bin/python3", "-I", "-c", FORGE, *tops)
+                           *state_flags(online, how), "--", "/usr/bin/python3", "-I", "-S", "-c", FORGE, *tops)
     assert result.ok and "done" in result.out, result
     assert "ANSWERED" not in result.out and "CONNECTED" not in result.out and "SEEN" not in result.out, result
     assert not online.net.reached() and not online.net.asked() and not online.net.requests
@@ -79,7 +79,7 @@ path = glob.glob({str(online.bare.state)!r} + '/cloche/net/*.sock')[0]
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(path)
 s.send(json.dumps({{'do': 'answer', 'id': 1, 'allow': True, 'scope': 'once'}}).encode()); print(s.recv(4096).decode())
 """
-        said = online.bare.run(["/usr/bin/python3", "-I", "-c", code])
+        said = online.bare.run(["/usr/bin/python3", "-I", "-S", "-c", code])
         assert '"ok":true' in said.out, said
         assert "hello" in box.do("get_of('a')")
     finally:
@@ -111,9 +111,9 @@ def test_who_is_listened_to(online, who, command):
             "seccomp": [str(online.bare.binary), "run", "--mode", "light", "--allow-all-unix-sockets",
                         "--allow-read", str(state / "cloche"), "--"],
         }[who]
-        said = command([*words, "/usr/bin/python3", "-I", "-c", ASK_OVER, str(state)], check=who != "seccomp")
+        said = command([*words, "/usr/bin/python3", "-I", "-S", "-c", ASK_OVER, str(state)], check=who != "seccomp")
         assert "got b''" in said.out or "refused" in said.out or "[policy.own-folder]" in said.err, said
-        own = command(["/usr/bin/python3", "-I", "-c", ASK_OVER, str(state)])
+        own = command(["/usr/bin/python3", "-I", "-S", "-c", ASK_OVER, str(state)])
         assert '"ok":true' in own.out, own
     finally:
         box.finish()
@@ -131,7 +131,7 @@ print(all(refused), flush=True)
 print('hello' in talk(P, get('a.example.org', 'http://a.example.org/', CLOSE), 20).decode(), flush=True)
 sys.stdin.readline()
 """
-    process = online.popen(["/usr/bin/python3", "-I", "-c", code], allow=("a.example.org",),
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", code], allow=("a.example.org",),
                            flags=["--ask", "--nofile", "4096"], stdin=subprocess.PIPE)
     try:
         assert [process.stdout.readline() for _ in range(2)] == [b"True\n", b"True\n"]
@@ -175,7 +175,7 @@ print('up', flush=True)
 for t in threads: t.join()
 print('done', flush=True)
 """ % ECHO
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + code], allow=[f"ok.example.org:{ECHO}"],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + code], allow=[f"ok.example.org:{ECHO}"],
                            stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"
     dice, killed, ended = random.Random(8), [], threading.Event()

@@ -54,7 +54,7 @@ class Values:
 
     def seen(self, *, uid=None):
         """By us, or by another user: (where, in how many environments it looked)."""
-        done = subprocess.run([places.PYTHON, "-I", "-c", SCAN, *self.kinds.values()], capture_output=True, text=True, check=True,
+        done = subprocess.run([places.PYTHON, "-I", "-S", "-c", SCAN, *self.kinds.values()], capture_output=True, text=True, check=True,
                               **({} if uid is None else {"user": uid, "group": uid, "extra_groups": []}))
         said = json.loads(done.stdout)
         return {int(pid): what for pid, what in said["found"].items()}, set(said["environments"])

@@ -51,7 +51,7 @@ print(found)
 @pytest.fixture
 def neighbour(cloche):
     mark = f"n{uuid.uuid4().hex}"
-    process = cloche.popen("run", "--", PYTHON, "-I", "-c", SERVICES, mark, stdin=subprocess.PIPE)
+    process = cloche.popen("run", "--", PYTHON, "-I", "-S", "-c", SERVICES, mark, stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n", process.stderr.read()
     yield mark
     process.communicate(b"", timeout=60)
@@ -66,7 +66,7 @@ def test_the_attack_is_real(bare, world):
     services = services.replace("open('/dev/shm/' + mark, 'w').write(mark); ", "")
     for sandboxed in ("'/tmp/", "'/workspace/"):     # the new place lies in /tmp itself
         services = services.replace(sandboxed, f"'{place}/")
-    process = world.runners[-1].start([PYTHON, "-I", "-c", services, mark], stdin=subprocess.PIPE)
+    process = world.runners[-1].start([PYTHON, "-I", "-S", "-c", services, mark], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n", process.stderr.read()
     look = LOOK.replace("'/tmp/", f"'{place}/").replace("'/workspace/", f"'{place}/")
     found = bare(look, args=[mark]).out
@@ -88,7 +88,7 @@ def test_a_light_sandbox_does_not_reach_a_standard_one(cloche, neighbour):
 @pytest.mark.parametrize("mode", ["standard", "light"])
 def test_two_sandboxes_of_the_same_person_cannot_signal_or_trace_each_other(cloche, mode):
     """As an ordinary user both have the same host uid; as root each has its own."""
-    victim = cloche.popen("run", "--mode", mode, "--", PYTHON, "-I", "-c",
+    victim = cloche.popen("run", "--mode", mode, "--", PYTHON, "-I", "-S", "-c",
                           "import os,signal,sys\nhit=[]\nsignal.signal(signal.SIGUSR1, lambda *_: "
                           "hit.append(1))\nprint('ready', flush=True)\nsys.stdin.read()\nprint(len(hit))",
                           stdin=subprocess.PIPE)

@@ -25,7 +25,7 @@ def bare_runner(world, cloche):
 
 
 def words(program, *args):
-    return [PYTHON, "-I", "-c", program, *args]
+    return [PYTHON, "-I", "-S", "-c", program, *args]
 
 
 def mark():

@@ -52,7 +52,7 @@ def tried(net, cloche):
                 open_token, hidden = (t.decode() for t in case.tokens(way))
                 net.says["/" + open_token] = (int(status), [(field.rstrip(":"), value.replace("{u}", hidden))])
         capture = Capture(net.near)
-        result = cloche.behind(*net.words)("run", "--timeout", "80", *flags, "--", "/usr/bin/python3", "-I", "-c", DRIVER,
+        result = cloche.behind(*net.words)("run", "--timeout", "80", *flags, "--", "/usr/bin/python3", "-I", "-S", "-c", DRIVER,
                                            stdin=told(attempts, kind, beside=beside), **kw)
         frames = capture.end()
         assert result.ok, result

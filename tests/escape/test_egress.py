@@ -379,7 +379,7 @@ except OSError: print('alone')
 
 @requirement("R12")
 def test_two_sandboxes_do_not_reach_each_other(online):
-    first = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + LISTEN], allow=["b.example.org"], stdin=subprocess.PIPE)
+    first = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + LISTEN], allow=["b.example.org"], stdin=subprocess.PIPE)
     fake = first.stdout.readline().decode().strip()
     code = EVERY_WAY + f"""
 def knock(place):
@@ -404,7 +404,7 @@ except OSError as e: print(e)
 
 
 def test_each_has_its_own_rules(online):
-    first = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + "print('up', flush=True); sys.stdin.readline()"],
+    first = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + "print('up', flush=True); sys.stdin.readline()"],
                          allow=["b.example.org"], stdin=subprocess.PIPE)
     assert first.stdout.readline() == b"up\n"
     result = online.python(EVERY_WAY + "every_way('b.example.org')" + ENDS)
@@ -444,7 +444,7 @@ print(got)
 
 
 def test_the_report_names_what_was_tried(online):
-    result = online.run(["/usr/bin/python3", "-I", "-c", PRELUDE + EVERY_WAY + "every_way('evil.example.org')"],
+    result = online.run(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + EVERY_WAY + "every_way('evil.example.org')"],
                         flags=["--json"])
     report = json.loads(result.out)
     assert any(d["target"].startswith("evil.example.org") for d in report["denied"]), report["denied"]

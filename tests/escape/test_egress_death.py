@@ -102,7 +102,7 @@ def endless(connection, _, kept):
 def test_a_transfer_is_cut_and_nothing_opens(online, transfer):
     server = Scripted(online.net, endless)
     code = PRELUDE + (CLIENT + f"start({TRANSFERS[transfer]})" + AFTER).replace("%(port)d", str(server.port))
-    process = online.popen(["/usr/bin/python3", "-I", "-c", code], allow=[OK, *server.allow], stdin=subprocess.PIPE)
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", code], allow=[OK, *server.allow], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"passing\n", process.stderr.read()
     kill_egress([])
     end = process.stdout.readline()
@@ -129,7 +129,7 @@ def test_a_transfer_is_cut_and_nothing_opens(online, transfer):
 def test_nothing_passes_while_it_is_down(online):
     """Stopped, then killed: in the time between nobody answers, and the address in the queue is reached by the new one."""
     server = Scripted(online.net, endless)
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + """
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + """
 print('up', flush=True); sys.stdin.readline()
 s = dial(*P, 60); s.sendall(get('evil.example.org', 'http://evil.example.org/', CLOSE))
 t = dial(*P, 60); t.sendall(get('ok.example.org', 'http://ok.example.org/waited', CLOSE))

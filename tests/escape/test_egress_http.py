@@ -294,7 +294,7 @@ for t in threads: t.join()
 s = dial(*P); s.sendall(absolute('http://{OK}/')); assert answer(s)[0] == 200
 print(len(up), flush=True); sys.stdin.readline()
 """
-    process = online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE + CLIENT + code], allow=[*server.allow, OK],
+    process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + CLIENT + code], allow=[*server.allow, OK],
                            stdin=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b"8\n"

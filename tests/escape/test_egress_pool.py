@@ -264,7 +264,7 @@ def test_another_sandbox_gets_no_connection_of_this_one(opened, project):
     settings.write_text(json.dumps({"network": {"allow": [{"host": OK, "path": "/**"}]}}), encoding="ascii")
     loop = "\nfor line in sys.stdin: print(client(line.strip(), MORE), flush=True)"
     first = opened.popen(CLIENTS + "MORE = 'Authorization: Bearer ' + os.environ['TOK'] + '\\r\\n'" + loop)
-    words = ["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENTS + "MORE = ''" + loop]
+    words = ["/usr/bin/python3", "-I", "-S", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + CLIENTS + "MORE = ''" + loop]
     second = opened.online.popen(words, flags=["--settings", settings, "--extra-ca", opened.net.ca], stdin=subprocess.PIPE)
 
     def asks(process, path):

@@ -77,7 +77,7 @@ def test_started_with_standard_streams_closed(cloche, closed, project):
     shut = " ".join(f"{n}<&-" if n == "0" else f"{n}>&-" for n in closed.split())
     code = LIST.replace("print(", "open('/workspace/said', 'w').write(")
     result = cloche.run(["/bin/sh", "-c", f'exec "$@" {shut}', "sh",
-                         *cloche.argv("run", "--workspace", project, "--", PYTHON, "-I", "-c", code)])
+                         *cloche.argv("run", "--workspace", project, "--", PYTHON, "-I", "-S", "-c", code)])
     if result.code == 125:
         return
     held = json.loads((project / "said").read_text())

@@ -162,7 +162,7 @@ git('commit', '-qm', 'two'); put('data/config', HARM); git('checkout', '-q', '-b
     assert not (world.root / "marker").exists()
     assert "git-runs-it" in (told["withheld"].get("x/.git") or told["withheld"][".git/worktrees/w/commondir"])["notes"], told
     # what is withheld would have had it run
-    command(["python3", "-c", f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n{way}"], cwd=repo)
+    command(["python3", "-IS", "-c", f"MARK = {str(world.root / 'marker')!r}\n{HEAD}\n{way}"], cwd=repo)
     command([*GIT, "status"], cwd=repo, check=False)
     assert (world.root / "marker").exists()
 
@@ -304,7 +304,7 @@ def test_a_folder_that_another_sandbox_makes_a_repository_meanwhile(cloche, comm
     code = begin + f"for i in range({FILES}): put(f'a{{i}}', ''); put(f'z{{i}}', '')\n{put}\n"
     result = cloche.sandbox(code, "python", flags=["--workspace", f"{repo}:cow"], cwd=repo)
     assert result.ok, result
-    other = cloche.popen("run", "--workspace", repo, "--", "python3", "-c", f"{begin}{MEANWHILE}\n{other_does}", cwd=repo)
+    other = cloche.popen("run", "--workspace", repo, "--", "python3", "-IS", "-c", f"{begin}{MEANWHILE}\n{other_does}", cwd=repo)
     assert other.stdout.readline() == b"ready\n"
     # with @files descriptors no folder can be kept open
     applied = (cloche.behind("prlimit", f"--nofile={files}:{files}", "--") if files else cloche)("apply", cwd=repo)

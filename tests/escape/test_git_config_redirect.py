@@ -240,7 +240,7 @@ def test_the_owners_new_file_is_not_the_sandboxs(bench, has):
         this.host("rm -f started ended")
         script = RENAMES + f"# {this.project.parent.parent.name}-{turn}"
         (this.project / "r.py").write_text(script)
-        thread = threading.Thread(target=lambda: this.inside("exec python3 -c \"$(cat r.py)\""))
+        thread = threading.Thread(target=lambda: this.inside("exec python3 -IS -c \"$(cat r.py)\""))
         thread.start()
         while not (this.project / "started").exists() and thread.is_alive():
             time.sleep(0.02)
@@ -292,7 +292,7 @@ def test_the_owners_lock_is_not_written_to(bench, turn, way):
     this = bench(way)
     this.host(BEGIN)
     (this.project / "l.py").write_text(LOCK.replace("TURN", str(turn)))
-    thread = threading.Thread(target=lambda: this.inside("python3 l.py"))
+    thread = threading.Thread(target=lambda: this.inside("python3 -IS l.py"))
     thread.start()
     while not (this.project / "started").exists() and thread.is_alive():
         time.sleep(0.02)
@@ -306,7 +306,7 @@ def test_programs_inside_write_one_after_the_other(bench):
     this = bench("standard")
     this.host(BEGIN + ORIGIN)
     done = this.inside("""set -e; for i in 1 2 3 4 5; do git config a.b$i c$i; done; git config --unset no.such || true; git config a.b6 c6
-python3 - <<'P'
+python3 -IS - <<'P'
 import os, subprocess
 f = os.open('.git/config.lock', os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 assert subprocess.run(['git', 'config', 'a.b', 'd'], stderr=subprocess.PIPE).returncode != 0

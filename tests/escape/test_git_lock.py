@@ -43,8 +43,8 @@ WAYS_IN = {
     "replaced by a link": 'rm -f "$L"; ln e "$L"',
     "replaced by a symbolic link": 'ln -sfn "$PWD/e" "$L"',
     "moved away and back": 'mv "$L" o; cat e > o; mv o "$L"',
-    "exchanged": 'python3 -c "import ctypes, os; ctypes.CDLL(None).renameat2(-100, b\'e\', -100, os.environ[\'L\'].encode(), 2)"',
-    "kept open": 'rm -f "$L"; (python3 -c "import os, time; t = open(\'e\', \'rb\').read(); fd = os.open(os.environ[\'L\'], os.O_RDWR | os.O_CREAT | os.O_EXCL)\n'
+    "exchanged": 'python3 -IS -c "import ctypes, os; ctypes.CDLL(None).renameat2(-100, b\'e\', -100, os.environ[\'L\'].encode(), 2)"',
+    "kept open": 'rm -f "$L"; (python3 -IS -c "import os, time; t = open(\'e\', \'rb\').read(); fd = os.open(os.environ[\'L\'], os.O_RDWR | os.O_CREAT | os.O_EXCL)\n'
                  'open(\'tampered\', \'w\')\nwhile not os.path.exists(\'renamed\'): time.sleep(0.01)\nos.ftruncate(fd, 0); os.pwrite(fd, t, 0)")',
 }
 EVIL_CONFIG = "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tfsmonitor = %s\\n' \"$EVIL\" > e; "
@@ -54,7 +54,7 @@ import os
 WHAT = open(os.environ['P'], 'rb').read()
 open('e', 'wb').write(index('.git/hooks/post-index-change', 'a'))
 END
-python3 i.py; """
+python3 -IS i.py; """
 NESTED = REPO + "git init -q -b main n; cd n; echo b > b; git add b; git commit -qm one; cd ..; "
 MODULE = "git init -q -b main ../m; git -C ../m commit -q --allow-empty -m m; " + REPO + "git -c protocol.file.allow=always submodule --quiet add ../m m; git commit -qm m; "
 REBASE = REPO + "echo b > a; git commit -qam two; echo c > a; git commit -qam three; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2; "
@@ -95,7 +95,7 @@ class Owner(threading.Thread):
 
 
 def hold(this, path, lock):
-    return Owner(this, f"python3 -c {shlex.quote(HOLDER)} {path} {lock}")
+    return Owner(this, f"python3 -IS -c {shlex.quote(HOLDER)} {path} {lock}")
 
 
 def tamper(this, path, evil, how, lock=None):
@@ -196,7 +196,7 @@ def test_locks_exclude(bench, way):
     this.host(REPO)
     owner = hold(this, ".git/index", ".git/index.lock")
     done = this.inside(WAIT + "wait_for held; echo b > b; git add b && echo added; touch tampered; wait_for renamed; git add b; git ls-files; "
-                       "python3 -c \"import os; fd = os.open('.git/index.lock', os.O_RDWR | os.O_CREAT | os.O_EXCL); os.system('git add a')\"; ls .git/*.lock")
+                       "python3 -IS -c \"import os; fd = os.open('.git/index.lock', os.O_RDWR | os.O_CREAT | os.O_EXCL); os.system('git add a')\"; ls .git/*.lock")
     assert "added" not in done.out and "a\nb\n.git/index.lock\n" in done.out, done
     assert "File exists" in done.err, done
     owner.join()
@@ -214,7 +214,7 @@ def test_a_lock_is_read_by_its_name(bench, way):
 for i in $(seq 20); do echo $i > a; git commit -qam $i; done
 echo x > a; echo b > b; git commit -qam both; test "$(git show --name-only --format=)" = "$(printf 'a\\nb')"
 echo y > a; echo c > c; git add c; git commit -qm part a; test "$(git status --short c)" = "A  c"
-python3 - <<'END'
+python3 -IS - <<'END'
 import os
 here = '.git/index.lock'
 for i in range(200):
@@ -267,7 +267,7 @@ def test_a_lock_that_gets_its_own_name(bench, way):
     """POSIX: nothing happens."""
     this = bench(way)
     this.host(REPO)
-    done = this.inside("python3 -c \"import os; l = '.git/index.lock'; t = open('.git/index', 'rb').read(); f = open(l, 'wb'); f.write(t); f.close(); "
+    done = this.inside("python3 -IS -c \"import os; l = '.git/index.lock'; t = open('.git/index', 'rb').read(); f = open(l, 'wb'); f.write(t); f.close(); "
                        "os.rename(l, l); assert open(l, 'rb').read() == t; os.rename(l, '.git/index')\" && git status --short -uno && echo done")
     assert done.ok and done.out == "done\n", done
 
@@ -289,7 +289,7 @@ for i in range(20):
     open('x', 'w').close()
     time.sleep(0.02)
 END
-python3 p.py""")
+python3 -IS p.py""")
     owner.join()
     assert done.ok and (this.project / "n/.git/config").read_bytes() == b"", (done, owner.done)
 

@@ -61,7 +61,7 @@ def test_what_a_rebase_goes_on_with(cloche, command, world, shared):
 def test_what_a_checkout_writes_and_a_commit_copies(cloche, command, world, shared):
     put, _ = shared
     (world.root / "secret").write_text("evil-to-touch")
-    told = command(["python3", "-c", f"{INDEX_PYTHON}\nprint(index('file', {str(world.root / 'marker')!r}).hex())"], cwd=cloche.project)
+    told = command(["python3", "-IS", "-c", f"{INDEX_PYTHON}\nprint(index('file', {str(world.root / 'marker')!r}).hex())"], cwd=cloche.project)
     assert put(".git/index", bytes.fromhex(told.out)).status == 403
     put(".git/rr-cache/" + "1" * 40 + "/preimage", b"x")
     put(".git/MERGE_RR", f"{'1' * 40}\t{world.root}/secret\0".encode())

@@ -30,7 +30,7 @@ def bare_config():
 
 
 OUT = "OUT=${EVIL%evil}ran; "
-EXCHANGE = "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"{}\", -100, b\"{}\", 2)'"
+EXCHANGE = "python3 -IS -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"{}\", -100, b\"{}\", 2)'"
 
 # A submodule's repository far below in $top/n, with a work tree as far up as $top/rel says.
 MODULE = (
@@ -50,7 +50,7 @@ import os
 {INDEX_PYTHON}
 HOOK, RAN, WHAT = '.git/hooks/post-index-change', os.environ['EVIL'][:-4] + 'ran', open(os.environ['P'], 'rb').read()
 END
-make() {{ (cat i.py; echo "open('i', 'wb').write(index($1))") | python3 -; }}
+make() {{ (cat i.py; echo "open('i', 'wb').write(index($1))") | python3 -IS -; }}
 """
 RESTORE = "git checkout .; git status"
 # In rr-cache git notes how a conflict was resolved: all of the file that MERGE_RR names.
@@ -96,7 +96,7 @@ ATTACKS = {
         REPO + "mkdir sub; ", "mkdir x y; " + bare_config() + " > config; " + HEAD + "mv x objects; mv y refs", STATUS, "sub",
         "sub"),
     "its parts by exchange": (
-        REPO + "mkdir sub; ", "mkdir x y refs; " + bare_config() + " > config; " + HEAD + "touch objects; python3 -c 'import "
+        REPO + "mkdir sub; ", "mkdir x y refs; " + bare_config() + " > config; " + HEAD + "touch objects; python3 -IS -c 'import "
         "ctypes; ctypes.CDLL(None).renameat2(-100, b\"x\", -100, b\"objects\", 2)'", STATUS, "sub", "sub"),
     "the whole of it moved into place": (
         REPO + "mkdir -p sub/deep; ", "mkdir t t/objects; " + bare_config() + " > t/config; cp .git/HEAD t/HEAD || printf "
@@ -229,7 +229,7 @@ ATTACKS = {
         REPO + "mkdir sub; ", "git init -q n; cd n; exec 8<.git/config; chmod 0 .git; printf '\\tfsmonitor = %s\\n' "
         "\"$EVIL\" >> /proc/self/fd/8; chmod 700 .git", STATUS, "sub/n", "sub"),
     "a configuration too far down": (
-        REPO + "mkdir sub; ", """python3 -c "
+        REPO + "mkdir sub; ", """python3 -IS -c "
 import os
 os.mkdir('deep')
 os.chdir('deep')
@@ -259,7 +259,7 @@ for i in range(25):
         "for m in n/.git/modules/1/2/3/4/m n/mods/1/2/3/4/m mods/1/2/3/4/m g/modules/1/2/3/4/m 4/m; do mv $m m; done; rm -f m/index", "git checkout -f", "m", ""),
     "a submodule's repository that is renamed where no path can be told": (
         REPO + "realpath -m --relative-to=$PWD/m $HOME > rel; ", MODULE + """
-cd $top; mkdir -p $(printf w/%.0s $(seq 25)); mv n $(printf w/%.0s $(seq 25)); python3 -c "
+cd $top; mkdir -p $(printf w/%.0s $(seq 25)); mv n $(printf w/%.0s $(seq 25)); python3 -IS -c "
 import os
 def every(step):
     for i in range(25):
@@ -477,7 +477,7 @@ exec 7>.git/config; cat c >&7; sync; test -e .git/config && echo BAD; echo ' fsm
 test -e .git/config && echo BAD; (cat c; exec 8<>.git/config; cat c >&8; exec 8>&-; sync; exec 8>>.git/config && echo BAD)
 rm -f .git/config; exec 7>.git/config; ln .git/config y; ln -L /proc/self/fd/7 y; cat c >&7; exec 8</proc/self/fd/7; exec 7>&-
 mv .git/config k; cp k .git/config; sleep 0.3; test -s .git/config || echo BAD; git add c; mv .git/index k; cp k .git/index; sleep 0.3; test -s .git/index || echo BAD
-python3 -c 'import os; os.open(".git/index", os.O_WRONLY)'; sleep 0.3; test $(stat -c %a .git/index) = $(stat -c %a k) || echo BAD
+python3 -IS -c 'import os; os.open(".git/index", os.O_WRONLY)'; sleep 0.3; test $(stat -c %a .git/index) = $(stat -c %a k) || echo BAD
 sync; exec 9>/proc/self/fd/8; echo ' fsmonitor = evil' >&9; grep evil .git/config && echo BAD; echo end""")
     assert "BAD" not in done.out and done.out.endswith("end\n") and "bare = false" in done.out, done
 

@@ -91,9 +91,9 @@ def test_every_way(cloche, command, project, mode):
         bare = project.parent / "bare"
         bare.mkdir(mode=0o777)
         bare.chmod(0o777)
-        assert ".git/hooks" in command([PYTHON, "-I", script], cwd=bare).out, "no attack at all"
+        assert ".git/hooks" in command([PYTHON, "-IS", script], cwd=bare).out, "no attack at all"
     own_git(project, cloche)
-    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I",
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-IS",
                     f"{inside(project, mode)}/{script.name}")
     assert result.out.strip() == "planted:", result
     assert_nothing_planted(project)
@@ -144,7 +144,7 @@ def test_git_clone_of_a_thousand_files(cloche, command, project, has, mode):
     has("git")
     count = max(1500, loops(1500))      # three times what git gives to one thread that looks at its index
     origin = project / "origin"
-    command([PYTHON, "-c", "import os,sys\n"
+    command([PYTHON, "-IS", "-c", "import os,sys\n"
              f"for i in range({count}):\n"
              " d = f'{sys.argv[1]}/d{i // 30}/e{i % 7}'; os.makedirs(d, exist_ok=True)\n"
              " open(f'{d}/f{i}', 'w').write(str(i))\n", origin])
@@ -278,14 +278,14 @@ for name in names:
 @pytest.mark.parametrize("mode", ["standard", "light"])
 @pytest.mark.ordinary
 def test_sockets_by_path(cloche, command, project, services, mode):
-    assert command([PYTHON, "-c", CONNECT, project, "docker"]).out.split() == ["docker", "open"] * 6
+    assert command([PYTHON, "-IS", "-c", CONNECT, project, "docker"]).out.split() == ["docker", "open"] * 6
     assert services["docker"].visits() == 6
-    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", CONNECT, inside(project, mode),
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-IS", "-c", CONNECT, inside(project, mode),
                     "agent", "docker")
     assert "open" not in result.out and result.ok, result
     assert services["agent"].visits() == services["docker"].visits() == 0
     allowed = f"{project}/agent" if mode == "light" else "/workspace/agent"
-    result = cloche("run", "--mode", mode, "--workspace", project, "--allow-unix-socket", allowed, "--", PYTHON, "-c",
+    result = cloche("run", "--mode", mode, "--workspace", project, "--allow-unix-socket", allowed, "--", PYTHON, "-IS", "-c",
                     CONNECT, inside(project, mode), "agent", "docker")
     if result.code == 125:
         pytest.skip(f"this path cannot be allowed in this view: {result.err}")
@@ -300,7 +300,7 @@ def test_own_sockets_in_the_project_work(cloche, project, mode):
             "s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); "
             "assert s.getsockname() == 'own.sock'; c = socket.socket(socket.AF_UNIX); c.connect('own.sock'); "
             "s.accept()[0].sendall(b'hello'); print(c.recv(9).decode())")
-    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-c", code, inside(project, mode))
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-IS", "-c", code, inside(project, mode))
     assert result.out == "hello\n", result
 
 
@@ -323,9 +323,9 @@ mkdir q; mv q r; rmdir r; echo end""")
             "print(os.write(os.open(name, os.O_WRONLY | os.O_NOCTTY), b'x'))")
     again = ("import os; s = os.ttyname(0); os.fork() and os._exit(os.waitstatus_to_exitcode(os.wait()[1]));"
              "os.setsid(); os.write(os.open(s, os.O_WRONLY | os.O_NOCTTY), b'here')")
-    result = cloche("run", "--workspace", f"{project}:rw", "--", PYTHON, "-c", code)
+    result = cloche("run", "--workspace", f"{project}:rw", "--", PYTHON, "-IS", "-c", code)
     assert result.ok and result.out == "1\n", result
-    result = cloche("run", "--pty", "--workspace", f"{project}:rw", "--", PYTHON, "-c", again, pty=True)
+    result = cloche("run", "--pty", "--workspace", f"{project}:rw", "--", PYTHON, "-IS", "-c", again, pty=True)
     assert result.ok and "here" in result.out, result
     kept = [entry for entry in project.glob("d*/.vscode/t") if entry.read_text() == "1\n" and entry.stat().st_mode & 0o777 == 0o644]
     assert len(kept) == 850, f"{850 - len(kept)} have changed"
@@ -367,7 +367,7 @@ def test_processors_of_a_caller_stay_its_own(cloche, project):
     """Guard and caller share a processor while a descriptor is passed; nobody finds anything of it afterwards."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("one processor")
-    result = cloche("run", "--workspace", project, "--", PYTHON, "-I", "-c", PROCESSORS)
+    result = cloche("run", "--workspace", project, "--", PYTHON, "-I", "-S", "-c", PROCESSORS)
     kept, own = result.out.split()
     assert own == "True" and int(kept) >= 285, result
 
@@ -414,7 +414,7 @@ print(new('x'), new(top + '/r/branches/y'), new(top + '/r/config.worktree/z'), n
 def test_files_that_nobody_asks_about(cloche, project, mode):
     """Made by one call where no name on the path matters: the path is asked for each time, and links go the long way."""
     own_git(project, cloche)
-    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I", "-c", NEW_FILES)
+    result = cloche("run", "--mode", mode, "--workspace", project, "--", PYTHON, "-I", "-S", "-c", NEW_FILES)
     assert result.out.splitlines() == [
         "made made made made made ['1', '2', '3', '4', '5']",
         "made made True True",

@@ -181,7 +181,7 @@ def test_each_is_an_attack(anyone, command):
     """Bare, each changes the file outside: otherwise the tests below could not fail."""
     folder = store(anyone)
     before = {n: look(folder / n) for n in NAMES}
-    said = json.loads(anyone.run([places.PYTHON, "-c", ATTACKS, str(anyone.project)]).out)
+    said = json.loads(anyone.run([places.PYTHON, "-IS", "-c", ATTACKS, str(anyone.project)]).out)
     harmless = {n for n in NAMES if look(folder / n) == before[n]} - {"inode-flags"}
     assert len(NAMES) > 25 and not harmless, (harmless, said)
 
@@ -192,7 +192,7 @@ def test_no_call_reaches_the_file_outside(anyone, way):
     folder = store(anyone)
     before = {n: look(folder / n) for n in NAMES}
     flags, here = way_in(way, anyone.project)
-    result = anyone("run", *flags, "--", places.PYTHON, "-c", ATTACKS, here)
+    result = anyone("run", *flags, "--", places.PYTHON, "-IS", "-c", ATTACKS, here)
     said = json.loads(result.out)
     changed = {n for n in NAMES if look(folder / n) != before[n]}
     assert not changed, (changed, said)
@@ -279,7 +279,7 @@ def test_where_no_copy_can_be_made_it_is_refused(anyone, way):
 def test_copy_on_write_needs_nothing(anyone):
     folder = store(anyone)
     before = {n: look(folder / n) for n in NAMES}
-    result = anyone("run", "--workspace", f"{anyone.project}:cow", "--", places.PYTHON, "-c", ATTACKS, "/workspace")
+    result = anyone("run", "--workspace", f"{anyone.project}:cow", "--", places.PYTHON, "-IS", "-c", ATTACKS, "/workspace")
     assert result.ok, result
     assert {n for n in NAMES if look(folder / n) != before[n]} == set()
     assert {n for n in NAMES if look(anyone.project / n) != before[n]} == set()
@@ -408,9 +408,9 @@ def test_two_sandboxes_of_one_project(anyone, way):
     skip_root_light(way, anyone)
     folder = store(anyone, ["foreign"])
     flags, _ = way_in(way, anyone.project)
-    other = anyone.popen("run", *flags, "--", places.PYTHON, "-c", RENAMES, cwd=anyone.project, stdout=subprocess.PIPE)
+    other = anyone.popen("run", *flags, "--", places.PYTHON, "-IS", "-c", RENAMES, cwd=anyone.project, stdout=subprocess.PIPE)
     assert other.stdout.readline() == b"ready\n"
-    result = anyone("run", *flags, "--", places.PYTHON, "-c", WRITES, str(places.rounds(2000, 6000)), cwd=anyone.project)
+    result = anyone("run", *flags, "--", places.PYTHON, "-IS", "-c", WRITES, str(places.rounds(2000, 6000)), cwd=anyone.project)
     (anyone.project / "done").touch()
     other.communicate(timeout=60)
     assert result.ok and int(result.out) > 50, result

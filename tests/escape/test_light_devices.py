@@ -75,7 +75,7 @@ def test_another_terminal_of_the_users(cloche, flags, access):
     with terminal_of(cloche.person) as (master, slave, name):
         before = os.fstat(slave).st_mode
         words = ["--mode", "light", "--workspace", f"{cloche.project}:{access}", *flags]
-        said = cloche("run", *words, "--", places.PYTHON, "-I", "-c", ATTACK, name, pty=bool(flags))
+        said = cloche("run", *words, "--", places.PYTHON, "-I", "-S", "-c", ATTACK, name, pty=bool(flags))
         assert_all_refused(said.out)
         os.set_blocking(master, False)
         assert b"evil" not in os.read(master, 1000)
@@ -86,7 +86,7 @@ def test_a_terminal_that_is_opened_later(cloche):
     """... under the number of one that a command had made itself."""
     wait = "import sys; sys.stdin.readline()\n"
     mine = "import os\nm, s = os.openpty(); print(os.ttyname(s), flush=True); os.close(m); os.close(s)\n"
-    process = cloche.popen("run", "--mode", "light", "--", places.PYTHON, "-I", "-c",
+    process = cloche.popen("run", "--mode", "light", "--", places.PYTHON, "-I", "-S", "-c",
                            mine + wait + "sys.argv = ['x', sys.stdin.readline().strip()]\n" + ATTACK, stdin=subprocess.PIPE)
     process.stdout.readline()
     with terminal_of(cloche.person) as (_, _, name):
@@ -96,7 +96,7 @@ def test_a_terminal_that_is_opened_later(cloche):
 
 
 def test_a_command_has_terminals_that_it_makes(cloche):
-    said = cloche("run", "--mode", "light", "--", places.PYTHON, "-I", "-c", MAKES_ITS_OWN)
+    said = cloche("run", "--mode", "light", "--", places.PYTHON, "-I", "-S", "-c", MAKES_ITS_OWN)
     first, second = said.out.splitlines()
     assert first == r"b'hi\n' True", said
     assert all(word in second for word in ("a\\r\\n", "b\\r\\n", "c\\r\\n", "typed")), said

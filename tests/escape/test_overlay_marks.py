@@ -71,7 +71,7 @@ def marks(path):
 
 
 def test_it_is_an_attack(anyone, project):
-    said = json.loads(anyone.run([places.PYTHON, "-c", SETTERS, str(project), *MARKS[:-1]]).out)
+    said = json.loads(anyone.run([places.PYTHON, "-IS", "-c", SETTERS, str(project), *MARKS[:-1]]).out)
     assert [n for n in said if said[n] == "ok"] and marks(project / "empty"), said
 
 
@@ -80,7 +80,7 @@ def test_a_run_sets_none(anyone, project, way):
     if way == "light" and anyone.person is None and places.IS_ROOT:
         pytest.skip("root's own folders are not for mode light")
     flags, here = way_in(way, project)
-    result = anyone("run", *flags, "--json", "--", places.PYTHON, "-c", SETTERS, here, *MARKS)
+    result = anyone("run", *flags, "--json", "--", places.PYTHON, "-IS", "-c", SETTERS, here, *MARKS)
     said = json.loads(result.json["stdout"])
     assert not [n for n in said if said[n] == "ok"], said
     assert not marks(project / "empty") and not marks(project), said
@@ -109,7 +109,7 @@ def test_copy_on_write_does_not_carry_them_over(anyone, project):
               " try: os.setxattr('full', n, b'y')\n"
               " except OSError: pass\n"
               "open('full', 'a').write('more')\n")
-    assert anyone("run", "--workspace", f"{project}:cow", "--", places.PYTHON, "-c", script).ok
+    assert anyone("run", "--workspace", f"{project}:cow", "--", places.PYTHON, "-IS", "-c", script).ok
     assert anyone("apply", cwd=project).ok
     assert (project / "full").read_text() == "text\nmore" and not marks(project / "full")
     assert os.getxattr(project / "full", "user.mine") == b"y"

@@ -39,7 +39,7 @@ except OSError as e:
 
 
 def asks(runner, path):
-    result = runner.run([places.PYTHON, "-I", "-c", ASK, str(path)])
+    result = runner.run([places.PYTHON, "-I", "-S", "-c", ASK, str(path)])
     assert result.ok, result
     return result.out.strip()
 
@@ -74,7 +74,7 @@ def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
     assert asks(cloche, path) == "HTTP/1.0 200 OK" or asks(cloche, path) == "HTTP/1.1 200 OK"
     box = daemon.create(policy={"mode": mode, "view": view, "workspace": str(cloche.project),
                                 "unix-sockets": {"all": True}})
-    said = box.exec([places.PYTHON, "-I", "-c", ASK, str(path)])
+    said = box.exec([places.PYTHON, "-I", "-S", "-c", ASK, str(path)])
     assert "200" not in said["stdout"], said
     assert said["stdout"].startswith(("refused", "HTTP/1.1 403")), said
     # and the usual place is not even there

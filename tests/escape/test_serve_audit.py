@@ -81,7 +81,7 @@ def test_no_sandbox_reaches_the_records(cloche, daemon, view):
     box = daemon.create(policy={"view": view, "workspace": str(cloche.project)})
     state = cloche.state / "cloche"
     assert (state / "audit").is_dir() and (state / "serve" / "transcripts").is_dir()
-    said = box.exec([places.PYTHON, "-I", "-c", REACH, str(state / "audit"), str(state / "serve" / "transcripts"), str(state / "serve")])
+    said = box.exec([places.PYTHON, "-I", "-S", "-c", REACH, str(state / "audit"), str(state / "serve" / "transcripts"), str(state / "serve")])
     assert said["exit_code"] == 0 and "REACHED" not in said["stdout"], said
     assert cloche("audit", "verify").ok
 

@@ -17,7 +17,7 @@ def test_output_is_no_message(box):
     """What a command prints says nothing in the daemon's name: neither JSON nor frames nor channels."""
     said = b'\x81\x10{"type":"exit"}\x88\x02\x03\xe8\x02err' + json.dumps({"type": "exit", "exit_code": 0}).encode() + b"\n"
     for pty in (False, {"rows": 24, "cols": 80}):
-        c = Command(box, [places.PYTHON, "-I", "-c", f"import os; os.write(1, {said!r}); os._exit(3)"], pty=pty)
+        c = Command(box, [places.PYTHON, "-I", "-S", "-c", f"import os; os.write(1, {said!r}); os._exit(3)"], pty=pty)
         end = c.end()
         assert end["exit_code"] == 3 and [m["type"] for m in c.messages] == ["started", "exit"], c.messages
         assert c.out == (said.replace(b"\n", b"\r\n") if pty else said) and c.err == b""

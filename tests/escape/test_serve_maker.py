@@ -175,9 +175,9 @@ def test_it_is_not_written_into(cloche, name):
     daemon.create()
     pid, = daemon.processes(f"cloche-{name}") if name != "launcher" else [daemon.process.pid]
     assert status_of(pid)["Name"] == f"cloche-{name}"
-    me = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/mem', 'r+b')", str(pid)])
+    me = cloche.run([places.PYTHON, "-I", "-S", "-c", "import sys; open(f'/proc/{sys.argv[1]}/mem', 'r+b')", str(pid)])
     assert not me.ok and "PermissionError" in me.err, me
-    anybody = cloche.run([places.PYTHON, "-I", "-c", "import sys; open(f'/proc/{sys.argv[1]}/status')", str(pid)])
+    anybody = cloche.run([places.PYTHON, "-I", "-S", "-c", "import sys; open(f'/proc/{sys.argv[1]}/status')", str(pid)])
     assert anybody.ok
     assert daemon.stop() == 0
 

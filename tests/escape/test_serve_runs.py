@@ -12,7 +12,7 @@ from helpers.runner import wait_for
 
 pytestmark = requirement("R12", "R23")
 
-PYTHON = [places.PYTHON, "-I", "-c"]
+PYTHON = [places.PYTHON, "-I", "-S", "-c"]
 WAYS = [("GET", "", None), ("GET", "/stream", None), ("POST", "/stdin", b"x"), ("POST", "/stdin?end=true", b""), ("POST", "/signal", {"signal": "KILL"}),
         ("POST", "/resize", {"rows": 1, "cols": 1}), ("DELETE", "", None)]
 

@@ -117,7 +117,7 @@ def special(folder):
 
 
 def test_each_is_an_attack(anyone):
-    result = anyone.run([places.PYTHON, "-c", MAKERS, str(anyone.project)])
+    result = anyone.run([places.PYTHON, "-IS", "-c", MAKERS, str(anyone.project)])
     found = special(anyone.project)
     said = json.loads(result.out)
     assert {n for n in said if said[n] == "ok" and not n.startswith("mkdir")} == set(found), (said, found)
@@ -128,7 +128,7 @@ def test_each_is_an_attack(anyone):
 def test_no_call_makes_one(anyone, way):
     skip_root_light(way, anyone)
     flags, here = way_in(way, anyone.project)
-    result = anyone("run", *flags, "--", places.PYTHON, "-c", MAKERS, here)
+    result = anyone("run", *flags, "--", places.PYTHON, "-IS", "-c", MAKERS, here)
     said = json.loads(result.out)
     assert special(anyone.project) == {}, said
     assert {n for n in said if said[n] == "ok"} <= {n for n in said if n.startswith("mkdir")}, said
@@ -139,7 +139,7 @@ def test_what_root_fills_later_is_a_plain_file(anyone, way):
     """The whole attack: make it empty, and let root on the host write a program into it."""
     skip_root_light(way, anyone)
     flags, here = way_in(way, anyone.project)
-    anyone("run", *flags, "--", places.PYTHON, "-c",
+    anyone("run", *flags, "--", places.PYTHON, "-IS", "-c",
            "import os, sys\nos.umask(0)\n"
            "for m in (0o6755, 0o755):\n"
            " try: os.open(sys.argv[1] + '/s', os.O_CREAT | os.O_WRONLY, m); break\n"
@@ -162,7 +162,7 @@ def test_shared_folders_go_on(anyone, way):
 
 def test_copy_on_write(anyone):
     """There `openat2` is the only one that can; what it makes stays in the store, which nobody else can enter."""
-    result = anyone("run", "--workspace", f"{anyone.project}:cow", "--json", "--", places.PYTHON, "-c", MAKERS,
+    result = anyone("run", "--workspace", f"{anyone.project}:cow", "--json", "--", places.PYTHON, "-IS", "-c", MAKERS,
                     "/workspace")
     assert result.json["exit_code"] == 0, result
     applied = anyone("apply", "--json", cwd=anyone.project)

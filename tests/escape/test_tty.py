@@ -49,7 +49,7 @@ def test_injected_input_does_not_reach_the_callers_terminal(cloche):
         attributes[3] &= ~(termios.ICANON | termios.ECHO)
         termios.tcsetattr(slave, termios.TCSANOW, attributes)
         for flags in (["--no-pty"], ["--pty"], ["--no-pty", "--mode", "light"]):
-            process = cloche.popen("run", *flags, "--", PYTHON, "-I", "-c", code, stdin=slave)
+            process = cloche.popen("run", *flags, "--", PYTHON, "-I", "-S", "-c", code, stdin=slave)
             process.communicate(timeout=60)
             waiting = bytearray(4)
             fcntl.ioctl(slave, termios.FIONREAD, waiting)
@@ -96,7 +96,7 @@ def test_stdout_terminal_cannot_be_reopened_for_reading(cloche):
             " except OSError: pass\n")
     master, slave = os.openpty()
     try:
-        process = cloche.popen("run", "--no-pty", "--", PYTHON, "-I", "-c", code, stdout=slave)
+        process = cloche.popen("run", "--no-pty", "--", PYTHON, "-I", "-S", "-c", code, stdout=slave)
         _, err = process.communicate(timeout=60)
         assert b"reopened" not in err, err
     finally:
@@ -111,7 +111,7 @@ def test_the_callers_terminal_is_not_closed_to_its_other_programs(anyone, flags,
     exclusive, excl = 0x80045440, 0x540C
     master, slave = os.openpty()
     try:
-        anyone.popen("run", *flags, "--", PYTHON, "-I", "-c", attempt(excl | high, "None"), stdin=slave).communicate(timeout=60)
+        anyone.popen("run", *flags, "--", PYTHON, "-I", "-S", "-c", attempt(excl | high, "None"), stdin=slave).communicate(timeout=60)
         state = bytearray(4)
         fcntl.ioctl(slave, exclusive, state)
         assert not any(state), flags

@@ -117,10 +117,10 @@ def test_what_one_judged_is_not_changed_by_the_other(cloche, command, what):
     assert cloche.sandbox(COMMON + before, flags=flags, cwd=cloche.project).ok
     code = [f"{COMMON}\ndef act(): {act}\ndef undo(): {undo or None}\nrace(act, lambda: {won}, undo, {me}, {1 - me})"
             for me, (act, undo) in enumerate((one, other))]
-    ends = [cloche.popen("run", *flags, "--", "python3", "-c", text, cwd=cloche.project) for text in code]
+    ends = [cloche.popen("run", *flags, "--", "python3", "-IS", "-c", text, cwd=cloche.project) for text in code]
     said = [end.communicate(timeout=90) for end in ends]
     assert all(end.returncode == 0 for end in ends), said
     # what they saw may have been taken back since
-    left = command(["python3", "-c", f"{COMMON}\nprint(bool(attempt(lambda: {won})))"], cwd=cloche.project)
+    left = command(["python3", "-IS", "-c", f"{COMMON}\nprint(bool(attempt(lambda: {won})))"], cwd=cloche.project)
     assert left.out == "False\n", (left, said)
     assert (cloche.project / "won").exists() or all(int(out) > 0 for out, _ in said), said

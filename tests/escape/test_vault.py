@@ -70,7 +70,7 @@ def test_the_sandbox_finds_the_value_nowhere(vault, world):
     bare = Runner({**vault.env, "LEAK": VALUE}, vault.cwd, vault.person)
     world.runners.append(bare)
     bare.tmp = vault.tmp
-    words = [places.PYTHON, "-I", "-c", HUNT, needle]
+    words = [places.PYTHON, "-I", "-S", "-c", HUNT, needle]
     (vault.home / "leak").write_text(VALUE)
     hunted = bare.run([*words, vault.home]).out             # the hunt finds what is there
     assert "environment LEAK" in hunted and "/leak" in hunted
@@ -116,7 +116,7 @@ def test_the_vault_is_closed_to_its_own_user(vault, command):
                 f"    p = '/proc/{pid}/' + n\n    try: os.listdir(p) if n == 'fd' else open(p, 'rb').read(1); print('open', n)\n"
                 f"    except OSError as e: print('closed', n)\n")
         who = Runner(vault.env, vault.cwd, vault.person or places.ordinary_user() if places.IS_ROOT else None)
-        result = who.run([places.PYTHON, "-I", "-c", code])
+        result = who.run([places.PYTHON, "-I", "-S", "-c", code])
         assert "open" not in result.out and result.out.count("closed") == 4, result
     finally:
         end(process)
@@ -187,9 +187,9 @@ def test_the_store_is_closed_wherever_it_lies(vault, view):
     flags = ["--view", "host"] if view == "host" else ["--bind", f"{where}:{inside}:ro"]
     code = (f"import os\nfor n in ('secrets', 'secrets.key'):\n"
             f"    try: print(len(open('{inside}/cloche/' + n, 'rb').read()))\n    except OSError as e: print('closed')\n")
-    result = vault("run", *flags, "--", places.PYTHON, "-I", "-c", code)
+    result = vault("run", *flags, "--", places.PYTHON, "-I", "-S", "-c", code)
     assert result.ok and result.out.split() in (["closed", "closed"], ["0", "0"]), result
-    opened = vault("run", *flags, "--allow-read", f"{where}/cloche/secrets", "--", places.PYTHON, "-I", "-c", code)
+    opened = vault("run", *flags, "--allow-read", f"{where}/cloche/secrets", "--", places.PYTHON, "-I", "-S", "-c", code)
     assert opened.code == 125 and "[policy.own-folder]" in opened.err, opened
 
 

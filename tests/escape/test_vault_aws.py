@@ -39,7 +39,7 @@ def test_no_answer_brings_it_in(online, tmp_path, more):
     vaulted.net.pages[OK, "/error"] = ("application/xml", ERROR.encode())
     vaulted.net.says["/denied"] = (403, [("X-Key", ID)])
     paths = [*MIRRORS, "/error", "/denied"]
-    result = vaulted.run(["/usr/bin/python3", "-I", "-c", PRELUDE + ASK, json.dumps(paths)], flags=["--report", str(tmp_path / "report.json")])
+    result = vaulted.run(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + ASK, json.dumps(paths)], flags=["--report", str(tmp_path / "report.json")])
     assert result.ok, result
     answers = dict(zip(paths, json.loads(result.out)))
     # the server was asked each time, with the real one

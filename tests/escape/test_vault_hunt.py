@@ -49,7 +49,7 @@ class Hunted:
 
     @contextmanager
     def running(self):
-        process = self.online.popen(["/usr/bin/python3", "-I", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + USE],
+        process = self.online.popen(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE.replace("/mnt/ca.pem", BUNDLE) + USE],
                                     allow=(f"{OK}:{PORT}",), env=self.env,
                                     flags=["--extra-ca", str(self.online.net.ca), "--secret", "TOK", "--secret-file", "/run/tok=TOK",
                                            "--report", str(self.home / "report.json"), "--workspace", str(self.home / "project"),
@@ -95,7 +95,7 @@ def test_the_hunt_finds_what_is_there(tmp_path):
     value = hunt.new()
     clear = subprocess.run([sys.executable, "-I", HUNT, "say", value], capture_output=True, check=True).stdout
     assert len(clear) == 40 and clear.startswith(hunt.PREFIX)
-    holder = subprocess.Popen([sys.executable, "-I", "-c", "import sys; v = sys.stdin.readline(); print('ready', flush=True); "
+    holder = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import sys; v = sys.stdin.readline(); print('ready', flush=True); "
                                "sys.stdin.readline()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     named = subprocess.Popen(["/bin/sleep", "600"], env={"V": clear.decode()})
     try:

@@ -286,7 +286,7 @@ class OthersDaemon(Daemon):
         if self.door is None:
             self.door, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with its:
-                self.keeper = self.cloche.start([*self.words(), places.PYTHON, "-I", "-c", DOOR, self.path], stdin=its)
+                self.keeper = self.cloche.start([*self.words(), places.PYTHON, "-I", "-S", "-c", DOOR, self.path], stdin=its)
         return OthersConnection(self.door)
 
     def stop(self, patience=HANG_GUARD):

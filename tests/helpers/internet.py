@@ -727,7 +727,7 @@ class Online:
         return self.cloche.popen("run", *self.flags(allow, flags), "--", *argv, **kw)
 
     def python(self, code, allow=("ok.example.org",), flags=(), **kw):
-        return self.run(["/usr/bin/python3", "-I", "-c", PRELUDE + code], allow, flags, **kw)
+        return self.run(["/usr/bin/python3", "-I", "-S", "-c", PRELUDE + code], allow, flags, **kw)
 
     def curl(self, *words, allow=("ok.example.org",), flags=(), transparent=False, **kw):
         straight = ["/usr/bin/env", *NO_PROXY_VARIABLES] if transparent else []
@@ -740,4 +740,4 @@ class Online:
 
     def host_python(self, code, **kw):
         prelude = PRELUDE.replace("/mnt/ca.pem", str(self.net.ca))
-        return self.host(["/usr/bin/python3", "-I", "-c", prelude + code], **kw)
+        return self.host(["/usr/bin/python3", "-I", "-S", "-c", prelude + code], **kw)

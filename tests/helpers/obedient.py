@@ -41,7 +41,7 @@ class Obedient:
     def __init__(self, online, allow=("ok.example.org", f"ok.example.org:{ECHO}"), flags=(), report=True):
         self.report_file = online.net.root / "report.json"
         more = ["--report", str(self.report_file)] if report else []
-        self.process = online.popen(["/usr/bin/python3", "-I", "-c", OBEY], allow=allow, flags=[*more, *flags],
+        self.process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", OBEY], allow=allow, flags=[*more, *flags],
                                     stdin=subprocess.PIPE)
         assert self.process.stdout.readline() == b"up\n", self.process.communicate()
 

@@ -67,7 +67,7 @@ class Hung(AssertionError):
 def interpreter(code, lang):
     """The words that run @code."""
     if lang == "python":
-        return [PYTHON, "-I", "-c", code]
+        return [PYTHON, "-I", "-S", "-c", code]
     if lang == "node":
         return [NODE, "-e", code]
     if lang == "sh":

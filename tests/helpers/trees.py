@@ -60,7 +60,7 @@ class Exchanger:
         self.runner, self.paths = runner, (one, other)
 
     def __enter__(self):
-        self.process = self.runner.start([PYTHON, "-I", "-c", EXCHANGER, *self.paths], stdout=subprocess.PIPE)
+        self.process = self.runner.start([PYTHON, "-I", "-S", "-c", EXCHANGER, *self.paths], stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"racing\n"
         return self
 
