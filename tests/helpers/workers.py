@@ -40,9 +40,10 @@ class Worker:
         theirs.close()
 
     def end(self):
-        """True: in good order."""
+        """How it ended; "" in good order."""
         self.connection.close()
-        return os.waitpid(self.pid, 0)[1] == 0 and not self.taken
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return f"exit {code}" if code != 0 or self.taken else ""        # negative: of that signal
 
 
 def live(session, connection):
@@ -154,8 +155,8 @@ class Pool:
             what, value = worker.connection.recv()
         except (EOFError, OSError):
             self.workers.remove(worker)
-            if not worker.end():
-                self.died(worker)
+            if how := worker.end():
+                self.died(worker, how)
             return
         if what == "take":
             worker.connection.send(self.next_for(worker))
@@ -194,12 +195,12 @@ class Pool:
             worker.at = None
             hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
 
-    def died(self, worker):
+    def died(self, worker, how):
         """Within a test, or between two: that is a failure, of the test that it was at."""
         self.deaths += 1
         item = self.session.items[worker.at] if worker.at is not None else None
         nodeid, location = (item.nodeid, item.location) if item else ("between two tests", ("", None, ""))
-        told = f"worker {worker.number} crashed while running {nodeid!r}\n{worker.last_words}"
+        told = f"worker {worker.number} crashed while running {nodeid!r}: {how}\n{worker.last_words}"
         self.session.config.hook.pytest_runtest_logreport(
             report=pytest.TestReport(nodeid, location, {}, "failed", told, "???"))
         left = [*(index for index in worker.taken if index != worker.at), *worker.tests]
