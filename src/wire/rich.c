@@ -21,7 +21,7 @@ is_base64(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!((p[i] >= '0' && p[i] <= '9') || ((p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'z') || p[i] == '+' ||
-              p[i] == '/' || (p[i] == '=' && n - i <= 2)))
+              p[i] == '/' || (p[i] == '=' && (n - i == 1 || (n - i == 2 && p[i + 1] == '=')))))
             return false;
     return n % 4 == 0;
 }
@@ -113,7 +113,7 @@ rich_read(const uint8_t *p, size_t n, size_t *values)
             return NULL;
         }
     }
-    if (json_object_get(out, first ? "name" : "main") != NULL)
+    if (json_object_get(out, first ? "name" : "main") != NULL && (!first || json_object_get(out, "value") != NULL))
         return out;
     json_decref(out);
     return NULL;
