@@ -20,57 +20,58 @@ _cloche() {
     case $verb in
         run)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
-                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
-                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
-                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
             valued="--report --language --mode --settings --engine --runtime --fallback --audit --view
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
-                --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read --deny-read
-                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--report --mode --settings --engine --runtime --fallback --audit --view --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile" ;;
-        agent)
-            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --workspace --keep-path --workdir --bind --allow-read
-                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
-                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+            valued="--report --mode --settings --engine --runtime --fallback --audit --view --contents --with
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --cpus --pids --disk --timeout --grace --output --nofile" ;;
+        agent)
+            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -83,31 +84,32 @@ _cloche() {
             rest="files" ;;
         policy)
             flags="--json --all --for --help --mode --settings --engine --runtime --fallback --audit --view
-                --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--for --mode --settings --engine --runtime --fallback --audit --view --contents --with
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
                 --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--for --mode --settings --engine --runtime --fallback --audit --view --workspace --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
             flags="--path --op --host --method --url-path --tool --port --planted --json --help --mode
-                --settings --engine --runtime --fallback --audit --view --workspace --keep-path --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --settings --engine --runtime --fallback --audit --view --contents --with --workspace
+                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --runtime
-                --fallback --audit --view --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --fallback --audit --view --contents --with --workspace --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry
+                --preset --extra-ca --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
+                --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -203,16 +205,16 @@ _cloche() {
             rest="files" ;;
         prove)
             flags="--quick --bare --json --help --mode --settings --engine --runtime --fallback --audit --view
-                --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--mode --settings --engine --runtime --fallback --audit --view --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile" ;;
+                --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--mode --settings --engine --runtime --fallback --audit --view --contents --with --workspace
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -279,6 +281,12 @@ _cloche() {
             return ;;
         *" --view")
             mapfile -t COMPREPLY < <(compgen -W "private host" -- "$current")
+            return ;;
+        *" --contents")
+            mapfile -t COMPREPLY < <(compgen -W "host minimal" -- "$current")
+            return ;;
+        *" --with")
+            mapfile -t COMPREPLY < <(compgen -W "curl nc ssh wget python-packages node-packages" -- "$current")
             return ;;
         *" --workspace" | *" --workdir" | *" --dir" | *" --state-dir")
             compopt -o filenames 2>/dev/null

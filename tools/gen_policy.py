@@ -116,7 +116,7 @@ def value_of(row):
     if row['kind'] == 'number':
         return {'$ref': f'#/definitions/{row["unit"]}'} if row['none'] or row['unit'] != 'count' else {
             'type': 'integer', 'minimum': row['min'], 'maximum': row['max']}
-    if row['kind'] == 'list' and row['entry'] == 'registry':
+    if row['kind'] == 'list' and row['entry'] in ('registry', 'with'):
         return {'type': 'array', 'maxItems': 4096, 'items': {'enum': row['value'].split('|')}}
     if row['kind'] == 'list' and row['entry'] == 'port':
         return {'type': 'array', 'maxItems': 16, 'items': {'type': ['string', 'integer']}}
@@ -173,7 +173,7 @@ def what_it_takes(row):
     if row['kind'] == 'number':
         low, high = (f'{row[end] // 1000}s' if row['unit'] == 'ms' else row[end] for end in ('min', 'max'))
         return [f'From {low} to {high}.']
-    if row['kind'] == 'list' and row['entry'] == 'registry':
+    if row['kind'] == 'list' and row['entry'] in ('registry', 'with'):
         return ['List of', f'.Cm {" , ".join(row["value"].split("|"))} .']
     if row['kind'] == 'list' and row['entry'] == 'host':
         return ['List of hosts, or of maps of', '.Va host , port , methods , path', 'and', '.Va mcp ,', 'for some requests to a host.']

@@ -40,6 +40,12 @@ enum policy_view {
     VIEW_HOST,          /* the host's tree at its own paths, read-only but for allow_write (SRT semantics) */
 };
 
+/* What of the host's system folders a private root has. */
+enum contents_kind {
+    CONTENTS_HOST,      /* all of them */
+    CONTENTS_MINIMAL,   /* no packages of languages, no clients of networks, but what @with names */
+};
+
 enum workspace_kind { WORKSPACE_TMPFS, WORKSPACE_RW, WORKSPACE_RO, WORKSPACE_COW };
 
 enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
@@ -156,6 +162,8 @@ struct policy_limits {
 struct policy {
     struct { enum policy_mode v; struct origin from; } mode;
     struct { enum policy_view v; struct origin from; } view;
+    struct { enum contents_kind v; struct origin from; } contents;     /* by default the verb decides: preset.c */
+    struct policy_list with;                /* names of policy_with_names */
     struct { enum fallback_kind v; struct origin from; } fallback;
     struct { enum record_kind v; struct origin from; } audit;
     struct policy_string engine;            /* "auto", or one of struct policy_host's */

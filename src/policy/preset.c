@@ -59,6 +59,9 @@ preset_apply(struct policy *p, enum policy_mode mode, const struct origin *mode_
     p->mode.from = said;
     if (!origin_explicit(&p->view.from))
         p->view.v = own_root ? VIEW_PRIVATE : VIEW_HOST;
+    /* somebody's code finds what languages have of their own (R64) */
+    if (!origin_explicit(&p->contents.from) && p->verb == VERB_CODE && own_root)
+        p->contents.v = CONTENTS_MINIMAL;
     if (!origin_explicit(&p->env_inherit.from))
         p->env_inherit.v = mode == MODE_OFF || p->srt;
     if (!origin_explicit(&p->workspace.from)) {

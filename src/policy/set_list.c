@@ -230,6 +230,21 @@ entry_registry(struct policy *p, struct str text, struct policy_entry *entry, co
 }
 
 static int
+entry_with(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+
+    for (size_t i = 0; policy_with_names[i] != NULL; i++) {
+        if (str_eq_c(text, policy_with_names[i])) {
+            entry->value = arena_copy(p->arena, text);
+            return entry->value != NULL ? 0 : policy_no_memory(err);
+        }
+    }
+    where_fail(w, err, "policy.with", "%s is not left out by anything", show(text, shown));
+    return err_hint(err, "one of curl, nc, ssh, wget, python-packages, node-packages; other programs are there");
+}
+
+static int
 entry_port(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
 {
     char shown[SHOW_MAX], canonical[8];
@@ -279,6 +294,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
         break;
     case ENTRY_REGISTRY:
         r = entry_registry(p, text, &entry, w, err);
+        break;
+    case ENTRY_WITH:
+        r = entry_with(p, text, &entry, w, err);
         break;
     case ENTRY_PUBLISH:
         r = entry_publish(p, text, &entry, w, err);

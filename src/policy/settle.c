@@ -301,9 +301,18 @@ settle_workdir(struct policy *p, struct err *err)
     return p->workdir.p != NULL ? 0 : policy_no_memory(err);
 }
 
+/* What is left out by default is where there is a root of our own. */
+static void
+settle_contents(struct policy *p)
+{
+    if (!origin_explicit(&p->contents.from) && p->view.v == VIEW_HOST)
+        p->contents.v = CONTENTS_HOST;
+}
+
 int
 settle(struct policy *p, struct err *err)
 {
+    settle_contents(p);
     settle_env(p);
     settle_git_config(p);
     if (settle_kept(p, err) < 0)

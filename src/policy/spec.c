@@ -51,6 +51,7 @@ static const char *const records[] = { "off", "try", "required", NULL };
 static const char *const workspaces[] = { "tmpfs", "rw", "ro", "cow", NULL };
 static const char *const runtimes[] = { "auto", "runsc", "crun", "runc", NULL };
 static const char *const views[] = { "private", "host", NULL };
+static const char *const contents[] = { "host", "minimal", NULL };
 static const char *const networks[] = { "none", "allowlist", "host", NULL };
 static const char *const presets[] = { "ci", "development", NULL };
 
@@ -78,6 +79,14 @@ const struct policy_spec policy_specs[] = {
     { KEY("view", "--view", "private|host", "an own root (default), or the host's tree, read-only"),
       WORD(view, views, "policy.view"), .ceiling = CEILING_LESS,
       .refused = { [IN_OFF] = BIT(VIEW_PRIVATE), [IN_LIGHT] = BIT(VIEW_PRIVATE), [IN_MAX] = BIT(VIEW_HOST) } },
+    { KEY("contents", "--contents", "host|minimal",
+          "whether packages of languages and clients of networks that the host has are there; code: minimal"),
+      WORD(contents, contents, "policy.contents"), ALWAYS(CONTENTS_HOST), .ceiling = CEILING_MORE,
+      .refused = { [IN_OFF] = BIT(CONTENTS_MINIMAL), [IN_LIGHT] = BIT(CONTENTS_MINIMAL),
+                   [IN_HOST_VIEW] = BIT(CONTENTS_MINIMAL) } },
+    { KEY("with", "--with", "curl|nc|ssh|wget|python-packages|node-packages",
+          "what --contents minimal leaves out and is there nevertheless"),
+      LIST(with, ENTRY_WITH), .ceiling = CEILING_AMONG },
     { KEY("workspace", "--workspace", "DIR[:rw|:ro|:cow]", "project folder at /workspace; rw by default"),
       OWN(workspace, workspace.kind), .words = workspaces, .set = set_workspace, .read = read_workspace,
       .show = show_workspace, .within = within_workspace,
@@ -221,6 +230,8 @@ const struct policy_spec policy_specs[] = {
       LIMIT(nofile, UNIT_COUNT, 16, 1073741816, "none"), BY_VERB(0, 1024, 65536, 256), NOT_OFF },
 };
 const size_t policy_n_specs = N(policy_specs);
+
+const char *const policy_with_names[] = { "curl", "nc", "ssh", "wget", "python-packages", "node-packages", NULL };
 
 const struct policy_spec *
 policy_spec_by_key(struct str key)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller, restart
+from helpers.daemon import Daemon, caller, restart, with_curl
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R28", "R63"), pytest.mark.root]
@@ -16,7 +16,7 @@ CURL = ["/usr/bin/curl", "-sS", "--max-time", "300", "-w", "%{http_code}"]
 
 @pytest.fixture
 def daemon(online):
-    made = Daemon(online.cloche, path=online.bare.state / "cloche" / "serve" / "api.sock")
+    made = Daemon(online.cloche, *with_curl(online.bare), path=online.bare.state / "cloche" / "serve" / "api.sock")
     yield made
     assert made.stop() == 0, made.log
 
@@ -25,7 +25,7 @@ def daemon(online):
 def settled(online, tmp_path):
     """A daemon whose own settings ask, so that agents' sandboxes do."""
     settings = tmp_path / "settings.yaml"
-    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\n")
+    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\nwith: [curl]\n")
     made = Daemon(online.cloche, "--settings", str(settings), path=online.bare.state / "cloche" / "serve" / "api.sock")
     yield made
     assert made.stop() == 0, made.log
@@ -244,7 +244,7 @@ def test_one_sandbox_fills_not_the_queue(daemon):
 def test_connections_take_no_room_from_operations(online, tmp_path):
     """What the code in an agent's sandboxes asks for does not keep the agent from asking."""
     settings, gate = tmp_path / "settings.yaml", tmp_path / "gate.yaml"
-    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\n")
+    settings.write_text("network: {mode: allowlist, ask: true, ask-timeout: 10m}\nwith: [curl]\n")
     gate.write_text("gate:\n  rules:\n    - name: fetch\n      tools: [code_execute]\n      risk: LOW\n"
                     "      conditions: [{param: code, contains: curl}]\n")
     daemon = Daemon(online.cloche, "--settings", str(settings), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=gate)

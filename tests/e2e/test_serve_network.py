@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, caller
+from helpers.daemon import Daemon, caller, with_curl
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R02", "R13", "R61"), pytest.mark.root]
@@ -14,7 +14,7 @@ pytestmark = [requirement("R02", "R13", "R61"), pytest.mark.root]
 
 @pytest.fixture
 def daemon(online):
-    made = Daemon(online.cloche, path=online.bare.state / "cloche" / "serve" / "api.sock")
+    made = Daemon(online.cloche, *with_curl(online.bare), path=online.bare.state / "cloche" / "serve" / "api.sock")
     yield made
     assert made.stop() == 0, made.log
 
@@ -150,7 +150,7 @@ def test_a_server_that_is_told_of_approvals_hears_of_no_host(online):
     key.write_bytes(b"a-secret-of-the-webhook-0123456789\n")
     key.chmod(0o600)
     daemon = Daemon(online.cloche, "--webhook-url", "https://ok.example.org/hook", "--webhook-secret", str(key), "--webhook-ca",
-                    str(online.net.ca), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=None)
+                    str(online.net.ca), *with_curl(online.bare), path=online.bare.state / "cloche" / "serve" / "api.sock", gate=None)
     try:
         box = caller(daemon, "operator").create(policy={"network": {"mode": "allowlist", "ask": True}})
         answer = daemon.post(f"{box.at}/exec", {"command": "curl -sm 60 http://leaks-by-its-name.example.org/", "background": True})

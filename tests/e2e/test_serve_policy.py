@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, Sandbox, caller
+from helpers.daemon import Daemon, Sandbox, caller, with_curl
 from helpers.runner import wait_for
 from helpers.shared import own, shared
 
@@ -155,7 +155,7 @@ def test_a_change_outlives_the_warden(daemon):
 class TestNetwork:
     @pytest.fixture
     def daemon(self, online):
-        made = Daemon(online.cloche, path=online.bare.state / "cloche" / "serve" / "api.sock")
+        made = Daemon(online.cloche, *with_curl(online.bare), path=online.bare.state / "cloche" / "serve" / "api.sock")
         yield made
         assert made.stop() == 0, made.log
 

@@ -62,6 +62,13 @@ class Answer:
         return f"<{self.status} {self.body[:2000]!r}>"
 
 
+def with_curl(cloche):
+    """Flags of a daemon whose sandboxes have curl, which they have not by themselves."""
+    settings = cloche.home / "with-curl.yaml"
+    settings.write_text("with: [curl]\n", encoding="utf-8")
+    return "--settings", str(settings)
+
+
 class Daemon:
     """One cloche serve of a test's own; `cloche` is the fixture. @gate: a file of rules, "off", or None for the built-in ones."""
 

@@ -161,6 +161,8 @@ int plan_look_at(const struct plan_tree *tree, const char *relative, int *out, s
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_contents.c: what the policy leaves out of the host's system folders. */
+int plan_contents(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_host.c: the host view's tree when root makes it, and what is closed in root's trees besides credential places:
  * rules of the engine's own, appended to @out. */
 int plan_host(struct native_plan *plan, struct err *err);

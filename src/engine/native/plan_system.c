@@ -225,7 +225,7 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
             if (!(plan->by_runtime && i == 2) && plan_item(plan, ROOT_WRITABLE, NULL, islands[i], err) == NULL)
                 return -1;
     }
-    return 0;
+    return plan_contents(plan, p, err);
 }
 
 /* --- environment ----------------------------------------------------------------------------------------------- */
