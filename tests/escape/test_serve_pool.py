@@ -160,8 +160,8 @@ def test_what_prove_looks_at_is_the_same(daemon, cloche):
             for name in ("uid_map", "gid_map"):
                 found.pop(name, None)
             found.get("root", {}).pop("dev", None)
-            for each in (found, *found.get("threads", ()), *found.get("processes", ())):
-                for name in ("pid", "tid"):         # the number is whose turn it was
+            for each in (found, *found.get("threads", ()), *found.get("processes", ()), *found.get("mounts", ())):
+                for name in ("pid", "tid", "device"):       # the number is whose turn it was
                     each.pop(name, None)
             said.append(found)
         assert hits(daemon) == before + 1 and said[0] == said[1], word
