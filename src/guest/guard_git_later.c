@@ -163,7 +163,9 @@ later_open(struct call *c, const struct place *p, int flags, mode_t mode, int *w
         *writer = open(fd_path(l->file).text, (flags & (O_ACCMODE | O_APPEND | O_TRUNC)) | O_NONBLOCK | O_CLOEXEC);
         return *writer < 0 ? -errno : 0;
     }
-    if (g->n_later == LATER_MAX || (rc = caller_umask(c)) < 0)
+    if (g->n_later == LATER_MAX)
+        return deny(c, p, "git state: too many files written in place at once", EACCES);
+    if ((rc = caller_umask(c)) < 0)
         return -EACCES;
     l = &g->later[g->n_later];
     *l = (struct later){ .dir = fcntl(p->dir, F_DUPFD_CLOEXEC, 0), .file = -1 };

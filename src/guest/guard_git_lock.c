@@ -263,7 +263,9 @@ make(struct call *c, const struct place *p, int flags, mode_t mode, int *writer)
     struct held *h;
     int rc;
 
-    if (!make_room(g) || (rc = caller_umask(c)) < 0)
+    if (!make_room(g))
+        return deny(c, p, "git state: too many locks at once", EACCES);
+    if ((rc = caller_umask(c)) < 0)
         return -EACCES;
     if (!caller_waits(c))
         return ANSWERED;

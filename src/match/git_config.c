@@ -496,12 +496,16 @@ git_config_path(struct str value, const char *home, const char *base, char *out,
 
     if (str_starts(value, optional))
         value = (struct str){ value.p + optional.n, value.n - optional.n };
-    if (str_starts(value, STR_LIT("~/")))
-        n = home == NULL ? -1 : snprintf(out, cap, "%s%.*s", home, (int)value.n - 1, value.p + 1);
-    else if (str_starts(value, STR_LIT("/")))
+    if (str_starts(value, STR_LIT("~"))) {
+        const char *slash = memchr(value.p, '/', value.n);
+        size_t skip = slash != NULL ? (size_t)(slash - value.p) : value.n;
+        n = home == NULL || slash == NULL ? -1
+                                          : snprintf(out, cap, "%s%.*s", home, (int)(value.n - skip), value.p + skip);
+    } else if (str_starts(value, STR_LIT("/"))) {
         n = snprintf(out, cap, "%.*s", (int)value.n, value.p);
-    else
+    } else {
         n = base[0] == '\0' || value.n == 0 ? -1 : snprintf(out, cap, "%s/%.*s", base, (int)value.n, value.p);
+    }
     return n > 0 && (size_t)n < cap;
 }
 

@@ -39,8 +39,9 @@ void git_config_open(struct git_config_reader *r, struct str text);
  * file here, or may read it otherwise than we (a NUL, a lone CR, a key without a section, something too long). */
 int git_config_next(struct git_config_reader *r, struct git_config_entry *e);
 
-/* Where @value, a path as configurations have them, leads: `~/` is @home (NULL: there is none), what is relative lies
- * below @base ("": nowhere). False: nowhere, or @out, with room for @cap bytes, is too small. */
+/* Where @value, a path as configurations have them, leads: `~/` is @home (NULL: there is none), and so is `~NAME/`:
+ * that it may be another's closes more, not less. What is relative lies below @base ("": nowhere). False: nowhere, or
+ * @out, with room for @cap bytes, is too small. */
 bool git_config_path(struct str value, const char *home, const char *base, char *out, size_t cap);
 
 #define GIT_CONFIG_SAID_MAX 95

@@ -154,6 +154,26 @@ def test_a_refusal_is_said(bench):
     assert "Permission denied" in done.err and this.host("cat .git/index.lock").out == "mine\n", done
 
 
+@pytest.mark.parametrize("name,write,why", (("index.lock", "os.O_EXCL", "too many locks at once"), ("commondir", "0", "too many files written in place at once")))
+def test_more_at_once_than_the_guard_holds(bench, name, write, why):
+    this = bench("standard")
+    this.host(REPO)
+    done = this.inside(f"""python3 -c "
+import os
+for i in range(40):
+    os.makedirs(f'r{{i}}/objects'); os.mkdir(f'r{{i}}/refs')
+kept, refused = [], 0
+for i in range(40):
+    try: kept.append(os.open(f'r{{i}}/{name}', os.O_WRONLY | os.O_CREAT | {write}))
+    except PermissionError: refused += 1
+print(refused, len(kept))
+for fd in kept: os.close(fd)
+" """, flags=["--json"])
+    refused, kept = done.json["stdout"].split()
+    assert int(refused) > 0 and int(kept) >= 16, done
+    assert sum(d["count"] for d in done.json["denied"] if d["rule"] == "git state: " + why) == int(refused), done.json["denied"]
+
+
 @pytest.mark.parametrize("how", WAYS_IN)
 def test_a_shared_index(bench, how):
     """Its lock has a name of its own."""

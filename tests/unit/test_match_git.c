@@ -129,7 +129,8 @@ static void
 paths(void **state)
 {
     static const struct { const char *value, *want; } rows[] = {
-        { "/a/b", "/a/b" }, { "~/b", "/home/u/b" }, { "b", "/base/b" }, { "", NULL },
+        { "/a/b", "/a/b" }, { "~/b", "/home/u/b" }, { "~u/b/c", "/home/u/b/c" }, { "~u", NULL },
+        { ":(optional)~u/b", "/home/u/b" }, { "b", "/base/b" }, { "", NULL },
         /* as of git 2.52 */
         { ":(optional)b", "/base/b" }, { ":(optional)~/b", "/home/u/b" }, { ":(optional)/b", "/b" }, { ":(optional)", NULL },
     };
