@@ -33,14 +33,14 @@ _cloche() {
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
-            flags="--json --report --pty --no-pty -q --quiet --language --help --mode --settings --engine
-                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+            flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
+                --engine --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--report --language --mode --settings --engine --runtime --fallback --audit --view
+            valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
@@ -246,16 +246,16 @@ _cloche() {
         *" --toolchains" | *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | \
             *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | *" --user" | *" --hostname" | \
             *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | *" --output" | \
-            *" --nofile" | "secret --path" | *" --host" | *" --url-path" | *" --tool" | *" --port" | \
-            "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | \
-            *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | *" --add" | *" --region" | \
-            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
-            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
-            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
-            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
-            *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
-            *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | \
-            *" -c" | *" --control-fd")
+            *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | *" --tool" | \
+            *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | \
+            *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | *" --add" | \
+            *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
+            *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | *" --pool-idle" | \
+            *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
+            *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
+            *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
+            *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | *" --label" | *" --interval" | \
+            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

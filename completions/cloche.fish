@@ -105,6 +105,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from code' -l pty -d 'a terminal
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l no-pty -d 'no terminal inside'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -s q -d 'no notices: of cut output, and at the end'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l quiet -d 'no notices: of cut output, and at the end'
+complete -c cloche -n '__cloche_seen_subcommand_from code' -l package -x -d 'install a package of pypi or npm for this run, with a version or not; can be repeated'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l language -x -a 'python javascript shell' -d 'what FILE is written in; else its ending says it'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l help -d 'print this text'
 complete -c cloche -n '__cloche_seen_subcommand_from code' -l mode -x -a 'off light standard max' -d 'how strong the wall is; standard by default'

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "adapters/mcp/message.h"
+#include "match/package.h"
 
 static void
 message(const char *p, size_t n)
@@ -47,7 +48,7 @@ texts(const char *text)
         FUZZ_ASSERT(stream);
     (void)mcp_is_json(text);
     for (int i = 0; i < 2; i++) {
-        if (!mcp_package_well(i == 0 ? "pypi" : "npm", text))
+        if (!package_well(i == 0 ? "pypi" : "npm", text))
             continue;
         FUZZ_ASSERT(strchr("-./", text[0]) == NULL && strpbrk(text, " :\\\"'$`;|&()#%\t\n") == NULL);
         FUZZ_ASSERT(strchr(text, '/') == NULL || text[0] == '@');

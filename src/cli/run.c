@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/code_packages.h"
 #include "cli/run.h"
 #include "match/language.h"
 #include "match/path.h"
@@ -48,6 +49,19 @@ set_no_pty(void *at, const char *value, struct err *err)
     return 0;
 }
 
+static int
+add_package(void *at, const char *value, struct err *err)
+{
+    static struct packages said;
+    struct packages **packages = at;
+
+    *packages = &said;
+    if (said.n == PACKAGES_MAX)
+        return err_set(err, ERR_USAGE, "cli.package.many", "more than %d packages", PACKAGES_MAX);
+    said.v[said.n++] = value;
+    return 0;
+}
+
 const struct verb_flag run_flags[] = {
     /* of `cloche run` and `cloche agent`, and the first one for that */
     { "--toolchains", 0, "LIST", "rustup, nvm, pyenv ... of your home, read-only: auto, none, or names",
@@ -60,11 +74,13 @@ const struct verb_flag run_flags[] = {
     { "--no-pty", 0, NULL, "no terminal inside", FLAG_SET(struct run_options, pty, set_no_pty) },
     { "--quiet", 'q', NULL, "no notices: of cut output, and at the end", FLAG_ON(struct run_options, quiet) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct run_options, help) },
-    /* of `cloche code` alone, and the last one for that */
+    /* of `cloche code` alone, and the last ones for that */
+    { "--package", 0, "NAME", "install a package of pypi or npm for this run, with a version or not; can be repeated",
+      FLAG_SET(struct run_options, packages, add_package) },
     { "--language", 0, LANGUAGE_ROWS(LANGUAGE_NAME, "|"), "what FILE is written in; else its ending says it",
       FLAG_TEXT(struct run_options, language) },
 };
-#define N_SHARED (ARRAY_LEN(run_flags) - 1)
+#define N_SHARED (ARRAY_LEN(run_flags) - 2)
 _Static_assert(N_SHARED == RUN_FLAGS, "cli/run.h");
 
 void
@@ -84,7 +100,7 @@ static const struct verb run_verb = {
     .name = "shell", VERB_FORMS(shell_form), .flags = run_flags + 1, .n_flags = N_SHARED - 1, .more = run_policy_help,
     .about = "An interactive shell in its own sandbox.", .after = RUN_EXIT_HELP,
 }, code_verb = {
-    .name = "code", VERB_FORMS(code_form), .flags = run_flags + 1, .n_flags = N_SHARED, .more = run_policy_help,
+    .name = "code", VERB_FORMS(code_form), .flags = run_flags + 1, .n_flags = N_SHARED + 1, .more = run_policy_help,
     .about = "Run FILE (or standard input) in its own sandbox.", .after = RUN_EXIT_HELP,
 };
 
@@ -379,6 +395,44 @@ code_folder(const struct policy *p)
     return home.kind == PLACE_OWN ? POLICY_HOME : "/tmp";
 }
 
+/* The code in its place, under @p. */
+static int
+run_code(struct policy *p, const struct language *language, const char *from, const struct buf *code,
+         const struct run_options *o, struct err *err)
+{
+    struct session_file file = { .folder = code_folder(p), .name = language->file, .data = code->p, .n = code->n };
+    struct session s = { .policy = p, .file = &file, .no_stdin = strcmp(from, "-") == 0 };
+    const char *words[LANGUAGE_ARGV_MAX + 1];
+    char path[64];
+
+    snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);
+    language_words(language, path, words);
+    s.argv = words;
+    return execute(&s, o, err);
+}
+
+/* The same with packages: they are installed first, and then the command line says as well where they are. */
+static int
+run_code_with(struct packages *packages, const struct policy *before, const struct language *language, const char *from,
+              const struct buf *code, int argc, char **argv, const struct policy_host *host, struct err *err)
+{
+    cleanup_free char **words = calloc((size_t)argc + PACKAGES_WORDS + 1, sizeof(*words));
+    struct run_options o = { .pty = 0 };
+    cleanup_policy struct policy p = { 0 };
+    int n, result = -1;
+
+    if (words == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (code_packages_install(packages, language, before, err) == 0) {
+        n = code_packages_show(packages, language, code_folder(before), argc, argv, words);
+        packages->n = 0;        /* they are said again */
+        if (cli_policy_args(&p, VERB_CODE, n, words, host, &code_verb, &o, err) >= 0)
+            result = run_code(&p, language, from, code, &o, err);
+    }
+    code_packages_remove(packages);
+    return result;
+}
+
 int
 cmd_code(int argc, char **argv)
 {
@@ -386,12 +440,8 @@ cmd_code(int argc, char **argv)
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
     struct err err = ERR_INIT;
-    struct session s = { .policy = &p };
-    struct session_file file = { 0 };
     cleanup_buf struct buf code = BUF_INIT(CODE_MAX);
     const struct language *language;
-    char path[64];
-    const char *words[LANGUAGE_ARGV_MAX + 1];
     int first;
 
     if (cli_host(&host, &err) < 0)
@@ -400,14 +450,11 @@ cmd_code(int argc, char **argv)
     if (o.help)
         return help(&code_verb);
     language = first < 0 ? NULL : code_language(o.language, first < argc ? argv[first] : NULL, &err);
-    if (first < 0 || code_check(language, &p, argc, first, &err) < 0 || read_code(argv[first], &code, &err) < 0)
+    if (first < 0 || code_check(language, &p, argc, first, &err) < 0 ||
+        (o.packages != NULL && code_packages_check(o.packages, language, &err) < 0) ||
+        read_code(argv[first], &code, &err) < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
-    file = (struct session_file){ .folder = code_folder(&p),
-                                  .name = language->file, .data = code.p, .n = code.n };
-    snprintf(path, sizeof(path), "%s/%s", file.folder, file.name);
-    language_words(language, path, words);
-    s.argv = words;
-    s.file = &file;
-    s.no_stdin = strcmp(argv[first], "-") == 0;
-    return finish(execute(&s, &o, &err), &err, o.json);
+    return finish(o.packages != NULL ? run_code_with(o.packages, &p, language, argv[first], &code, argc, argv, &host,
+                                                     &err)
+                                     : run_code(&p, language, argv[first], &code, &o, &err), &err, o.json);
 }

@@ -11,12 +11,15 @@
 #define RUN_EXIT_HELP "exit: the command's own; 128+n by signal n; 124 time limit; 125 cloche refused or failed; " \
                       "126, 127 as shells"
 
+struct packages;
+
 struct run_options {
     bool json, quiet, help;
     int pty;                    /* -1 decide by the terminal */
     const char *report;
     const char *toolchains;     /* program/toolchains.h; NULL: not said */
     const char *language;       /* code */
+    struct packages *packages;  /* code; NULL: not said */
 };
 
 #define RUN_FLAGS 7             /* of run_flags, those that run has: the first of them is for that and agent alone */

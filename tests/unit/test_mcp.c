@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "adapters/mcp/message.h"
+#include "match/package.h"
 
 #define N(a) ARRAY_LEN(a)
 
@@ -110,8 +111,8 @@ packages(void **state)
 
     (void)state;
     for (size_t i = 0; i < N(rows); i++) {
-        assert_int_equal(mcp_package_well("pypi", rows[i].name), rows[i].pypi);
-        assert_int_equal(mcp_package_well("npm", rows[i].name), rows[i].npm);
+        assert_int_equal(package_well("pypi", rows[i].name), rows[i].pypi);
+        assert_int_equal(package_well("npm", rows[i].name), rows[i].npm);
     }
 }
 
@@ -134,16 +135,16 @@ hashes(void **state)
 
     (void)state;
     for (size_t i = 0; i < N(pins); i++) {
-        assert_int_equal(mcp_package_pinned("pypi", pins[i].name), pins[i].pypi);
-        assert_int_equal(mcp_package_pinned("npm", pins[i].name), pins[i].npm);
+        assert_int_equal(package_pinned("pypi", pins[i].name), pins[i].pypi);
+        assert_int_equal(package_pinned("npm", pins[i].name), pins[i].npm);
     }
     for (size_t i = 0; i < N(rows); i++) {
         size_t n = strlen(rows[i].begin);
         memcpy(text, rows[i].begin, n);
         memset(text + n, 'a', rows[i].more);
         text[n + rows[i].more] = '\0';
-        assert_int_equal(mcp_hash_well("pypi", text), rows[i].pypi);
-        assert_int_equal(mcp_hash_well("npm", text), rows[i].npm);
+        assert_int_equal(package_hash_well("pypi", text), rows[i].pypi);
+        assert_int_equal(package_hash_well("npm", text), rows[i].npm);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "adapters/mcp/mcp.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "match/package.h"
 
 #define INSTALL_S    600
 #define NPM_OPTIONS  "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/workspace"
@@ -38,18 +39,6 @@ static const struct registry_way {
     { "npm", { "npm", "install", NPM_OPTIONS, "--" }, { "sh", "-c", npm_hashed, "npm" }, false },
 };
 
-/* What clients say, the most telling first: one that has no way to its registry says as well that it found nothing. */
-static const struct { const char *error, *said; } reasons[] = {
-    { "HashMismatch", "DO NOT MATCH THE HASHES" }, { "HashMismatch", "EINTEGRITY" },
-    { "RegistryUnreachable", "Max retries exceeded" }, { "RegistryUnreachable", "NewConnectionError" },
-    { "RegistryUnreachable", "Tunnel connection failed" }, { "RegistryUnreachable", "403 Client Error" },
-    { "RegistryUnreachable", "code E403" }, { "RegistryUnreachable", "ENOTFOUND" },
-    { "RegistryUnreachable", "EAI_AGAIN" }, { "RegistryUnreachable", "ECONNREFUSED" },
-    { "RegistryUnreachable", "ECONNRESET" }, { "RegistryUnreachable", "ETIMEDOUT" },
-    { "PackageNotFound", "No matching distribution found" }, { "PackageNotFound", "code E404" },
-    { "PackageNotFound", "code ETARGET" }, { "PackageNotFound", "code ENOVERSIONS" },
-};
-
 static const char *
 registry_of(const struct visit *r)
 {
@@ -67,21 +56,17 @@ way_of(const struct visit *r)
     return NULL;
 }
 
-static bool
-said(const struct buf *b, const char *text)
-{
-    return b->n > 0 && memmem(b->p, b->n, text, strlen(text)) != NULL;
-}
-
 static const char *
 reason_of(const struct visit *r)
 {
-    const char *error = "InstallFailed";
+    static const char *const words[] = {
+        [PACKAGE_FAILED] = "InstallFailed", [PACKAGE_NOT_FOUND] = "PackageNotFound",
+        [PACKAGE_OTHER_HASH] = "HashMismatch", [PACKAGE_NO_WAY] = "RegistryUnreachable" };
+    enum package_fault fault = package_fault_of(r->mcp->err.p, r->mcp->err.n);
 
-    for (size_t i = ARRAY_LEN(reasons); i-- > 0;)
-        if (said(&r->mcp->err, reasons[i].said) || said(&r->mcp->out, reasons[i].said))
-            error = reasons[i].error;
-    return strcmp(error, "RegistryUnreachable") == 0 && r->mcp->registry_closed ? "RegistryNotAllowed" : error;
+    if (fault == PACKAGE_FAILED)
+        fault = package_fault_of(r->mcp->out.p, r->mcp->out.n);
+    return fault == PACKAGE_NO_WAY && r->mcp->registry_closed ? "RegistryNotAllowed" : words[fault];
 }
 
 static void
@@ -176,13 +161,13 @@ hashes_well(struct visit *r, const char *registry)
     size_t i;
 
     json_array_foreach(hashes, i, hash) {
-        if (!mcp_hash_well(registry, json_string_value(hash))) {
+        if (!package_hash_well(registry, json_string_value(hash))) {
             mcp_fail(r, "InvalidArguments", "hashes[%zu] is not as %s writes them: %s", i, registry,
                      strcmp(registry, "npm") == 0 ? "sha512-BASE64" : "sha256:HEX");
             return false;
         }
     }
-    if (i > 0 && !mcp_package_pinned(registry, mcp_text(r, "package"))) {
+    if (i > 0 && !package_pinned(registry, mcp_text(r, "package"))) {
         mcp_fail(r, "InvalidArguments", "hashes are those of one version: name==1.0 of pypi, name@1.0.0 of npm");
         return false;
     }
@@ -199,7 +184,7 @@ call_install(struct visit *r)
         return;
     if (way == NULL)
         mcp_fail(r, "UnsupportedLanguage", "registry is not one of pypi, npm");
-    else if (!mcp_package_well(way->name, mcp_text(r, "package")))
+    else if (!package_well(way->name, mcp_text(r, "package")))
         mcp_fail(r, "InvalidArguments", "package is not a name of %s with at most a version: no URL, path or option",
                  way->name);
     else if (hashes_well(r, way->name))

@@ -62,13 +62,6 @@ int mcp_version(const char *text);
  * minimum, maximum, maxLength, items, maxItems. False with the reason in @why. */
 bool mcp_schema_fits(const json_t *schema, const json_t *args, char *why, size_t size);
 
-/* A name with its version as pip and npm take them from their registry: no option, no path, no URL, nothing that a file
- * of theirs could mean. */
-bool mcp_package_well(const char *registry, const char *package);
-/* One that is well and names one version. */
-bool mcp_package_pinned(const char *registry, const char *package);
-/* The hash of an archive, as pip ("sha256:HEX") and npm ("sha512-BASE64") write it: none that can be made to fit. */
-bool mcp_hash_well(const char *registry, const char *hash);
 /* A host's name, `*.` or `**.` before it, `:PORT` after it: never an address. */
 bool mcp_domain_well(const char *domain);
 

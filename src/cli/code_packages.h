@@ -1,0 +1,29 @@
+/* cli/code_packages.h: packages for one run of `cloche code` (--package)
+ */
+#ifndef CLOCHE_CLI_CODE_PACKAGES_H
+#define CLOCHE_CLI_CODE_PACKAGES_H
+
+#include "base/err.h"
+#include "match/language.h"
+#include "policy/policy.h"
+
+#define PACKAGES_MAX   64
+#define PACKAGES_WORDS 4        /* that code_packages_show() adds */
+
+struct packages {
+    const char *v[PACKAGES_MAX];        /* as they were said */
+    size_t n;
+    char folder[64];                    /* where they are installed; "" they are not */
+    char bind[192], env[128];
+};
+
+int code_packages_check(const struct packages *packages, const struct language *l, struct err *err);
+/* Into a folder of their own, which code_packages_remove() removes, whatever this returns. @p: the code's policy. */
+int code_packages_install(struct packages *packages, const struct language *l, const struct policy *p, struct err *err);
+/* The command line @argv with flags that show them in @folder, where the code lies, into @words, which has room for
+ * PACKAGES_WORDS more and a NULL. How many words it has. */
+int code_packages_show(struct packages *packages, const struct language *l, const char *folder, int argc, char **argv,
+                       char **words);
+void code_packages_remove(struct packages *packages);
+
+#endif

@@ -1,0 +1,27 @@
+/* match/package.h: packages as registries' clients take them, and what a client that failed said
+ */
+#ifndef CLOCHE_MATCH_PACKAGE_H
+#define CLOCHE_MATCH_PACKAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum package_fault {
+    PACKAGE_FAILED,             /* none of the others */
+    PACKAGE_NOT_FOUND,          /* no such package, or no such version */
+    PACKAGE_OTHER_HASH,         /* the archive is not what was promised */
+    PACKAGE_NO_WAY,             /* the registry, or something that it needs, was not reached */
+};
+
+/* A name with its version as pip ("pypi") and npm ("npm") take them from their registry: no option, no path, no URL,
+ * nothing that a file of theirs could mean. */
+bool package_well(const char *registry, const char *package);
+/* One that is well and names one version. */
+bool package_pinned(const char *registry, const char *package);
+/* The hash of an archive, as pip ("sha256:HEX") and npm ("sha512-BASE64") write it: none that can be made to fit. */
+bool package_hash_well(const char *registry, const char *hash);
+
+/* Which of them the output out[0..n) of a client that failed tells of. What ran meanwhile can have said it too. */
+enum package_fault package_fault_of(const void *out, size_t n);
+
+#endif

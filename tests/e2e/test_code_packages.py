@@ -1,0 +1,83 @@
+"""cloche code --package: installed apart, with the registry and nothing else; the code itself has no network."""
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers import requirement
+from helpers.registries import CERTIFICATES, FILES, INDEX, PATIENCE, addresses, publish_npm, publish_wheel
+from helpers.runner import wait_for
+
+pytestmark = requirement("R66")
+REACH = "import socket\ntry: socket.create_connection(('ok.example.org', 8080), 5); print('reached')\nexcept OSError: print('closed')\n"
+# What is done while it is installed; what it could do is in its output.
+SCRIPT = """const fs = require('fs');
+for (const place of ['/etc/pwned', '/usr/lib/pwned', '/opt/pwned', '/pwned', process.env.OUTSIDE])
+    try { fs.writeFileSync(place, 'x'); console.error('could ' + 'write ' + place); } catch (e) { }
+require('http').get('http://evil.example.org/', r => { console.error('sta' + 'tus ' + r.statusCode); process.exit(1); })
+    .on('error', () => process.exit(1));"""
+
+
+def left():
+    return set(Path("/tmp").glob("cloche-packages-*"))
+
+
+def nothing_more(before):
+    """Other tests' folders come and go."""
+    return wait_for(lambda: left() <= before, 120)
+
+
+@pytest.fixture
+def index(online, has):
+    has("npm", "node", "pip3")
+    for name in ("six", "mine"):
+        publish_wheel(online.net, name)
+    publish_npm(online.net, "is-number")
+    (online.bare.home / ".npmrc").write_text(f"registry=http://{INDEX}/npm/\n", encoding="utf-8")
+    online.cloche.env |= {"PIP_INDEX_URL": f"http://{INDEX}/simple/", "PIP_TRUSTED_HOST": "ok.example.org second.example.org", "PIP_NO_CACHE_DIR": "1"}
+    return online
+
+
+@pytest.mark.root
+def test_python(index):
+    before = left()
+    code = f"import mine; print(mine.answer)\n{REACH}open(mine.__file__, 'a')"
+    result = index.cloche("code", "--language", "python", "--timeout", "60s", "--package", "mine==1.0", "-", stdin=code, timeout=PATIENCE)
+    assert result.out == "42\nclosed\n" and result.code == 1 and "Read-only file system" in result.err, result
+    assert {r["host"] for r in index.net.requests} == {INDEX, FILES} and nothing_more(before)
+    absent = index.cloche("code", "--language", "python", "--package", "mine==2.0", "-", stdin="print('ran')", timeout=PATIENCE)
+    assert absent.code == 125 and "[cli.package.not-found]" in absent.err and not absent.out, absent
+    assert nothing_more(before)
+
+
+@pytest.mark.root
+def test_an_installation_that_reaches_out(index):
+    before = left()
+    publish_npm(index.net, "mine", scripts={"postinstall": f"node -e {json.dumps(SCRIPT.replace(chr(10), ' '))}"})
+    failed = index.cloche("code", "--language", "javascript", "--package", "mine@1.0.0", "-", stdin="console.log('ran')", timeout=PATIENCE)
+    assert failed.code == 125 and "[cli.package.failed]" in failed.err and not failed.out, failed
+    assert "could write" not in failed.err and "status 200" not in failed.err, failed
+    assert "evil.example.org" not in {r["host"] for r in index.net.requests}
+    assert "evil.example.org" in index.cloche("audit", "query", "--json").out and nothing_more(before)
+    publish_npm(index.net, "mine")
+    worked = index.cloche("code", "--language", "javascript", "--timeout", "60s", "--package", "mine", "-",
+                          stdin="console.log(require('mine')); import('mine').then(m => console.log(m.default))", timeout=PATIENCE)
+    assert worked.out == "42\n42\n" and nothing_more(before), worked
+
+
+@pytest.mark.parametrize("language,name,code", [
+    ("python", "x; y", "cli.package.name"), ("python", "--index-url=http://evil.example/", "cli.package.name"), ("python", "../x", "cli.package.name"),
+    ("javascript", "user/repo", "cli.package.name"), ("javascript", "mine==1.0", "cli.package.name"), ("shell", "mine", "cli.package.language")])
+def test_refused(cloche, language, name, code):
+    before = left()
+    result = cloche("code", "--language", language, "--package", name, "-", stdin="")
+    assert result.code == 125 and f"[{code}]" in result.err and nothing_more(before), result
+
+
+def test_a_real_one(cloche, has):
+    has("pip3")
+    cloche.env |= CERTIFICATES
+    flags = [w for a in addresses(cloche, "pypi") for w in ("--allow-domain", a)]
+    result = cloche("code", "--language", "python", "--timeout", "5m", *flags, "--package", "peppercorn==0.6", "-",
+                    stdin="import peppercorn; print(peppercorn.__name__)", timeout=PATIENCE)
+    assert result.out == "peppercorn\n", result
