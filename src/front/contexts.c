@@ -150,7 +150,8 @@ create(struct request *r)
         return;
     }
     if (l == NULL) {
-        reply_error(r, MHD_HTTP_BAD_REQUEST, "context.language", "python", "there are no contexts of that language");
+        reply_error(r, MHD_HTTP_BAD_REQUEST, "context.language", "python, javascript, shell",
+                    "there are no contexts of that language");
         return;
     }
     if (!command_fits(r, json_pack("[s]", l->name), known, "known members: language, cwd, env, limits", &op))

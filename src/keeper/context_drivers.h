@@ -2,6 +2,6 @@
 #ifndef CLOCHE_KEEPER_CONTEXT_DRIVERS_H
 #define CLOCHE_KEEPER_CONTEXT_DRIVERS_H
 
-extern const char context_python[];
+extern const char context_python[], context_node[], context_shell[];
 
 #endif

@@ -26,7 +26,7 @@ def context():
     none = os.open(os.devnull, os.O_RDONLY)
     os.dup2(none, 0)
     os.close(none)
-    ours, held, mark, running, wanted, cells, loop = os.getpid(), b"", None, False, False, 0, None
+    ours, held, mark, running, wanted, telling, cells, loop = os.getpid(), b"", None, False, False, False, 0, None
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
@@ -41,15 +41,20 @@ def context():
                 select.select([], [fd], [])
 
     def tell(parts):
+        nonlocal telling
         data = b""
         for key, value in parts.items():
             value = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
             if len(value) <= most:
                 data += b"%s %d\n%s" % (key.encode(), len(value), value)
+        telling = True          # a result is told whole: an interrupt waits for its end
         while len(data) > piece:
             say(out, b"R", data[:piece])
             data = data[piece:]
         say(out, b"L", data)
+        telling = False
+        if wanted and running:
+            raise KeyboardInterrupt
 
     def form(value, key, data):
         if key in ("png", "jpeg"):
@@ -195,7 +200,7 @@ def context():
 
     def interrupted(signo, frame):
         nonlocal wanted
-        if running and os.getpid() == ours:
+        if running and not telling and os.getpid() == ours:
             raise KeyboardInterrupt
         wanted = mark is not None       # the code is about to begin
 

@@ -45,7 +45,8 @@ frame_begins(struct context_scan *s)
         s->at = SCAN_WITHIN;
         return true;
     }
-    s->framed = s->at == SCAN_WITHIN && (kind == 'R' || kind == 'L' || (kind == 'E' && s->left <= 3));
+    s->framed = s->at == SCAN_WITHIN && (kind == 'R' || kind == 'L' || (kind == 'E' && s->left <= 3) ||
+                                            (kind == 'S' && s->left == 1));
     return s->framed;
 }
 
@@ -72,7 +73,7 @@ in_frame(struct context_scan *s, const uint8_t **p, size_t *n)
         s->at = SCAN_IDLE;
         return (struct scan_piece){ .kind = SCAN_END, .code = (uint8_t)s->code };
     }
-    out.kind = SCAN_RESULT;
+    out.kind = s->head[0] == 'S' ? SCAN_ASKED : SCAN_RESULT;
     out.last = !s->framed && s->head[0] == 'L';
     return out;
 }

@@ -19,6 +19,7 @@ enum scan_piece_kind {
     SCAN_NONE,                      /* that was all */
     SCAN_OUTPUT,                    /* p[0..n) */
     SCAN_RESULT,                    /* p[0..n) of a result; the @last of it */
+    SCAN_ASKED,                     /* whether it may leave what SIGINT interrupts; p[0], for the answer */
     SCAN_END,                       /* of the call, with its @code */
     SCAN_BROKEN,                    /* no driver of ours says that; nothing follows */
 };

@@ -97,6 +97,8 @@ struct context {
     uint8_t code;               /* like this */
     bool broken;                /* it said what no driver of ours says */
     bool interrupted;           /* before the code began: said when it has */
+    const struct context_driver *driver;
+    bool left, signalled, told; /* in this call: its driver left what SIGINT interrupts; SIGINT was sent; a word was */
     bool again;                 /* it is begun anew when it has ended */
     struct buf start;           /* what it was begun with: struct edge_op */
 };

@@ -5,6 +5,12 @@
  * results, the end of the call. The mark is new for each call. All that is in the sandbox, the driver too, is
  * a stranger: one that lies changes what its own callers see, one that says what cannot be is killed, one that
  * says nothing more is interrupted and then killed when the call's time is up, or nobody waits for it any more.
+ *
+ * An interrupt is for the call that runs, and must not strike the next one. It is sent between the beginning and the
+ * end that the call's process has said; a signal that comes after the end comes before the next call's code, since the
+ * guest sends it before it writes that, and does nothing. A driver for which that is not so asks before it leaves what
+ * SIGINT interrupts (S, one byte) and is told that byte, and whether one was sent (S, byte, 0 or 1, NUL); from
+ * there on interrupts are words too (I, the digits of the mark, NUL).
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +24,17 @@
 
 #define LATE_US 1000000         /* stderr's word that the call has ended, after stdout's */
 
-static const struct { const char *language; const char *const words[6]; const char *driver; } drivers[] = {
-    { "python", { "python3", "-c" }, context_python },
+static const struct context_driver {
+    const char *language;
+    const char *const words[6];
+    const char *driver;
+    bool asks;                  /* it asks before SIGINT would harm it, and is sent one for a call at most */
+    int also;                   /* what its own process gets behind SIGINT; 0: nothing */
+} drivers[] = {
+    { "python", { "python3", "-c" }, context_python, false, 0 },
+    /* Node cannot duplicate descriptors */
+    { "javascript", { "sh", "-c", "exec 3<&0 4>&1 5>&2 </dev/null; exec node -e \"$0\"" }, context_node, true, 0 },
+    { "shell", { "bash", "-c" }, context_shell, false, SIGURG },
 };
 
 static size_t
@@ -59,7 +74,7 @@ context_free(struct run *run)
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
-static int
+static const struct context_driver *
 words_of(const char *language, const char **argv, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(drivers); i++) {
@@ -70,19 +85,21 @@ words_of(const char *language, const char **argv, struct err *err)
             argv[n] = drivers[i].words[n];
         argv[n] = drivers[i].driver;
         argv[n + 1] = NULL;
-        return 0;
+        return &drivers[i];
     }
     err_set(err, ERR_USAGE, "context.language", "there are no contexts of that language");
-    return err_hint(err, "python");
+    err_hint(err, "python, javascript, shell");
+    return NULL;
 }
 
 int
 context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, struct err *err)
 {
     static const char *argv[ARRAY_LEN(drivers[0].words) + 2];
+    const struct context_driver *driver = words_of(want->argv[0], argv, err);
     struct context *c;
 
-    if (words_of(want->argv[0], argv, err) < 0)
+    if (driver == NULL)
         return -1;
     if (o->run->context == NULL && contexts(o->k) >= CONTEXTS_MAX) {
         err_set(err, ERR_LIMIT, "context.many", "the sandbox has %d contexts; that is the limit", CONTEXTS_MAX);
@@ -98,6 +115,7 @@ context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, st
             return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     }
     c->broken = c->again = false;
+    c->driver = driver;
     x->argv = argv;
     x->flags &= (uint8_t)~MSG_EXEC_NO_STDIN;
     x->window = OP_WINDOW;
@@ -203,7 +221,7 @@ context_call(struct op *o, const struct edge_op *want, struct err *err)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     }
     transcript_hide(o, start);
-    c->over[0] = c->over[1] = c->interrupted = false;
+    c->over[0] = c->over[1] = c->interrupted = c->signalled = c->left = c->told = false;
     c->call = o;
     o->within = run;
     o->channel = run->op->channel;
@@ -226,6 +244,23 @@ context_feed(struct keeper_live *k, struct run *run, bool gone)
         c->said += taken;
 }
 
+/* False: it reads nothing of what it is told. */
+static bool
+tell(struct keeper_live *k, struct run *run, char kind, const char *text, size_t n)
+{
+    struct context *c = run->context;
+
+    if (c->said == c->say.n) {
+        buf_free(&c->say);
+        c->say = (struct buf)BUF_INIT(EDGE_OP_MAX + 256);
+        c->said = 0;
+    }
+    if (buf_put_u8(&c->say, (uint8_t)kind) < 0 || buf_append(&c->say, text, n) < 0 || buf_put_u8(&c->say, 0) < 0)
+        return false;
+    context_feed(k, run, false);
+    return true;
+}
+
 /* --- what it says ------------------------------------------------------------------------------------------------- */
 
 static void
@@ -242,6 +277,17 @@ call_over(struct op *call, uint8_t flags, uint8_t code)
     op_ended(call);
 }
 
+/* Its driver leaves what SIGINT interrupts: none is sent from here on. */
+static bool
+take_question(struct op *o, uint8_t number)
+{
+    struct context *c = o->run->context;
+    const char answer[] = { (char)number, c->signalled ? '1' : '0' };
+
+    c->left = true;
+    return number != 0 && tell(o->k, o->run, 'S', answer, sizeof(answer));
+}
+
 static void
 take_result(struct op *call, const struct scan_piece *piece)
 {
@@ -249,6 +295,22 @@ take_result(struct op *call, const struct scan_piece *piece)
         return;
     call->passed[1] += piece->n;        /* it is no output: fronts bound results */
     PROTO_SAY(op_say, call, EDGE_RICH, .last = piece->last, .bytes = piece->p, .n_bytes = piece->n);
+}
+
+/* While code runs. */
+static void
+interrupt(struct keeper_live *k, struct run *run)
+{
+    struct context *c = run->context;
+
+    if (!c->left && !(c->driver->asks && c->signalled)) {
+        c->signalled = true;
+        op_signal(run->op, SIGINT);
+        if (c->driver->also != 0)
+            (void)guest_client_signal(k->l.client, run->op->channel, c->driver->also, SIGNAL_LEADER, NULL);
+    } else if (c->left && !c->told) {
+        c->told = tell(k, run, 'I', c->scan[0].mark + 1, CONTEXT_MARK - 1);
+    }
 }
 
 void
@@ -259,7 +321,8 @@ context_output(struct op *o, size_t stream, const uint8_t *p, size_t n)
     struct scan_piece piece;
 
     while ((piece = context_scan_next(&c->scan[stream], &p, &n)).kind != SCAN_NONE) {
-        if (piece.kind == SCAN_BROKEN || (piece.kind == SCAN_RESULT && stream == 1)) {
+        if (piece.kind == SCAN_BROKEN || (stream == 1 && (piece.kind == SCAN_RESULT || piece.kind == SCAN_ASKED)) ||
+            (piece.kind == SCAN_ASKED && !take_question(o, *piece.p))) {
             c->broken = true;
             op_signal(o, SIGKILL);
             return;
@@ -276,7 +339,7 @@ context_output(struct op *o, size_t stream, const uint8_t *p, size_t n)
     }
     if (c->interrupted && c->scan[0].at == SCAN_WITHIN) {
         c->interrupted = false;
-        op_signal(o, SIGINT);
+        interrupt(o->k, run);
     }
     if (c->call != NULL && c->over[0] && c->over[1])
         call_over(c->call, 0, c->code);
@@ -306,7 +369,7 @@ context_ended(struct keeper_live *k, struct run *run)
 
 /* --- a call's end ------------------------------------------------------------------------------------------------- */
 
-/* One that is about to begin would die of it, and of one that waits there is nothing to interrupt. */
+/* One that is about to begin would die of it, and of one that waits, or has ended, there is nothing to interrupt. */
 void
 context_interrupt(struct run *run)
 {
@@ -316,8 +379,8 @@ context_interrupt(struct run *run)
         return;
     if (c->scan[0].at == SCAN_BEFORE)
         c->interrupted = true;
-    else
-        op_signal(run->op, SIGINT);
+    else if (c->scan[0].at == SCAN_WITHIN)
+        interrupt(c->call->k, run);
 }
 
 void

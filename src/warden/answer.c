@@ -91,6 +91,6 @@ box_grant(struct warden *w, struct box *b, uint8_t type, const struct shape *sha
     if (!b->once)
         b->maker.ticket = 0;    /* it is known */
     b->ops++;
-    box_used(b);
+    box_touched(b);
     return 0;
 }

@@ -69,12 +69,28 @@ box_store(struct box *b)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
-void
-box_used(struct box *b)
+static void
+used_now(struct box *b)
 {
     b->r.used_ms = clock_wall_ms();
     b->used_ms = clock_ms();
+}
+
+void
+box_used(struct box *b)
+{
+    used_now(b);
     box_store(b);
+}
+
+void
+box_touched(struct box *b)
+{
+    struct err err = ERR_INIT;
+
+    used_now(b);
+    if (!b->probe && state_used_soon(b->w->state, b->r.id, b->r.used_ms, &err) < 0)
+        log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
 void

@@ -89,7 +89,7 @@ keep_made(struct box *b)
     if (b->r.state != BOX_INITIALIZING && b->r.state != BOX_RECOVERING)
         return;         /* it was told to stop meanwhile */
     if (!b->by_itself)              /* then nobody has used it */
-        box_used(b);
+        box_touched(b);
     b->by_itself = false;
     b->w->counts.created++;
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
@@ -269,7 +269,7 @@ on_op_ended(struct warden *w, const struct nothing *m)
         b->asked.results = b->ops;
     if (b->asked.said > b->ops)
         b->asked.said = b->ops;
-    box_used(b);
+    box_touched(b);
     return 0;
 }
 

@@ -41,6 +41,8 @@ static const char *const texts[Q_N] = {
                         "(PARTITION BY iif(event.id = '', '', ifnull(owner, '?')) ORDER BY number DESC) AS n "
                         "FROM event LEFT JOIN sandbox ON sandbox.id = event.id) ORDER BY n, number DESC "
                         "LIMIT -1 OFFSET ?1)"),
+    /* no index has it, so it is one page */
+    [Q_USED] = "UPDATE sandbox SET used = ?2 WHERE id = ?1",
     [Q_BEGIN] = "BEGIN IMMEDIATE",
     [Q_COMMIT] = "COMMIT",
 };
@@ -388,6 +390,14 @@ int
 state_put_soon(struct state *s, const struct edge_box *box, struct err *err)
 {
     return state_change_soon(s, bind_box(s, box), err);
+}
+
+int
+state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err)
+{
+    bind_text(s->q[Q_USED], 1, id);
+    bind_u64(s->q[Q_USED], 2, used_ms);
+    return state_change_soon(s, s->q[Q_USED], err);
 }
 
 int

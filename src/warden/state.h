@@ -34,6 +34,8 @@ int state_put(struct state *s, const struct edge_box *box, struct err *err);
 int state_forget(struct state *s, const char *id, struct err *err);
 /* The same, with what else is put soon. */
 int state_put_soon(struct state *s, const struct edge_box *box, struct err *err);
+/* When it was used last, and nothing else of it: the same. */
+int state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err);
 /* Whether something waits for state_flush(). */
 bool state_waits(const struct state *s);
 /* What was put soon is on record now. -1 with @err: nothing of it since the last time, and it has to be put anew. */

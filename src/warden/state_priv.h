@@ -7,7 +7,7 @@
 #include "warden/state.h"
 
 enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_NAMED, Q_BY_KEY, Q_DEFAULT, Q_LIST, Q_NOTE, Q_EVENTS, Q_PRUNE_BOXES,
-             Q_PRUNE_EVENTS, Q_BEGIN, Q_COMMIT, Q_N };
+             Q_PRUNE_EVENTS, Q_USED, Q_BEGIN, Q_COMMIT, Q_N };
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };

@@ -282,6 +282,7 @@ void box_not_spawned(struct box *b, const struct err *why);
 int box_put(struct box *b, struct err *err);    /* into the record of sandboxes. 0 or -1 with @err */
 void box_store(struct box *b);                  /* the same; that it failed is logged */
 void box_used(struct box *b);                                       /* now; and store it */
+void box_touched(struct box *b);                                    /* the same, where nothing else changed */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */
 /* To its keeper, by PROTO_SAY(); with @fd, which is taken: 0, or -1 and it ends. */
 void box_say(struct box *b, uint8_t type, const struct shape *shape, const void *m);

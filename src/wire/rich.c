@@ -119,33 +119,43 @@ rich_read(const uint8_t *p, size_t n, size_t *values)
     return NULL;
 }
 
+/* What has come of one is of an error: that is told however much was shown before it. */
+static bool
+is_error(const struct buf *part)
+{
+    static const char first[] = "name ";
+    size_t n = part->n < sizeof(first) - 1 ? part->n : sizeof(first) - 1;
+
+    return n == 0 || memcmp(part->p, first, n) == 0;
+}
+
 json_t *
 rich_add(struct rich *r, const uint8_t *p, size_t n, bool last, bool room)
 {
     json_t *one;
-    size_t had = r->part.n;
 
     if (r->part.cap == 0)
         r->part = (struct buf)BUF_INIT(RICH_MAX);
-    if (!room || r->bytes + had + n > RICH_MAX || json_array_size(r->results) >= RICH_RESULTS)
+    if (!room || (!r->lost && buf_append(&r->part, p, n) < 0) ||
+        (!is_error(&r->part) && (r->bytes + r->part.n > RICH_MAX || json_array_size(r->results) >= RICH_RESULTS)))
         r->lost = true;
     if (r->lost)
         buf_free(&r->part);
-    else if (buf_append(&r->part, p, n) < 0)
-        r->lost = true;
     if (!last)
         return NULL;
     one = r->lost ? NULL : rich_read(r->part.p, r->part.n, &r->values);
-    r->bytes += one != NULL ? r->part.n : 0;
     r->cut = r->cut || one == NULL || r->values > RICH_VALUES;
     r->lost = false;
-    buf_free(&r->part);
-    if (one == NULL)
-        return NULL;
-    if (json_object_get(one, "name") != NULL) {     /* the last one counts */
+    if (one != NULL && json_object_get(one, "name") != NULL) {      /* the last one counts */
         json_decref(r->error);
-        return r->error = one;
+        r->error = one;
+        r->error_bytes = r->part.n;
+    } else if (one != NULL) {
+        r->bytes += r->part.n;
     }
+    buf_free(&r->part);
+    if (one == NULL || one == r->error)
+        return one;
     if (r->results == NULL)
         r->results = json_array();
     return json_array_append_new(r->results, one) == 0 ? one : NULL;
@@ -154,7 +164,7 @@ rich_add(struct rich *r, const uint8_t *p, size_t n, bool last, bool room)
 size_t
 rich_held(const struct rich *r)
 {
-    return r->part.cap + 2 * r->bytes + RICH_VALUE * r->values;
+    return r->part.cap + 2 * (r->bytes + r->error_bytes) + RICH_VALUE * r->values;
 }
 
 void

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 
-#define RICH_MAX     (8UL * 1024 * 1024)    /* bytes of all results of one call */
+#define RICH_MAX     (8UL * 1024 * 1024)    /* bytes of all results of one call, and of its error */
 #define RICH_RESULTS 256                    /* of one call */
 #define RICH_VALUES  4096                   /* in all JSON of one call: more are not told, */
 #define RICH_VALUE   256UL                  /* and each may take so many bytes */
@@ -24,7 +24,8 @@ struct rich {
     struct buf part;                        /* of the result at hand */
     bool lost;                              /* some of that is missing: it is none */
     bool cut;                               /* and so some of them are */
-    size_t bytes;                           /* of all that came whole, */
+    size_t error_bytes;                     /* of the error, */
+    size_t bytes;                           /* of all results that came whole, */
     size_t values;                          /* and in their JSON; RICH_VALUES + 1: there were more */
     json_t *results;                        /* NULL: none yet */
     json_t *error;                          /* what the code raised; NULL: nothing */

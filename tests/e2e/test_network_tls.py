@@ -200,6 +200,44 @@ print(c.recv(1) == b'H')
     assert data.count(VALUE) == 2
 
 
+def test_pieces_that_no_server_puts_together(vaulted):
+    """A placeholder over two parts of a form, two lines of a header, a folded one, an extension of a chunk, a trailer: none of it becomes the value, wherever
+    else in the same message that is put in."""
+    result = vaulted.secret(place=["body", "header X-Api-Key"]).python("""
+t = os.environ['TOK'].encode()
+a, b = t[:9], t[9:]
+form = (b'--x\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n' + a + b'\\r\\n--x\\r\\nContent-Disposition: form-data; name="b"\\r\\n\\r\\n' + b
+        + b'\\r\\n--x\\r\\n\\r\\n' + t + b'\\r\\n--x--\\r\\n')
+piece = lambda p, more=b'': b'%x%s\\r\\n' % (len(p), more) + p + b'\\r\\n'
+sized = lambda head, body: head + b'Content-Length: %d\\r\\n\\r\\n' % len(body) + body
+coded = lambda head, *rest: head + b'Transfer-Encoding: chunked\\r\\n\\r\\n' + b''.join(rest)
+tries = {
+    'form': sized(b'Content-Type: multipart/form-data; boundary=x\\r\\n', form),
+    'lines': sized(b'X-Api-Key: ' + a + b'\\r\\nX-Api-Key: ' + b + b'\\r\\n', b''),
+    'twice': sized(b'X-Api-Key: ' + t + b'\\r\\nX-Api-Key: ' + t + b'\\r\\n', b''),
+    'folded': sized(b'X-Api-Key: ' + a + b'\\r\\n ' + b + b'\\r\\n', b''),
+    'named': sized(b'Connection: X-Api-Key\\r\\nX-Api-Key: ' + t + b'\\r\\n', b''),
+    'name': sized(t + b': X-Api-Key\\r\\n', b''),
+    'extension': coded(b'', piece(b'hello', b';x=' + t), b'0;y=' + t + b'\\r\\n\\r\\n'),
+    'trailer': coded(b'Trailer: X-Api-Key\\r\\n', piece(b'hello'), b'0\\r\\nX-Api-Key: ' + t + b'\\r\\nX-Other: ' + t + b'\\r\\n\\r\\n'),
+    'chunks': coded(b'', piece(a), piece(b), b'0\\r\\n\\r\\n'),
+}
+for how, rest in tries.items():
+    c = ssl.create_default_context(cafile=CA).wrap_socket(socket.create_connection(('ok.example.org', 443)), server_hostname='ok.example.org')
+    c.sendall(b'POST /' + how.encode() + b' HTTP/1.1\\r\\nHost: ok.example.org\\r\\n' + rest)
+    print(how, c.recv(12)[9:].decode(), flush=True)
+print(os.environ['TOK'])
+""")
+    said = dict(line.split() for line in result.out.splitlines()[:-1])
+    assert {how for how, status in said.items() if status != "200"} == {"folded", "extension"}, result
+    came = {r["path"][1:]: ([v for k, v in r["headers"] if k == "x-api-key"], r["data"].decode().count(VALUE)) for r in vaulted.net.requests}
+    whole, placeholder = came.pop("form"), result.out.split()[-1]
+    assert whole == ([], 1), vaulted.net.requests           # of the part that has it whole
+    assert came == {"lines": ([placeholder[:9], placeholder[9:]], 0), "twice": ([VALUE, VALUE], 0), "named": ([], 0), "name": ([], 0), "trailer": ([], 0),
+                    "chunks": ([], 1)}, vaulted.net.requests
+    assert str(vaulted.net.requests).count(VALUE) == 4, vaulted.net.requests
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("how", ["plain", "gzip", "deflate", "chunks", "bytes", "header", "trailer", "early",

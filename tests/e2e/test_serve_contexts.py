@@ -10,6 +10,7 @@ import pytest
 from helpers import requirement
 from helpers.approvals import Asking, one_pending
 from helpers.daemon import Daemon, caller, restart
+from helpers.places import rounds
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R64", "R65")
@@ -54,7 +55,7 @@ class Context:
         got = []
         thread = threading.Thread(target=lambda: got.append(self.box.daemon.post(f"{self.at}/execute", {"code": code, **members})))
         thread.start()
-        assert wait_for(lambda: self.state() == "busy")
+        assert wait_for(lambda: got or self.state() == "busy") and not got, got
         return lambda: (thread.join(60), got[0])[1]
 
 
@@ -346,6 +347,134 @@ def test_what_is_left_running_keeps_no_call(context):
     got = context.call("import subprocess\np = subprocess.Popen(['sh', '-c', 'while :; do echo y; done'])\nprint('over')", timeout_ms=20000)
     assert not got["timed_out"] and "over\n" in got["stdout"], got["exit_code"]
     assert context.call("p.kill(); p.wait()")["exit_code"] == 0
+
+
+# --- other languages --------------------------------------------------------------------------------------------------
+
+def test_javascript(box):
+    context = Context(box, "javascript")
+    context.out("let x = 40; const add = (y) => x + y; var os = require('os')")
+    got = context.call("console.log('out'); console.error('err'); add(2)")
+    assert (got["stdout"], got["stderr"], got["results"]) == ("out\n", "err\n", [{"main": True, "text": "42"}]), got
+    assert context.call("display({a: 1}); x += 1;")["results"] == [{"main": False, "text": "{ a: 1 }"}, {"main": True, "text": "41"}]
+    assert context.value("await new Promise((done) => setTimeout(() => done('later'), 1))") == "'later'"
+    got = context.call("null.x")
+    assert got["exit_code"] == 1 and got["error"]["name"] == "TypeError" and "<cell 5>:1" in got["stderr"] and "node:" not in got["stderr"], got
+    for endless in ("while (true) x;", "await new Promise(() => {})"):
+        answer = context.later(endless)
+        assert context.post("interrupt").status == 200
+        got = answer().json
+        assert (got["exit_code"], got["error"]["name"], got["context_state"]) == (130, "Interrupted", "idle"), got
+    assert context.value("x") == "41"
+    # the mark of a call is not in what its children have
+    assert context.value("require('child_process').execSync('cd /proc/self/fd; echo *').toString()") == "'0 1 2 3\\n'"
+    assert context.call("process.exit(3)")["context_state"] == "dead"
+    assert context.post("restart").json["state"] == "idle"
+    assert context.call("x")["error"]["name"] == "ReferenceError"
+
+
+ENDLESS = {
+    "python": (("while True: pass", "import time; time.sleep(600)", "while True: display('y' * 9000)", "await asyncio.sleep(600)"),
+               "kept = 41; import asyncio", lambda context: context.value("kept")),
+    "javascript": (("while (true) kept;", "await new Promise(() => {})", "for (;;) display('y'.repeat(9000))", "(async () => { await 1; await new Promise(() => {}) })()"),
+                   "let kept = 41", lambda context: context.value("kept")),
+    "shell": (("while :; do :; done", "g() { while :; do sleep 0.01; done; }; g", "sleep 600 & wait", "sleep 600 | cat"),
+              "kept=41", lambda context: context.out("echo $kept").strip()),
+}
+
+
+@pytest.mark.parametrize("language", ENDLESS)
+def test_an_interrupt_strikes_the_call_that_it_is_for(box, language):
+    """Early, late, and twice: the call after it has its result."""
+    codes, keep, kept = ENDLESS[language]
+    context = Context(box, language)
+    context.call(keep)
+    for n in range(rounds(8, 40)):
+        answer = context.later(codes[n % len(codes)])
+        for _ in range(1 + n % 3):
+            assert context.post("interrupt").status == 200
+        got = answer().json
+        assert (got["exit_code"], got["context_state"]) == (130, "idle"), (n, got)
+        if language != "shell":
+            assert got["error"]["name"] in ("KeyboardInterrupt", "Interrupted"), (n, got)
+        assert kept(context) == "41", n
+
+
+def test_code_cannot_break_the_driver_of_javascript(box):
+    """Whatever it changes in the objects that both have: the next call is answered as ever."""
+    context = Context(box, "javascript")
+    for code in (
+        "for (const k of ['writeSync', 'readSync', 'read', 'write']) require('fs')[k] = () => { throw 4 };",
+        "Object.prototype.timeout = 'x'; Object.prototype.toJSON = () => 'fake'; Object.prototype.then = 3;",
+        "Array.prototype.push = Array.prototype.map = Array.prototype[Symbol.iterator] = () => { throw 1 };",
+        "JSON.stringify = JSON.parse = String.prototype.slice = String.prototype.indexOf = String.prototype.padStart = () => 'fake';",
+        "Object.defineProperty(Array.prototype, '0', { set() { throw 2 }, get() { return 'fake' } }); null",
+        "Buffer.from = Buffer.concat = Buffer.alloc = Buffer.prototype.toString = Buffer.prototype.subarray = () => { throw 3 };",
+        "globalThis.Symbol = globalThis.String = globalThis.Atomics = globalThis.Uint8Array = undefined;",
+        "process.stdout.write = process.stderr.write = () => { throw 5 }; process.stdout.cork();",
+        "process.reallyExit = process.on = () => { throw 6 }; Promise.prototype.then = Function.prototype.call = Function.prototype.bind = undefined;",
+        "try { __cloche_context() } catch {} try { globalThis.__cloche_context = 1 } catch {}",
+    ):
+        got = context.call(code)
+        assert (got["exit_code"], got["context_state"]) == (0, "idle"), (code, got)
+        assert context.call("1 + 1")["results"] == [{"main": True, "text": "2"}], code
+    assert context.call("await new Promise(() => {})", timeout_ms=500)["context_state"] == "idle"
+    assert context.call("null.x")["error"]["name"] == "TypeError"
+
+
+def test_what_javascript_does_between_calls_is_nobodys(box):
+    context = Context(box, "javascript")
+    context.call("const done = () => require('fs').writeFileSync('done', '');\n"
+                 "setTimeout(() => { console.log('late'); Promise.reject(new Error('late')); setTimeout(done, 20) }, 20);")
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/stat/done").ok)
+    got = context.call("console.log('mine')")
+    assert (got["stdout"], got["stderr"], got["error"]) == ("mine\n", "", None), got
+    # the value of what was interrupted comes in no other call
+    answer = context.later("let settle; globalThis.late = new Promise((done) => { settle = done }); await late")
+    assert context.post("interrupt").status == 200
+    assert answer().json["exit_code"] == 130
+    assert context.call("await (async () => { settle('old'); await 0; await 0; })()")["results"] == []
+    assert context.call("await 1; process.exit(3)")["exit_code"] == 3 and context.state() == "dead"
+
+
+def test_import_works_in_javascript(box):
+    context = Context(box, "javascript")
+    got = context.call("(await import('os')).EOL")
+    assert (got["results"], got["stderr"]) == ([{"main": True, "text": "'\\n'"}], ""), got
+
+
+def test_the_driver_of_shell_is_not_in_its_trace(box):
+    context = Context(box, "shell")
+    assert context.call("set -x; x=1")["stderr"] == "++ x=1\n"
+    assert context.call("y=2")["stderr"] == "++ y=2\n"
+    assert context.call("builtin() { :; }; set +x")["exit_code"] == 0
+    assert context.out("echo $x $y") == "1 2\n"
+    context.call("exec 2>&1")
+    assert context.call("echo err >&2")["stdout"] == "err\n"
+
+
+def test_much_output_of_javascript_is_whole(box):
+    context = Context(box, "javascript")
+    got = context.call("for (let i = 0; i < 9000; i++) console.log('x'.repeat(99))\nprocess.stderr.write('e'.repeat(300000))\n'end'")
+    assert len(got["stdout"]) == 900000 and len(got["stderr"]) == 300000 and got["results"][0]["text"] == "'end'", got["exit_code"]
+
+
+def test_shell(box):
+    context = Context(box, "shell")
+    context.out("x=40; f() { echo $((x + $1)); }; cd /tmp")
+    got = context.call("f 2; pwd; echo err >&2; false")
+    assert (got["stdout"], got["stderr"], got["exit_code"], got["error"]) == ("42\n/tmp\n", "err\n", 1, None), got
+    for endless in ("while :; do :; done", "g() { while :; do sleep 0.01; done; }; h() { g; echo not; }; h; echo not", "sleep 600; echo not"):
+        answer = context.later(endless)
+        assert context.post("interrupt").status == 200
+        got = answer().json
+        assert (got["exit_code"], got["stdout"], got["context_state"]) == (130, "", "idle"), got
+    assert context.out("set -u; echo $x") == "40\n"
+    assert context.call("if")["exit_code"] == 2
+    assert context.out("bash -c 'cd /proc/self/fd; echo *'") == "0 1 2 3\n"
+    assert context.call("read y < /dev/stdin")["exit_code"] == 1
+    assert context.out("exec >/tmp/log; echo hidden") == "" and context.call("cat /tmp/log >&2")["stderr"] == "hidden\n"
+    assert context.call("exit 4")["exit_code"] == 4 and context.state() == "dead"
 
 
 # --- strangers --------------------------------------------------------------------------------------------------------

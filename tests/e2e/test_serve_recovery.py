@@ -129,7 +129,7 @@ def test_it_is_not_unless_somebody_asked(daemon):
     assert not notes(daemon, box)
 
 
-@pytest.mark.parametrize("recovery", [True, None, 1, [], {}, {"tries": 3}, {"after": 0}, {"after": "1s"}, {"after": 1.5}, {"after": 86401},
+@pytest.mark.parametrize("recovery", [True, 1, [], {}, {"tries": 3}, {"after": 0}, {"after": "1s"}, {"after": 1.5}, {"after": 86401},
                                       {"after": 1, "tries": 0}, {"after": 1, "tries": 21}, {"after": 1, "window": 59},
                                       {"after": 1, "window": 2592001}, {"after": 1, "surprise": 1}, {"after": -1}])
 def test_what_cannot_be_asked_for(daemon, recovery):

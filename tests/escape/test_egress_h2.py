@@ -460,6 +460,19 @@ d = Client(); print(d.get('/x')['status'])
     assert any(d["rule"] == words[how] for d in denied(tmp_path)), denied(tmp_path)
 
 
+def test_servers_that_flood_with_what_is_allowed(opened):
+    """20,000 frames of one kind: it ends, and is no whole answer, for who asked; others are served."""
+    floods = ["settings", "sizes", "resets", "windows", "empty", "interim", "again", "priorities", "unknown", "goaways", "acks"]
+    result = opened.client(f"""
+for how in {floods!r}:
+    g = Client().get('/bad/' + how)
+    print(how, g['status'], g['reset'], g['ended'], len(g['body']), Client().get('/x')['status'])
+""")
+    lines = [line.split() for line in result.out.splitlines()]
+    assert [line[0] for line in lines] == floods and {line[-1] for line in lines} == {"200"}, result
+    assert not [line for line in lines if line[1] != "502" and line[3:5] != ["False", "0"]], result
+
+
 def test_an_answer_that_ends_too_early(opened):
     result = opened.client("c = Client(); g = c.get('/bad/short'); print(g['reset'], g['ended'])")
     assert result.out.split()[1] == "False" and result.out.split()[0] != "None", result

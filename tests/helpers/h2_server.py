@@ -181,6 +181,16 @@ class Connection:
         elif how == "ping":
             for _ in range(5000):
                 self.sock.sendall(frame(6, 0, 0, bytes(8)))
+        elif how in FLOODS:
+            head = block([(":status", "200" if how != "interim" else "103")])
+            if how in ("empty", "again"):
+                self.sock.sendall(frame(1, 4, stream, head))
+            one = {"settings": frame(4, 0, 0, b""), "sizes": frame(4, 0, 0, b"\0\1\xff\xff\xff\xff\0\4\x7f\xff\xff\xff"),
+                   "resets": frame(3, 0, stream, bytes(4)), "windows": frame(8, 0, 0, b"\0\0\0\1"), "empty": frame(0, 0, stream, b""),
+                   "interim": frame(1, 4, stream, head), "again": frame(1, 4, stream, head), "priorities": frame(2, 0, stream, bytes(5)), "unknown": frame(0x42, 0, 0, b"x"),
+                   "goaways": frame(7, 0, 0, (0x7fffffff).to_bytes(4, "big") + bytes(4)), "acks": frame(4, 1, 0, b"")}[how]
+            for _ in range(50):
+                self.sock.sendall(one * 400)
         elif how == "endless":
             self.sock.sendall(frame(1, 0, stream, b""))
             for _ in range(200):
@@ -223,6 +233,10 @@ class Connection:
         else:
             self.h2.end_stream(stream)
         self.waiting.pop(stream)
+
+
+# 20,000 frames, each of a kind that is allowed
+FLOODS = ("settings", "sizes", "resets", "windows", "empty", "interim", "again", "priorities", "unknown", "goaways", "acks")
 
 
 def serve(sock, context, log):

@@ -30,6 +30,8 @@ scan(struct context_scan *s, const char *text, size_t n, size_t step, struct buf
                 buf_append(out, piece.p, piece.n);
             else if (piece.kind == SCAN_RESULT)
                 buf_printf(out, "[%.*s%s]", (int)piece.n, (const char *)piece.p, piece.last ? "." : "");
+            else if (piece.kind == SCAN_ASKED)
+                buf_printf(out, "?%.*s", (int)piece.n, (const char *)piece.p);
             else if (piece.kind == SCAN_END)
                 buf_printf(out, "{%u}", piece.code);
             else
@@ -48,7 +50,11 @@ static const struct { const char *in, *out; } streams[] = {
     { M "B0000" "\1" "0123" M "E00017", "\1" "0123{7}" },                  /* a part of it */
     { M "B0000" "\1" DIGITS, "" },
     { M "B0000" M "L0000" M "R0001" "a" M "L0001" "b" M "E0000" M "E00011", "[.][a][b.]{0}" },
+    { M "B0000" "x" M "S0001" "1" "y" M "S0001" "2" M "E00010", "x?1y?2{0}" },
     { M "B0000" "x" M "B0000" "y", "x!" },
+    { M "S0001" "1", "!" },                                             /* of nothing that can be left */
+    { M "B0000" M "S0000", "!" },
+    { M "B0000" M "S0002" "12", "!" },
     { M "E00010", "!" },
     { M "L0001" "a", "!" },
     { M "B0001" "a", "!" },
@@ -220,7 +226,10 @@ what_does_not_fit_is_left_out(void **state)
     assert_non_null(rich_add(&r, (const uint8_t *)"name 1\nEvalue 1\nv", 17, true, true));
     for (int i = 0; i < RICH_RESULTS + 9; i++)
         (void)rich_add(&r, (const uint8_t *)"main 1\n0", 8, true, true);
+    assert_null(rich_add(&r, (const uint8_t *)"na", 2, false, true));       /* what it raised is told even so */
+    assert_non_null(rich_add(&r, (const uint8_t *)"me 1\nFvalue 1\nw", 15, true, true));
     rich_put(&r, answer);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "error"), "name")), "F");
     assert_int_equal(json_array_size(json_object_get(answer, "results")), RICH_RESULTS);
     assert_true(json_is_true(json_object_get(answer, "results_truncated")));
     assert_non_null(json_object_get(json_object_get(answer, "error"), "value"));

@@ -468,6 +468,14 @@ the_log_waits(void **state)
     assert_int_equal(there, 1);
 }
 
+static void
+is_used(void *ctx, const struct edge_box *box)
+{
+    const struct edge_box *want = ctx;
+
+    assert_true(box->used_ms == want->used_ms && box->created_ms == want->created_ms && box->state == BOX_READY);
+}
+
 /* It is one write of each page, of whole transactions; and what is lost by one is said. */
 static void
 what_is_put_soon(void **state)
@@ -497,6 +505,11 @@ what_is_put_soon(void **state)
     assert_int_equal(state_flush(s, NULL), 0);
     both = s->log_pages - before;
     assert_true(both > 0 && both * 2 <= each && !state_waits(s));
+    /* when it was used is one page, and all that changes */
+    before = s->log_pages;
+    assert_true(state_used_soon(s, a.id, 77, NULL) == 0 && state_flush(s, NULL) == 0);
+    assert_int_equal(s->log_pages - before, 1);
+    assert_int_equal(state_find(s, a.id, is_used, &(struct edge_box){ .used_ms = 77, .created_ms = a.created_ms }, NULL), 1);
     /* what is kept at once is kept with it */
     before = s->log_pages;
     assert_int_equal(state_put_soon(s, &a, NULL), 0);

@@ -53,8 +53,9 @@ struct mcp_tool mcp_tools[] = {
           "results_truncated": {"type": "boolean"})),
       .destroys = true, .reaches_out = true, .gated = true, .begin = call_execute },
     { .name = "code_context", .title = "Contexts",
-      .description = "Contexts are processes in a sandbox that run code for one code_execute after the other and keep "
-                     "variables, as a notebook does; values of last expressions, tables and figures come back.",
+      .description = "Contexts are processes in a sandbox that run code (python, javascript, shell) for one "
+                     "code_execute after the other and keep variables, as a notebook does; values of last "
+                     "expressions, tables and figures come back.",
       .input = OBJECT("\"sandbox_id\", \"action\"", SANDBOX_ID JSON(,
           "action": {"type": "string", "enum": ["create", "list", "restart", "interrupt", "delete"]},
           "context_id": {"type": "string", "maxLength": 19, "description": "Of all but create and list"},
