@@ -21,7 +21,7 @@
     const corked = free(Object.getOwnPropertyDescriptor(Writable.prototype, 'writableCorked').get);
     const uncork = free(Writable.prototype.uncork), awaits = /\bawait\b/;
     const { stdout, stderr } = process;
-    const ask = 3, out = 4, err = 5, piece = 4000, most = 1 << 20, late = 10000;
+    const ask = 3, out = 4, err = 5, piece = 4000, most = 1 << 20, late = 1000;
     const interruptible = { __proto__: null, breakOnSigint: true };
     const importer = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
     const nothing = allocate(0), frame = allocate(4096), came = allocate(4096), still = new Int32Array(new SharedArrayBuffer(4));
@@ -212,13 +212,20 @@
     const starter = new Script('__cloche_context()', { __proto__: null, filename: 'node:vm:context' });
     const evaluate = (code) => {        // what came of it
         const got = { __proto__: null, struck: false, threw: false, value: undefined };
-        let answer = '';
+        let answer = '', script = null;
+        try {           // while Node tells of a syntax error it may swallow what interrupts
+            script = compile(code, '<cell ' + ++cells + '>');
+        } catch (e) {
+            got.threw = true;
+            got.value = e;
+        }
         begin = () => {
             say(err, 'B');
             say(out, 'B');      // it may be interrupted from here on
             try {
-                got.value = compile(code, '<cell ' + ++cells + '>').runInThisContext(interruptible);
-                if (got.value !== undefined && !isPromise(got.value))
+                if (script !== null)
+                    got.value = run_starter(script, interruptible);
+                if (!got.threw && got.value !== undefined && !isPromise(got.value))
                     show(got.value, true);
             } catch (e) {
                 got.threw = true;
@@ -227,7 +234,7 @@
             }
             answer = may_leave('1');
             for (let i = 0; answer === '1' && !got.struck && listeners('SIGINT') === 0 && i < late; i++)
-                sleep();        // the signal that was sent ends this, unless the code has caught it
+                sleep();        // the signal that was sent ends this, unless the code, or Node amid an error, has caught it
             if (answer === '1' && listeners('SIGINT') === 0)
                 got.struck = true;
         };
