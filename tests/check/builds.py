@@ -6,8 +6,8 @@ import re
 from check.shell import MESON, NINJA, REPO, clean_environment, run, tail
 from check.tally import Tally
 
-# -O1 compiles a third faster than -O2, and no test is about the speed of these builds; -O0 saves less in compiling than the unit
-# tests then take more. Lines are all of the debug information that a report needs: a fifth of the time.
+# -O1 compiles a third faster than -O2, and no test is about the speed of these builds; -O0, which takes half of that, is for what
+# unit tests and fuzz targets do not repeat (`plain` in meson.build). Lines are all of the debug information that a report needs: a fifth of the time.
 SANITIZE = ['-Ddebug=false', '-Doptimization=1', '-Db_sanitize=address,undefined', '-Dc_args=-g1 -fno-sanitize-recover=all -fno-omit-frame-pointer']
 # name -> (folder, compiler, meson options). `release` is also what `make` builds; `sanitized` is what unit, end-to-end and
 # fuzz runs share, and the tree's compilation by clang with -Werror.
