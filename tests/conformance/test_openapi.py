@@ -2,6 +2,7 @@
 
 The program `schemathesis` comes from PyPI; another one is used where $SCHEMATHESIS names it.
 """
+import json
 import os
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 
 from helpers import pypi, requirement
 from helpers.daemon import Daemon
@@ -64,6 +66,42 @@ def daemon(cloche):
     assert made.stop() == 0, made.log
 
 
+class Nulls:
+    """What the description says in words: a member of a request that is null counts as absent, but in PATCH and in a policy.
+    Generators of clients are better off without a null in each type, so it is not in the schemas."""
+
+    def __init__(self, spec):
+        self.schemas, self.made = spec["components"]["schemas"], {}
+        for path in spec["paths"].values():
+            for method, route in path.items():
+                body = route.get("requestBody", {}).get("content", {}).get("application/json") if isinstance(route, dict) else None
+                if body and method != "patch":
+                    body["schema"] = self.with_nulls(body["schema"])
+        self.schemas.update(self.made)
+
+    def with_nulls(self, schema):
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema:
+            name = schema["$ref"].rsplit("/", 1)[1]
+            if f"{name}-asked" not in self.made:
+                self.made[f"{name}-asked"] = {}
+                self.made[f"{name}-asked"] = self.with_nulls(self.schemas[name])
+            return {**schema, "$ref": f"#/components/schemas/{name}-asked"}
+        copy = dict(schema)
+        if "items" in copy:
+            copy["items"] = self.with_nulls(copy["items"])
+        if isinstance(copy.get("additionalProperties"), dict):
+            copy["additionalProperties"] = {"anyOf": [self.with_nulls(copy["additionalProperties"]), {"type": "null"}]}
+        for key in ("anyOf", "oneOf", "allOf"):
+            if key in copy:
+                copy[key] = [self.with_nulls(one) for one in copy[key]]
+        if "properties" in copy:
+            copy["properties"] = {name: one if name == "policy" or name in copy.get("required", ())
+                                  else {"anyOf": [self.with_nulls(one), {"type": "null"}]} for name, one in copy["properties"].items()}
+        return copy
+
+
 def description(folder, box):
     """The file, with the sandbox's id where an id is wanted."""
     text = (REPO / "docs" / "openapi.yaml").read_text(encoding="utf-8")
@@ -71,8 +109,10 @@ def description(folder, box):
     assert wanted in text
     before, rest = text.split("  /v1/tokens/{id}:", 1)
     text = before.replace(wanted, wanted.replace("type: string", f"type: string, enum: [{box.id}]")) + "  /v1/tokens/{id}:" + rest
-    path = folder / "openapi.yaml"
-    path.write_text(text, encoding="utf-8")
+    spec = yaml.safe_load(text)
+    Nulls(spec)
+    path = folder / "openapi.json"
+    path.write_text(json.dumps(spec), encoding="utf-8")
     return path
 
 
