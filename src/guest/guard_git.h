@@ -118,7 +118,7 @@ bool git_is_top(const struct guard *g, struct ident id);
 /* `.git/HEAD` there: without it git looks for another repository. It may be replaced only. */
 bool git_is_top_head(const struct guard *g, int dir, const struct stat *dir_st, struct str name);
 /* Would git look for another repository without @name in @dir? HEAD, objects and refs of such a `.git`, or of one in a
- * folder that has the shape of a repository itself. */
+ * folder that has the shape of a repository itself; and that one. */
 bool git_keeps(const struct guard *g, int dir, const struct stat *dir_st, struct str name);
 /* Is @dir, which is @id, such a `.git`? */
 bool git_is_needed(const struct guard *g, int dir, struct ident id);

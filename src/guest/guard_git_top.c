@@ -66,32 +66,50 @@ git_is_needed(const struct guard *g, int dir, struct ident id)
     return git_is_top(g, id) || hides_another(dir, id);
 }
 
-/* Which of the parts that are in @dir @name is: by whatever name the file system knows it. */
+/* Is @name in @dir what @what is there, by whatever name the file system knows it? */
 static bool
-is_part(const struct guard *g, int dir, struct str name)
+is_named(const struct guard *g, int dir, struct str name, const char *what)
 {
-    unsigned part = git_part_of(name);
     char text[NAME_MAX + 1];
     struct stat st, now;
 
-    if (part != GIT_PART_NONE && part != GIT_PART_COMMONDIR)
+    if (name_same(what, name.p, name.n))
         return true;
     if (name.n > NAME_MAX || !rules_ambiguous(g, name.p, name.n))
         return false;
     memcpy(text, name.p, name.n);
     text[name.n] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (fstatat(dir, text, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            fstatat(dir, parts[i], &now, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&now)))
+    return fstatat(dir, text, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(dir, what, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ident_eq(ident_of(&st), ident_of(&now));
+}
+
+/* Which of the parts that are in @dir @name is. */
+static bool
+is_part(const struct guard *g, int dir, struct str name)
+{
+    unsigned part = git_part_of(name);
+
+    if (part != GIT_PART_NONE && part != GIT_PART_COMMONDIR)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(parts) && rules_ambiguous(g, name.p, name.n); i++)
+        if (is_named(g, dir, name, parts[i]))
             return true;
     return false;
+}
+
+/* `.git` of a folder that git would take for a repository without it: made during this run, or deeper than the rules by
+ * name look. */
+static bool
+is_hiding(const struct guard *g, int dir, struct str name)
+{
+    return is_named(g, dir, name, ".git") && git_parts_place(git_parts_there(dir));
 }
 
 bool
 git_keeps(const struct guard *g, int dir, const struct stat *dir_st, struct str name)
 {
-    return (g->flags & GUARD_GIT) != 0 && is_part(g, dir, name) && !guard_is_own(g, dir_st->st_dev) &&
-           git_is_needed(g, dir, ident_of(dir_st));
+    return (g->flags & GUARD_GIT) != 0 && !guard_is_own(g, dir_st->st_dev) &&
+           ((is_part(g, dir, name) && git_is_needed(g, dir, ident_of(dir_st))) || is_hiding(g, dir, name));
 }
 
 /* Whether @object is @dir or one of its parts. */

@@ -158,6 +158,17 @@ def test_a_nested_repository_stays_one(bench, how, way):
     assert not this.ran(), done
 
 
+@pytest.mark.parametrize("way", ("standard", "light"))
+@pytest.mark.parametrize("how", ("HEAD removed", "objects moved away", ".git moved away", ".git exchanged"))
+def test_a_repository_far_down_stays_one(bench, how, way):
+    """Deeper than rules by name look (protect-depth)."""
+    this = bench(way)
+    this.host(REPO + "mkdir -p far/b/c/d; cd far/b/c/d; " + NESTED)
+    done = meanwhile(this, "git -C far/b/c/d/n checkout -q other", "cd far/b/c/d/n; " + ALL[how])
+    this.host("cd far/b/c/d/n; " + STATUS, check=False)
+    assert not this.ran(), done
+
+
 def test_repositories_without_that_shape_can_be_removed(bench):
     this = bench("standard")
     this.host(REPO)
