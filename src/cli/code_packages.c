@@ -22,10 +22,12 @@
 #include "cli/code_packages.h"
 #include "match/host.h"
 #include "match/package.h"
+#include "policy/spec.h"
 #include "workspace/tree.h"
 
 #define OUTPUT_MAX (16UL * 1024 * 1024)
-#define WORDS_MAX  (256 + PACKAGES_MAX)
+#define CA_MAX     32
+#define WORDS_MAX  (256 + 2 * CA_MAX + PACKAGES_MAX)
 #define INNER      "ws"        /* ... of the folder, in which it can be removed without meeting what is others' */
 
 static const struct {
@@ -70,18 +72,50 @@ code_packages_check(const struct packages *packages, const struct language *l, s
     return 0;
 }
 
+/* What builds the wall, and how strong it is, as for the code: what runs while something is installed is no better. */
+static size_t
+wall_words(const struct policy *p, const char **out)
+{
+    size_t n = 0;
+
+    out[n++] = "--mode";
+    out[n++] = policy_mode_name(p->mode.v);
+    if (p->engine.p != NULL) {
+        out[n++] = "--engine";
+        out[n++] = p->engine.p;
+    }
+    if (p->runtime.p != NULL) {
+        out[n++] = "--runtime";
+        out[n++] = p->runtime.p;
+    }
+    if (p->fallback.v != FALLBACK_REFUSE) {
+        out[n++] = "--fallback";
+        out[n++] = policy_fallback_words[p->fallback.v];
+    }
+    if (p->audit.v != RECORD_TRY) {
+        out[n++] = "--audit";
+        out[n++] = p->audit.v == RECORD_OFF ? "off" : "required";
+    }
+    for (size_t i = 0; i < p->extra_ca.n && i < CA_MAX; i++) {
+        out[n++] = "--extra-ca";
+        out[n++] = p->extra_ca.v[i].value;
+    }
+    return n;
+}
+
 /* The command line of the installation. Addresses are passed on: a registry of the user's own may be at one, which no
  * name opens (docs/network.md). */
 static void
 words_of(int way, const struct packages *packages, const struct policy *p, char *workspace, const char **out)
 {
     static const char *const run[] = { "cloche", "run", "--contents", "minimal", "--timeout", "10m", "--memory", "1g",
-                                       "--disk", "2g", "--quiet", "--allow-registry" };
+                                       "--disk", "2g", "--output", "4m", "--quiet", "--allow-registry" };
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(run); i++)
         out[n++] = run[i];
     out[n++] = ways[way].registry;
+    n += wall_words(p, out + n);
     out[n++] = "--workspace";
     out[n++] = workspace;
     for (size_t i = 0; i < p->allow_domains.n && n < WORDS_MAX - 32 - PACKAGES_MAX; i++) {
@@ -99,30 +133,77 @@ words_of(int way, const struct packages *packages, const struct policy *p, char 
     out[n] = NULL;
 }
 
-/* 0 or what it ended with; -1 with @err. Its output goes to the file @out. */
-static int
-run_in_child(const char **words, int out, struct err *err)
+static volatile sig_atomic_t told, installing;
+
+static void
+on_signal(int number)
 {
-    struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
+    told = number;
+    if (installing > 0)
+        (void)kill(installing, number);
+}
+
+static void
+become_installer(const char **words, int out, const sigset_t *mask)
+{
+    cleanup_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0)
+        execv("/proc/self/exe", (char *const *)(uintptr_t)words);
+    _exit(125);
+}
+
+/* 0 or what it ended with; -1 with @err. Its output goes to the file @out. Signals are blocked by ends_begin(): those
+ * that come meanwhile are the installer's too, and are in `told`. */
+static int
+run_in_child(const char **words, int out, const sigset_t *mask, struct err *err)
+{
     pid_t pid = fork();
-    int status;
+    int status, r;
 
     if (pid < 0)
         return err_sys(err, errno, "cli.package.start", "fork");
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-            dup2(out, STDERR_FILENO) >= 0)
-            execv("/proc/self/exe", (char *const *)(uintptr_t)words);
-        _exit(125);
-    }
-    (void)sigaction(SIGINT, &ignore, &before);      /* the child has it too, and ends */
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return err_sys(err, errno, "cli.package.start", "waitpid");
-    (void)sigaction(SIGINT, &before, NULL);
+    if (pid == 0)
+        become_installer(words, out, mask);
+    installing = pid;
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        ;
+    installing = 0;
+    if (r < 0)
+        return err_sys(err, errno, "cli.package.start", "waitpid");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What would end us before the folder is removed. */
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+static void
+ends_begin(struct sigaction before[ARRAY_LEN(ends)], sigset_t *mask)
+{
+    struct sigaction heard = { .sa_handler = on_signal };
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        sigaddset(&set, ends[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, mask);
+    told = installing = 0;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        (void)sigaction(ends[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)        /* as under nohup */
+            (void)sigaction(ends[i], &heard, NULL);
+    }
+}
+
+static void
+ends_end(const struct sigaction before[ARRAY_LEN(ends)], const sigset_t *mask)
+{
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)sigaction(ends[i], &before[i], NULL);
 }
 
 static int
@@ -141,18 +222,44 @@ refuse(int way, const struct buf *said, struct err *err)
     enum package_fault fault = package_fault_of(said->p, said->n);
 
     (void)io_write_full(STDERR_FILENO, said->p, said->n);
+    if (fault == PACKAGE_FAILED && said->n == 0)
+        return err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s, and its client said nothing that can be "
+                       "shown", ways[way].registry, rows[fault].text);
     err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s", ways[way].registry, rows[fault].text);
     return err_hint(err, "%s", rows[fault].hint);
 }
 
-int
-code_packages_install(struct packages *packages, const struct language *l, const struct policy *p, struct err *err)
+/* The last part of what was said, where it is more than is kept. */
+static void
+read_said(int out, struct buf *said)
+{
+    off_t n = lseek(out, 0, SEEK_END);
+
+    if (n < 0 || lseek(out, n > (off_t)OUTPUT_MAX ? n - (off_t)OUTPUT_MAX : 0, SEEK_SET) < 0 || io_read_all(out, said) < 0)
+        buf_reset(said);
+}
+
+/* What was installed is shown to the code by this name. What ran meanwhile, none of which is left, may have put a link to
+ * any folder of the host's there, which the code would then see. */
+static int
+is_folder(const char *inner, const char *name, struct err *err)
+{
+    cleanup_close int fd = open(inner, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return err_set(err, ERR_SYSTEM, "cli.package.failed", "--package: the installation left no folder %s", name);
+}
+
+static int
+install(struct packages *packages, int way, const struct policy *p, const sigset_t *mask, struct err *err)
 {
     static const char *words[WORDS_MAX];
     cleanup_buf struct buf said = BUF_INIT(OUTPUT_MAX);
     cleanup_close int out = -1;
     char inner[sizeof(packages->folder) + 4], workspace[sizeof(inner) + 4];
-    int way = way_of(l), status;
+    int status;
 
     snprintf(packages->folder, sizeof(packages->folder), "/tmp/cloche-packages-XXXXXX");
     if (mkdtemp(packages->folder) == NULL) {
@@ -168,15 +275,27 @@ code_packages_install(struct packages *packages, const struct language *l, const
     out = memfd_create("packages", MFD_CLOEXEC);
     if (out < 0)
         return err_sys(err, errno, "cli.package.start", "memfd_create");
-    status = run_in_child(words, out, err);
+    status = run_in_child(words, out, mask, err);
+    if (status == 0)
+        return is_folder(inner, ways[way].folder, err);
     if (status < 0)
         return -1;
-    if (status != 0) {
-        if (lseek(out, 0, SEEK_SET) < 0 || io_read_all(out, &said) < 0)
-            buf_reset(&said);
-        return refuse(way, &said, err);
-    }
-    return 0;
+    read_said(out, &said);
+    return refuse(way, &said, err);
+}
+
+int
+code_packages_install(struct packages *packages, const struct language *l, const struct policy *p, struct err *err)
+{
+    struct sigaction before[ARRAY_LEN(ends)];
+    sigset_t mask;
+    int r;
+
+    ends_begin(before, &mask);
+    r = install(packages, way_of(l), p, &mask, err);
+    ends_end(before, &mask);
+    packages->ended_by = told;
+    return told != 0 ? -1 : r;
 }
 
 int
@@ -213,4 +332,6 @@ code_packages_remove(struct packages *packages)
     if (fd >= 0 && tree_remove(fd, INNER, &ignored) == 0)
         (void)rmdir(packages->folder);
     packages->folder[0] = '\0';
+    if (packages->ended_by != 0)
+        (void)raise(packages->ended_by);
 }

@@ -15,6 +15,7 @@ struct packages {
     size_t n;
     char folder[64];                    /* where they are installed; "" they are not */
     char bind[192], env[128];
+    int ended_by;                       /* a signal that came while they were installed; 0: none */
 };
 
 int code_packages_check(const struct packages *packages, const struct language *l, struct err *err);
@@ -24,6 +25,7 @@ int code_packages_install(struct packages *packages, const struct language *l, c
  * PACKAGES_WORDS more and a NULL. How many words it has. */
 int code_packages_show(struct packages *packages, const struct language *l, const char *folder, int argc, char **argv,
                        char **words);
+/* Does not return where a signal ended the installation: that ends this process now. */
 void code_packages_remove(struct packages *packages);
 
 #endif

@@ -65,6 +65,41 @@ def test_an_installation_that_reaches_out(index):
     assert worked.out == "42\n42\n" and nothing_more(before), worked
 
 
+LINK = """const fs = require('fs');
+fs.rmSync('/workspace/node_modules', {recursive: true, force: true});
+fs.symlinkSync('/proc/self/cwd', '/workspace/node_modules');"""
+
+
+@pytest.mark.root
+def test_an_installation_that_leaves_a_link(index):
+    """What is shown to the code is what was installed, and no folder of the host's that a link leads to."""
+    before = left()
+    publish_npm(index.net, "mine", scripts={"postinstall": f"node -e {json.dumps(LINK.replace(chr(10), ' '))}"})
+    (Path(index.cloche.cwd) / "private").write_text("of the host")
+    told = index.cloche("code", "--language", "javascript", "--timeout", "60s", "--package", "mine@1.0.0", "-",
+                        stdin="console.log(require('fs').readdirSync('node_modules').join())", timeout=PATIENCE)
+    assert told.code == 125 and "[cli.package.failed]" in told.err and not told.out and nothing_more(before), told
+
+
+@pytest.mark.root
+def test_an_installation_is_behind_the_same_wall(index):
+    result = index.cloche("code", "--language", "python", "--timeout", "60s", "--mode", "max", "--package", "mine==1.0", "-",
+                          stdin="import mine; print(mine.answer)", timeout=PATIENCE)
+    assert result.out == "42\n", result
+    modes = {entry.get("metadata", {}).get("mode") for entry in map(json.loads, index.cloche("audit", "query", "--json").out.splitlines())}
+    assert modes - {None} == {"max"}, modes
+
+
+@pytest.mark.root
+def test_an_installation_that_is_ended_leaves_nothing(index):
+    before = left()
+    publish_npm(index.net, "mine", scripts={"postinstall": "sleep 600"})
+    process = index.cloche.popen("code", "--language", "javascript", "--package", "mine@1.0.0", "-")
+    assert wait_for(lambda: any(p.name.startswith("mine") for folder in left() - before for p in folder.glob("ws/node_modules/*")), PATIENCE)
+    process.terminate()
+    assert process.wait(PATIENCE) == -15 and nothing_more(before)
+
+
 @pytest.mark.parametrize("language,name,code", [
     ("python", "x; y", "cli.package.name"), ("python", "--index-url=http://evil.example/", "cli.package.name"), ("python", "../x", "cli.package.name"),
     ("javascript", "user/repo", "cli.package.name"), ("javascript", "mine==1.0", "cli.package.name"), ("shell", "mine", "cli.package.language")])

@@ -243,7 +243,7 @@ def sockets():
 
 
 NEIGHBOURS = ("cloche-unit-", "cloche-cow-", "cloche-guard-",
-              "cloche-fuzz-")       # the unit tests' own folders: they may be running beside us
+              "cloche-fuzz-", "cloche-packages-")    # the last by their own test; the unit tests' own folders: they may be running beside us
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
