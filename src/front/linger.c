@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "front/front.h"
 
-#define BYTES_MAX (64UL * 1024 * 1024)
+#define BYTES_MAX (16UL * 1024 * 1024)
 #define ALL_MS    30000     /* for all of it, */
 #define SILENT_MS 5000      /* and for the next piece, or client-timeout, where that is less */
-#define AT_ONCE   16        /* reads, before others have their turn */
+#define AT_ONCE   4         /* reads, before others have their turn */
 
 static void
 linger_over(struct lingering *g)

@@ -284,6 +284,8 @@ take_question(struct op *o, uint8_t number)
     struct context *c = o->run->context;
     const char answer[] = { (char)number, c->signalled ? '1' : '0' };
 
+    if (!c->driver->asks)
+        return false;
     c->left = true;
     return number != 0 && tell(o->k, o->run, 'S', answer, sizeof(answer));
 }

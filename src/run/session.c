@@ -74,9 +74,10 @@ on_signal(struct signals *s, int number)
     if (guest_client_signal(l->client, l->channel, number, SIGNAL_GROUP, l->err) < 0)
         return loop_done(l->loop, -1);
     /* whoever ends cloche wants the sandbox ended */
-    if ((number == SIGTERM || number == SIGHUP) && l->killing.at_ms == 0) {
-        l->cancelled = true;
-        kill_later(l);
+    if (number == SIGTERM || number == SIGHUP) {
+        l->cancelled = l->cancelled || !l->r->timed_out;
+        if (l->killing.at_ms == 0)
+            kill_later(l);
     } else if (number == SIGINT && l->killing.at_ms == 0 && sandbox_guest(l->sb) < 0) {
         kill_later(l);      /* nobody is there whom it could be told; a runtime may hang */
     }

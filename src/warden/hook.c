@@ -47,6 +47,7 @@ hook_tell(struct warden *w, const struct edge_approval *a)
 
     if (w->hook.fd < 0)
         return;
+    warden_flush(w);
     m.approval.params = "";
     if (strcmp(a->tool, APPROVAL_NETWORK) == 0)
         m.approval.rule = "";   /* the host, as the sandbox's code said it: a parameter too */

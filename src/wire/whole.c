@@ -49,6 +49,6 @@ json_drop_nulls(json_t *json, const char *but)
         else if (but == NULL || strcmp(name, but) != 0)
             json_drop_nulls(v, NULL);
     }
-    json_array_foreach(json, i, v)
-        json_drop_nulls(v, NULL);
+    for (i = 0; i < json_array_size(json); i++)
+        json_drop_nulls(json_array_get(json, i), NULL);
 }

@@ -7,11 +7,13 @@ what another one has left. Tests that wait long (mark `slow`) begin first; those
 A worker that dies has failed the test that it ran, and another one takes its place.
 """
 import collections
+import contextlib
 import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
 import random
+import signal
 import sys
 import traceback
 
@@ -54,10 +56,12 @@ def live(session, connection):
         work(session, connection)
         code = 0
     except BaseException:       # pylint: disable=broad-except
-        try:
-            connection.send(("last words", traceback.format_exc()))
-        except OSError:         # the parent has ended
-            pass
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        words = traceback.format_exc()
+        with contextlib.suppress(BaseException):    # what it has made for several tests ends with it
+            session._setupstate.teardown_exact(None)        # pylint: disable=protected-access
+        with contextlib.suppress(OSError):          # the parent has ended
+            connection.send(("last words", words))
     finally:
         leaks.leave_own_cgroups(os.getpid())
         os._exit(code)
@@ -159,7 +163,8 @@ class Pool:
                 self.died(worker, how)
             return
         if what == "take":
-            worker.connection.send(self.next_for(worker))
+            with contextlib.suppress(OSError):      # it died meanwhile, which is heard next
+                worker.connection.send(self.next_for(worker))
         elif what == "at":
             worker.at = value
         elif what == "last words":

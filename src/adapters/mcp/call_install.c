@@ -25,6 +25,7 @@ static const char npm_hashed[] =
     "run install --ignore-scripts --save-exact \"$p\" || exit\n"
     "has=$(node -p 'JSON.parse(require(\"fs\").readFileSync(\"" LOCK "\"))"
     ".packages[\"node_modules/\" + process.argv[1]].integrity' \"$n\")\n"
+    "case $has in *[!A-Za-z0-9+/=-]*) has='more than one hash';; esac\n"
     "for hash; do case \" $has \" in *\" $hash \"*) run rebuild; exit;; esac; done\n"
     "run uninstall \"$n\" > /dev/null\n"
     "echo \"EINTEGRITY: the registry has $p as $has, which is none of the hashes that were given\" >&2; exit 1\n";
@@ -35,7 +36,7 @@ static const struct registry_way {
     const char *hashed[16];         /* ... and its hashes behind that, or both as standard input */
     bool by_stdin;
 } ways[] = {
-    { "pypi", { PIP_INSTALL, "--" }, { PIP_INSTALL, "--no-deps", "-r", "/dev/stdin" }, true },
+    { "pypi", { PIP_INSTALL, "--" }, { PIP_INSTALL, "--no-deps", "--no-build-isolation", "-r", "/dev/stdin" }, true },
     { "npm", { "npm", "install", NPM_OPTIONS, "--" }, { "sh", "-c", npm_hashed, "npm" }, false },
 };
 
