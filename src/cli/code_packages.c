@@ -235,12 +235,13 @@ read_said(int out, struct buf *said)
 {
     off_t n = lseek(out, 0, SEEK_END);
 
-    if (n < 0 || lseek(out, n > (off_t)OUTPUT_MAX ? n - (off_t)OUTPUT_MAX : 0, SEEK_SET) < 0 || io_read_all(out, said) < 0)
+    if (n < 0 || lseek(out, n > (off_t)OUTPUT_MAX ? n - (off_t)OUTPUT_MAX : 0, SEEK_SET) < 0 ||
+        io_read_all(out, said) < 0)
         buf_reset(said);
 }
 
-/* What was installed is shown to the code by this name. What ran meanwhile, none of which is left, may have put a link to
- * any folder of the host's there, which the code would then see. */
+/* What was installed is shown to the code by this name. What ran meanwhile, none of which is left, may have put a link
+ * to any folder of the host's there, which the code would then see. */
 static int
 is_folder(const char *inner, const char *name, struct err *err)
 {

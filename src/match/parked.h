@@ -22,7 +22,8 @@
  * out of it (gc.freeze). Nothing of that is to be seen:
  * - Names of __main__ are not among them: what the code makes is collected as always. A dictionary that is filled again
  *   after it was empty is one of the collector's anew.
- * - Where the code put something of its own into one of the modules or classes that were there, which would keep it
+ * - Where the code put something of its own into one of the modules or classes that were there, or into an object that
+ *   such a module names, which would keep it
  *   from being collected, all is undone before the end. This is looked for by iterators that are made ahead, and are
  *   run by the function that was first to be called at the end: no frame is made, so nobody who traces sees it. (It
  *   looks at the values of these modules and classes; site, which is still being imported, gets one more name.)
@@ -45,6 +46,8 @@ static const char *const parked_python[] = { "sh", "-c",
     "    for name in set(own) - before:\n"
     "        del own[name]\n"
     "    places = [vars(m) for n, m in own.items() if n not in ('__main__', 'builtins', 'site', 'sys')]\n"
+    "    places += [vars(v) for p in places[:] for n, v in p.items() if n[:2] != '__' and hasattr(v, '__dict__')\n"
+    "               and not isinstance(v, (type, type(sys), type(settle)))]\n"
     "    places += [vars(c) for c in gc.get_objects() if isinstance(c, type)]\n"
     "    sizes = list(map(len, places))\n"
     "    places.append(vars(own['site']))\n"

@@ -18,7 +18,9 @@ fail(struct err *err, const char *what)
     return err_sys(err, errno, "wall.root", "root file system: %s", what);
 }
 
-/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. */
+/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. Read-only
+ * are its mode and owner, not the device: where the sandbox's user is the host's uid 0 (root of a container with a
+ * single uid) they would be his to set, for everybody. */
 static int
 device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct err *err)
 {
@@ -27,7 +29,7 @@ device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct e
     struct stat st;
 
     snprintf(path, sizeof(path), "/dev/%s", name);
-    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_AS_IS, -1, err);
+    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_RO, -1, err);
     if (tree < 0)
         return err_wrap(err, "%s", path);
     if (fstat(tree, &st) < 0)

@@ -138,11 +138,12 @@ def test_an_agent_opens_none(cloche, servers):
     """It is its owner's to give; a ceiling that has the port lets agents have it, and no other."""
     server = servers()
     port, policy = server.server_port, {"network": {"host-ports": [server.server_port]}}
-    settings, curl = cloche.home / "settings.yaml", ["/usr/bin/curl", "-sS", f"http://host.cloche.internal:{port}/"]
+    settings = cloche.home / "settings.yaml"
+    ask = ["python3", "-c", f"import urllib.request; print(end=urllib.request.urlopen('http://host.cloche.internal:{port}/').read().decode())"]
     settings.write_text(json.dumps(policy))
     with closing(Daemon(cloche)) as daemon:
-        assert daemon.create(policy=policy).exec(curl)["stdout"] == "this host's\n"
-        assert daemon.create().exec(curl)["exit_code"] != 0
+        assert daemon.create(policy=policy).exec(ask)["stdout"] == "this host's\n"
+        assert daemon.create().exec(ask)["exit_code"] != 0
         refused = caller(daemon, "agent")("POST", "/v1/sandboxes", {"policy": policy})
         assert refused.status == 403 and refused.json["code"] == "policy.ceiling", refused
     with closing(Daemon(cloche, "--settings", str(settings))) as daemon:
