@@ -466,7 +466,7 @@ dev_make(struct builder *b, struct err *err)
 
     if (!b->plan->host_view) {
         dev = mnt_mkdirs(b->root, "/dev", 0755, b->dev);
-        return dev < 0 ? fail(err, "/dev") : root_dev_fill(dev, err);
+        return dev < 0 ? fail(err, "/dev") : root_dev_fill(dev, b->plan->outside_root, err);
     }
     /* host view: a directory of ours covers the host's /dev before it is filled */
     if (mkdirat(b->scratch, "dev", 0755) < 0)
@@ -478,7 +478,7 @@ dev_make(struct builder *b, struct err *err)
     tree = mnt_clone(dev, "", 0, -1, err);
     if (tree < 0 || mnt_attach(tree, at, err) < 0)
         return err_wrap(err, "/dev");
-    return root_dev_fill(tree, err);
+    return root_dev_fill(tree, b->plan->outside_root, err);
 }
 
 /* Attach @tree over @place of the old tree. It must belong to this mount namespace, since before Linux 6.15 a detached

@@ -18,18 +18,17 @@ fail(struct err *err, const char *what)
     return err_sys(err, errno, "wall.root", "root file system: %s", what);
 }
 
-/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. Read-only
- * are its mode and owner, not the device: where the sandbox's user is the host's uid 0 (root of a container with a
- * single uid) they would be his to set, for everybody. */
+/* One host device at dev/@name. The object is opened first and must be the character device it claims to be. @keep:
+ * its mode and owner cannot be changed, and its times not set, for the mount is read-only, which the device is not. */
 static int
-device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct err *err)
+device(int dev, const char *name, unsigned major_no, unsigned minor_no, bool keep, struct err *err)
 {
     char path[32];
     cleanup_close int tree = -1;
     struct stat st;
 
     snprintf(path, sizeof(path), "/dev/%s", name);
-    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | MNT_RO, -1, err);
+    tree = mnt_clone(AT_FDCWD, path, MNT_DEV | (keep ? MNT_RO : MNT_AS_IS), -1, err);
     if (tree < 0)
         return err_wrap(err, "%s", path);
     if (fstat(tree, &st) < 0)
@@ -44,7 +43,7 @@ device(int dev, const char *name, unsigned major_no, unsigned minor_no, struct e
 }
 
 int
-root_dev_fill(int dev, struct err *err)
+root_dev_fill(int dev, bool outside_root, struct err *err)
 {
     static const struct { const char *name; unsigned major_no, minor_no; } devices[] = {
         { "null", 1, 3 }, { "zero", 1, 5 }, { "full", 1, 7 }, { "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
@@ -57,7 +56,7 @@ root_dev_fill(int dev, struct err *err)
     cleanup_close int pts = -1;
 
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-        if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, err) < 0)
+        if (device(dev, devices[i].name, devices[i].major_no, devices[i].minor_no, outside_root, err) < 0)
             return -1;
     for (size_t i = 0; i < ARRAY_LEN(links); i++)
         if (symlinkat(links[i][0], dev, links[i][1]) < 0)

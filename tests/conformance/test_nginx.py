@@ -94,7 +94,7 @@ def test_who_goes_takes_the_command_along(proxy):
     box = proxy.create()
     stream = box.stream("echo here; exec sleep 654")
     assert next(stream)[0] == "stdout"
-    assert proxy.daemon.processes("sleep")
+    assert wait_for(lambda: proxy.daemon.processes("sleep"), 60)
     stream.close()
     assert wait_for(lambda: not proxy.daemon.processes("sleep"), 60)
 
