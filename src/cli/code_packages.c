@@ -30,43 +30,23 @@
 #define WORDS_MAX  (256 + 2 * CA_MAX + PACKAGES_MAX)
 #define INNER      "ws"        /* ... of the folder, in which it can be removed without meeting what is others' */
 
-static const struct {
-    const char *registry, *folder, *variable;   /* below the shared folder; a variable that names it, or NULL */
-    const char *words[12];
-} ways[] = {
-    { "pypi", ".packages", "PYTHONPATH",
-      { "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--target",
-        "/workspace/.packages", "--" } },
-    { "npm", "node_modules", NULL,
-      { "npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/workspace", "--" } },
-};
-
-static int
-way_of(const struct language *l)
-{
-    for (size_t i = 0; l->registry != NULL && i < ARRAY_LEN(ways); i++)
-        if (strcmp(ways[i].registry, l->registry) == 0)
-            return (int)i;
-    return -1;
-}
-
 int
 code_packages_check(const struct packages *packages, const struct language *l, struct err *err)
 {
-    int way = way_of(l);
+    const struct package_client *client = package_client_of(l->registry);
 
     if (packages->n == 0)
         return 0;
-    if (way < 0) {
+    if (client == NULL) {
         err_set(err, ERR_USAGE, "cli.package.language", "--package is not for %s", l->name);
         return err_hint(err, "it is for languages whose packages come from pypi or npm");
     }
     for (size_t i = 0; i < packages->n; i++) {
-        if (!package_well(ways[way].registry, packages->v[i])) {
+        if (!package_well(client->registry, packages->v[i])) {
             err_set(err, ERR_USAGE, "cli.package.name", "--package %.200s is not a name of %s with at most a version",
-                    packages->v[i], ways[way].registry);
+                    packages->v[i], client->registry);
             return err_hint(err, "such as %s: no URL, path or option",
-                            way == 0 ? "requests==2.31.0" : "lodash@4.17.21");
+                            client->variable != NULL ? "requests==2.31.0" : "lodash@4.17.21");
         }
     }
     return 0;
@@ -106,7 +86,8 @@ wall_words(const struct policy *p, const char **out)
 /* The command line of the installation. Addresses are passed on: a registry of the user's own may be at one, which no
  * name opens (docs/network.md). */
 static void
-words_of(int way, const struct packages *packages, const struct policy *p, char *workspace, const char **out)
+words_of(const struct package_client *client, const struct packages *packages, const struct policy *p, char *workspace,
+         const char **out)
 {
     static const char *const run[] = { "cloche", "run", "--contents", "minimal", "--timeout", "10m", "--memory", "1g",
                                        "--disk", "2g", "--output", "4m", "--quiet", "--allow-registry" };
@@ -114,7 +95,7 @@ words_of(int way, const struct packages *packages, const struct policy *p, char 
 
     for (size_t i = 0; i < ARRAY_LEN(run); i++)
         out[n++] = run[i];
-    out[n++] = ways[way].registry;
+    out[n++] = client->registry;
     n += wall_words(p, out + n);
     out[n++] = "--workspace";
     out[n++] = workspace;
@@ -126,8 +107,9 @@ words_of(int way, const struct packages *packages, const struct policy *p, char 
         out[n++] = p->allow_domains.v[i].value;
     }
     out[n++] = "--";
-    for (size_t i = 0; ways[way].words[i] != NULL; i++)
-        out[n++] = ways[way].words[i];
+    for (size_t i = 0; client->words[i] != NULL; i++)
+        out[n++] = client->words[i];
+    out[n++] = "--";
     for (size_t i = 0; i < packages->n; i++)
         out[n++] = packages->v[i];
     out[n] = NULL;
@@ -207,7 +189,7 @@ ends_end(const struct sigaction before[ARRAY_LEN(ends)], const sigset_t *mask)
 }
 
 static int
-refuse(int way, const struct buf *said, struct err *err)
+refuse(const char *registry, const struct buf *said, struct err *err)
 {
     static const struct { const char *code, *text, *hint; } rows[] = {
         [PACKAGE_FAILED] = { "cli.package.failed", "cannot be installed", "what its client said is above" },
@@ -224,8 +206,8 @@ refuse(int way, const struct buf *said, struct err *err)
     (void)io_write_full(STDERR_FILENO, said->p, said->n);
     if (fault == PACKAGE_FAILED && said->n == 0)
         return err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s, and its client said nothing that can be "
-                       "shown", ways[way].registry, rows[fault].text);
-    err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s", ways[way].registry, rows[fault].text);
+                       "shown", registry, rows[fault].text);
+    err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s", registry, rows[fault].text);
     return err_hint(err, "%s", rows[fault].hint);
 }
 
@@ -254,7 +236,8 @@ is_folder(const char *inner, const char *name, struct err *err)
 }
 
 static int
-install(struct packages *packages, int way, const struct policy *p, const sigset_t *mask, struct err *err)
+install(struct packages *packages, const struct package_client *client, const struct policy *p, const sigset_t *mask,
+        struct err *err)
 {
     static const char *words[WORDS_MAX];
     cleanup_buf struct buf said = BUF_INIT(OUTPUT_MAX);
@@ -272,17 +255,17 @@ install(struct packages *packages, int way, const struct policy *p, const sigset
     snprintf(workspace, sizeof(workspace), "%s:rw", inner);
     if (mkdir(inner, 0700) < 0)
         return err_sys(err, errno, "cli.package.folder", "%s", inner);
-    words_of(way, packages, p, workspace, words);
+    words_of(client, packages, p, workspace, words);
     out = memfd_create("packages", MFD_CLOEXEC);
     if (out < 0)
         return err_sys(err, errno, "cli.package.start", "memfd_create");
     status = run_in_child(words, out, mask, err);
     if (status == 0)
-        return is_folder(inner, ways[way].folder, err);
+        return is_folder(inner, client->folder, err);
     if (status < 0)
         return -1;
     read_said(out, &said);
-    return refuse(way, &said, err);
+    return refuse(client->registry, &said, err);
 }
 
 int
@@ -293,7 +276,7 @@ code_packages_install(struct packages *packages, const struct language *l, const
     int r;
 
     ends_begin(before, &mask);
-    r = install(packages, way_of(l), p, &mask, err);
+    r = install(packages, package_client_of(l->registry), p, &mask, err);
     ends_end(before, &mask);
     packages->ended_by = told;
     return told != 0 ? -1 : r;
@@ -304,15 +287,16 @@ code_packages_show(struct packages *packages, const struct language *l, const ch
                    char **words)
 {
     static char bind[] = "--bind", env[] = "--env";
-    int way = way_of(l), n = 0;
+    const struct package_client *client = package_client_of(l->registry);
+    int n = 0;
 
-    snprintf(packages->bind, sizeof(packages->bind), "%s/" INNER "/%s:%s/%s", packages->folder, ways[way].folder,
-             folder, ways[way].folder);
+    snprintf(packages->bind, sizeof(packages->bind), "%s/" INNER "/%s:%s/%s", packages->folder, client->folder, folder,
+             client->folder);
     words[n++] = argv[0];
     words[n++] = bind;
     words[n++] = packages->bind;
-    if (ways[way].variable != NULL) {
-        snprintf(packages->env, sizeof(packages->env), "%s=%s/%s", ways[way].variable, folder, ways[way].folder);
+    if (client->variable != NULL) {
+        snprintf(packages->env, sizeof(packages->env), "%s=%s/%s", client->variable, folder, client->folder);
         words[n++] = env;
         words[n++] = packages->env;
     }

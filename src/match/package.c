@@ -9,6 +9,23 @@
 
 #define PACKAGE_MAX 214         /* npm's own ceiling */
 
+static const struct package_client clients[] = {
+    { "pypi", ".packages", "PYTHONPATH",
+      { "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--target",
+        PACKAGES_PYTHON } },
+    { "npm", "node_modules", NULL,
+      { "npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/workspace" } },
+};
+
+const struct package_client *
+package_client_of(const char *registry)
+{
+    for (size_t i = 0; registry != NULL && i < ARRAY_LEN(clients); i++)
+        if (strcmp(clients[i].registry, registry) == 0)
+            return &clients[i];
+    return NULL;
+}
+
 static bool
 is_word(char c)
 {

@@ -13,6 +13,18 @@ enum package_fault {
     PACKAGE_NO_WAY,             /* the registry, or something that it needs, was not reached */
 };
 
+#define PACKAGES_PYTHON "/workspace/.packages"      /* where what pip installs lies */
+
+/* The client that installs packages of a registry into /workspace. */
+struct package_client {
+    const char *registry;
+    const char *folder;             /* where they are then, below /workspace */
+    const char *variable;           /* which names that folder to their language; NULL: it looks there */
+    const char *words[16];          /* its command line without the packages, ended by NULL */
+};
+/* NULL: none is known. */
+const struct package_client *package_client_of(const char *registry);
+
 /* A name with its version as pip ("pypi") and npm ("npm") take them from their registry: no option, no path, no URL,
  * nothing that a file of theirs could mean. */
 bool package_well(const char *registry, const char *package);

@@ -12,9 +12,6 @@
 #include "match/package.h"
 
 #define INSTALL_S    600
-#define NPM_OPTIONS  "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/workspace"
-#define PIP_INSTALL  "python3", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", \
-                     "--no-cache-dir", "--target", MCP_MODULES, "--upgrade"
 #define LOCK         "/workspace/node_modules/.package-lock.json"
 
 /* npm holds a package to what its registry says of it. Whether that is what the caller said is looked at before
@@ -30,14 +27,15 @@ static const char npm_hashed[] =
     "run uninstall \"$n\" > /dev/null\n"
     "echo \"EINTEGRITY: the registry has $p as $has, which is none of the hashes that were given\" >&2; exit 1\n";
 
+/* What comes behind the client's words (match/package.h), and then the package. */
 static const struct registry_way {
     const char *name;
-    const char *words[16];          /* the package comes behind */
-    const char *hashed[16];         /* ... and its hashes behind that, or both as standard input */
-    bool by_stdin;
+    const char *plain[4];
+    const char *hashed[8];          /* with hashes: package and hashes are standard input; */
+    const char *script;             /* or a script instead of the client, and package and hashes behind it */
 } ways[] = {
-    { "pypi", { PIP_INSTALL, "--" }, { PIP_INSTALL, "--no-deps", "--no-build-isolation", "-r", "/dev/stdin" }, true },
-    { "npm", { "npm", "install", NPM_OPTIONS, "--" }, { "sh", "-c", npm_hashed, "npm" }, false },
+    { "pypi", { "--upgrade", "--" }, { "--upgrade", "--no-deps", "--no-build-isolation", "-r", "/dev/stdin" }, NULL },
+    { "npm", { "--" }, { NULL }, npm_hashed },
 };
 
 static const char *
@@ -120,31 +118,39 @@ is_named(const struct edge_box *box, const char *registry)
 }
 
 static void
+add_words(struct edge_op *op, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        op->argv[op->n_argv++] = *words;
+}
+
+static void
 on_install_box(struct visit *r, const struct edge_box *box)
 {
     static struct edge_op op;
     const struct registry_way *way = way_of(r);     /* call_install() has found it */
     const json_t *hashes = json_object_get(r->mcp->args, "hashes");
-    bool hashed = json_array_size(hashes) > 0;
-    const char *const *words;
+    bool hashed = json_array_size(hashes) > 0, scripted;
 
     if (way == NULL || !call_has_network(box)) {
         mcp_fail(r, "NetworkDisabled", "this sandbox was made without a network: make one with network_enabled");
         return;
     }
-    words = hashed ? way->hashed : way->words;
+    scripted = hashed && way->script != NULL;
     r->mcp->registry_closed = str_eq_c(edge_line(box->facts, "network"), "allowlist") && !is_named(box, way->name);
     memset(&op, 0, sizeof(op));
     op.kind = OP_EXEC;
     op.path = "";
     op.timeout_ms = (uint64_t)r->mcp->timeout_s * 1000;
-    for (; words[op.n_argv] != NULL; op.n_argv++)
-        op.argv[op.n_argv] = words[op.n_argv];
-    if (hashed && way->by_stdin && !say_requirement(r, hashes)) {
+    add_words(&op, scripted ? (const char *const[]){ "sh", "-c", way->script, "npm", NULL }
+                            : package_client_of(way->name)->words);
+    if (!scripted)
+        add_words(&op, hashed ? way->hashed : way->plain);
+    if (hashed && !scripted && !say_requirement(r, hashes)) {
         mcp_fail(r, "InvalidArguments", "hashes are too many");
         return;
     }
-    op.flags = hashed && way->by_stdin ? OP_STDIN : 0;
+    op.flags = hashed && !scripted ? OP_STDIN : 0;
     if (op.flags == 0)
         op.argv[op.n_argv++] = mcp_text(r, "package");
     for (size_t i = 0; op.flags == 0 && i < json_array_size(hashes); i++)

@@ -7,6 +7,7 @@
 #include "adapters/mcp/mcp.h"
 #include "wire/json_text.h"
 #include "match/language.h"
+#include "match/package.h"
 #include "proto/edge_limits.h"
 
 #define TIMEOUT_S    30
@@ -94,7 +95,7 @@ call_packages(const struct language *l, struct edge_op *op)
 
     if (l->packages == NULL)
         return;
-    snprintf(packages, sizeof(packages), "%s=" MCP_MODULES, l->packages);
+    snprintf(packages, sizeof(packages), "%s=" PACKAGES_PYTHON, l->packages);
     op->env[op->n_env++] = packages;
 }
 

@@ -25,7 +25,6 @@
 #define MCP_CAPABILITIES_MAX 4096           /* bytes of a client's, which its session keeps */
 #define MCP_ALIVE_S     15                  /* a stream on which nothing else was said gets a comment */
 #define MCP_LOOK_MS     1000                /* ... which is looked for so often */
-#define MCP_MODULES     "/workspace/.packages"  /* where what pip installs lies */
 #define MCP_META        "io.modelcontextprotocol/"
 
 struct mcp_session {
