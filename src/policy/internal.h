@@ -102,6 +102,9 @@ int list_push(struct policy *p, struct policy_list *list, struct policy_entry en
 int resolve_path(struct policy *p, struct str text, struct str base, bool glob, const struct where *w, char **out,
                  struct err *err);
 
+/* Words (NULL ends them) with commas between them, as a hint has them; at most ERR_HINT_MAX bytes. */
+const char *policy_words(const char *const *words, char out[ERR_HINT_MAX + 1]);
+
 /* --- preset.c ------------------------------------------------------------------------------------------------- */
 
 /* Put the preset of @mode under everything that a file or flag has set. */

@@ -111,20 +111,27 @@ set_number(struct policy *p, const struct policy_spec *s, struct str text, const
     return 0;
 }
 
+const char *
+policy_words(const char *const *words, char out[ERR_HINT_MAX + 1])
+{
+    size_t used = 0;
+
+    for (size_t i = 0; words[i] != NULL; i++)
+        used += (size_t)snprintf(out + used, ERR_HINT_MAX + 1 - used, "%s%s", i > 0 ? ", " : "", words[i]);
+    return out;
+}
+
 /* The value of @text among the row's words, or -1 with "unknown" and the whole choice in the hint. */
 static int
 choose(const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     char shown[SHOW_MAX], choice[ERR_HINT_MAX + 1];
-    size_t used = 0;
 
-    for (int i = 0; s->words[i] != NULL; i++) {
+    for (int i = 0; s->words[i] != NULL; i++)
         if (str_eq_c(text, s->words[i]))
             return i;
-        used += (size_t)snprintf(choice + used, sizeof(choice) - used, "%s%s", i > 0 ? ", " : "", s->words[i]);
-    }
     where_fail(w, err, s->code, "%s is not one of the known words", show(text, shown));
-    return err_hint(err, "use one of: %s", choice);
+    return err_hint(err, "use one of: %s", policy_words(s->words, choice));
 }
 
 static int

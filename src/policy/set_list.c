@@ -232,7 +232,7 @@ entry_registry(struct policy *p, struct str text, struct policy_entry *entry, co
 static int
 entry_with(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
 {
-    char shown[SHOW_MAX];
+    char shown[SHOW_MAX], choice[ERR_HINT_MAX + 1];
 
     for (size_t i = 0; policy_with_names[i] != NULL; i++) {
         if (str_eq_c(text, policy_with_names[i])) {
@@ -241,7 +241,7 @@ entry_with(struct policy *p, struct str text, struct policy_entry *entry, const 
         }
     }
     where_fail(w, err, "policy.with", "%s is not left out by anything", show(text, shown));
-    return err_hint(err, "one of curl, nc, ssh, wget, python-packages, node-packages; other programs are there");
+    return err_hint(err, "one of %s; other programs are there", policy_words(policy_with_names, choice));
 }
 
 static int
