@@ -61,19 +61,26 @@ has_runtime(const struct engine *e, const char *name)
     return false;
 }
 
-/* A policy names one of them, or "auto" (policy/set.c): then the one that has its runtime, if it names that. */
+/* The one of that name, or else the one that has @runtime (NULL: none is meant), or else the first. */
 static const struct engine *
-engine_of(const struct policy *p)
+engine_named(const char *name, const char *runtime)
 {
     const struct engine *by_runtime = NULL;
 
-    for (size_t i = 0; p != NULL && p->engine.p != NULL && engine_registry[i] != NULL; i++) {
-        if (strcmp(engine_registry[i]->name, p->engine.p) == 0)
+    for (size_t i = 0; engine_registry[i] != NULL; i++) {
+        if (strcmp(engine_registry[i]->name, name) == 0)
             return engine_registry[i];
-        if (by_runtime == NULL && p->runtime.p != NULL && has_runtime(engine_registry[i], p->runtime.p))
+        if (by_runtime == NULL && runtime != NULL && has_runtime(engine_registry[i], runtime))
             by_runtime = engine_registry[i];
     }
     return by_runtime != NULL ? by_runtime : engine_registry[0];
+}
+
+/* A policy names one of them, or "auto" (policy/set.c). */
+static const struct engine *
+engine_of(const struct policy *p)
+{
+    return p != NULL && p->engine.p != NULL ? engine_named(p->engine.p, p->runtime.p) : engine_registry[0];
 }
 
 static int
@@ -132,26 +139,17 @@ engine_probe(const struct policy *p, struct engine_report *out, struct err *err)
     return probe(engine_of(p), named ? p->runtime.p : NULL, out, err);
 }
 
-static const struct engine *
-engine_named(const char *name)
-{
-    for (size_t i = 0; engine_registry[i] != NULL; i++)
-        if (strcmp(engine_registry[i]->name, name) == 0)
-            return engine_registry[i];
-    return engine_registry[0];
-}
-
 int
 engine_probe_named(const char *engine, const char *runtime, struct engine_report *out, struct err *err)
 {
-    return probe(engine_named(engine), runtime, out, err);
+    return probe(engine_named(engine, NULL), runtime, out, err);
 }
 
 const char *const *
 engine_runtimes(const char *engine)
 {
     static const char *const none[] = { NULL };
-    const struct engine *e = engine_named(engine);
+    const struct engine *e = engine_named(engine, NULL);
 
     return e->runtimes != NULL ? e->runtimes : none;
 }
@@ -159,7 +157,7 @@ engine_runtimes(const char *engine)
 size_t
 engine_holes(const char *engine, const char *runtime, const char *version, struct engine_hole out[ENGINE_HOLES_MAX])
 {
-    const struct engine *e = engine_named(engine);
+    const struct engine *e = engine_named(engine, NULL);
 
     return e->holes != NULL ? e->holes(runtime, version, out, ENGINE_HOLES_MAX) : 0;
 }

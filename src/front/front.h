@@ -74,7 +74,7 @@ struct link {
 /* One that is closed, but for what its client still sends (linger.c). */
 #define FRONT_LINGERS 64
 struct lingering {
-    struct front *f;                    /* NULL: never used */
+    struct front *f;                    /* NULL: the place is free */
     struct watch watch;
     struct timer timer;
     uint64_t begun_ms;

@@ -23,6 +23,7 @@ linger_over(struct lingering *g)
 {
     loop_at(&g->f->loop, &g->timer, 0);
     loop_drop(&g->f->loop, &g->watch);
+    g->f = NULL;
 }
 
 static void
@@ -67,7 +68,7 @@ place(struct front *f)
 
     for (size_t i = 0; i < ARRAY_LEN(f->lingering); i++) {
         struct lingering *g = &f->lingering[i];
-        if (g->watch.fd < 0 || g->f == NULL)
+        if (g->f == NULL)
             return g;
         if (g->begun_ms < oldest->begun_ms)
             oldest = g;
@@ -89,7 +90,7 @@ linger_begin(struct front *f, int fd)
                           .timer = { .due = on_time, .owner = g }, .begun_ms = clock_ms(), .left = BYTES_MAX };
     (void)shutdown(own, SHUT_WR);       /* of which the library is not always the first */
     if (loop_watch(&f->loop, &g->watch, EPOLLIN) < 0)
-        loop_drop(&f->loop, &g->watch);
+        linger_over(g);
     else
         wait_on(g);
 }

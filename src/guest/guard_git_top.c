@@ -87,11 +87,7 @@ is_named(const struct guard *g, int dir, struct str name, const char *what)
 static bool
 is_part(const struct guard *g, int dir, struct str name)
 {
-    unsigned part = git_part_of(name);
-
-    if (part != GIT_PART_NONE && part != GIT_PART_COMMONDIR)
-        return true;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && rules_ambiguous(g, name.p, name.n); i++)
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (is_named(g, dir, name, parts[i]))
             return true;
     return false;
