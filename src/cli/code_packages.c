@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "match/host.h"
 #include "match/package.h"
 #include "policy/spec.h"
+#include "wall/janitor.h"
 #include "workspace/tree.h"
 
 #define OUTPUT_MAX (16UL * 1024 * 1024)
@@ -235,6 +237,41 @@ is_folder(const char *inner, const char *name, struct err *err)
     return err_set(err, ERR_SYSTEM, "cli.package.failed", "--package: the installation left no folder %s", name);
 }
 
+static bool
+remove_folder(void *ctx)
+{
+    const struct packages *packages = ctx;
+    struct err ignored = ERR_INIT;
+    cleanup_close int fd = open(packages->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT;
+    return tree_remove(fd, INNER, &ignored) == 0 && rmdir(packages->folder) == 0;
+}
+
+/* A name that nobody can guess is decided first, so that the janitor knows it: it removes the folder when this process
+ * is killed. */
+static int
+make_folder(struct packages *packages, struct err *err)
+{
+    unsigned char raw[8];
+
+    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+        return err_sys(err, errno, "cli.package.folder", "getrandom");
+    snprintf(packages->folder, sizeof(packages->folder), "/tmp/cloche-packages-%02x%02x%02x%02x%02x%02x%02x%02x",
+             raw[0], raw[1], raw[2], raw[3], raw[4], raw[5], raw[6], raw[7]);
+    if (janitor_start(&packages->janitor, remove_folder, packages, err) < 0) {
+        packages->folder[0] = '\0';
+        return -1;
+    }
+    if (mkdir(packages->folder, 0700) == 0)
+        return 0;
+    err_sys(err, errno, "cli.package.folder", "%s", packages->folder);
+    janitor_dismiss(&packages->janitor, true);      /* what lies there is not ours */
+    packages->folder[0] = '\0';
+    return -1;
+}
+
 static int
 install(struct packages *packages, const struct package_client *client, const struct policy *p, const sigset_t *mask,
         struct err *err)
@@ -245,12 +282,8 @@ install(struct packages *packages, const struct package_client *client, const st
     char inner[sizeof(packages->folder) + 4], workspace[sizeof(inner) + 4];
     int status;
 
-    snprintf(packages->folder, sizeof(packages->folder), "/tmp/cloche-packages-XXXXXX");
-    if (mkdtemp(packages->folder) == NULL) {
-        err_sys(err, errno, "cli.package.folder", "%s", packages->folder);
-        packages->folder[0] = '\0';
+    if (make_folder(packages, err) < 0)
         return -1;
-    }
     snprintf(inner, sizeof(inner), "%s/" INNER, packages->folder);
     snprintf(workspace, sizeof(workspace), "%s:rw", inner);
     if (mkdir(inner, 0700) < 0)
@@ -309,13 +342,8 @@ code_packages_show(struct packages *packages, const struct language *l, const ch
 void
 code_packages_remove(struct packages *packages)
 {
-    struct err ignored = ERR_INIT;
-
-    bool there = packages->folder[0] != '\0';
-    cleanup_close int fd = there ? open(packages->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-    if (fd >= 0 && tree_remove(fd, INNER, &ignored) == 0)
-        (void)rmdir(packages->folder);
+    if (packages->folder[0] != '\0')
+        janitor_dismiss(&packages->janitor, remove_folder(packages));
     packages->folder[0] = '\0';
     if (packages->ended_by != 0)
         (void)raise(packages->ended_by);

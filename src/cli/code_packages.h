@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "match/language.h"
 #include "policy/policy.h"
+#include "wall/janitor.h"
 
 #define PACKAGES_MAX   64
 #define PACKAGES_WORDS 4        /* that code_packages_show() adds */
@@ -14,6 +15,7 @@ struct packages {
     const char *v[PACKAGES_MAX];        /* as they were said */
     size_t n;
     char folder[64];                    /* where they are installed; "" they are not */
+    struct janitor janitor;             /* removes it when this process is killed */
     char bind[192], env[128];
     int ended_by;                       /* a signal that came while they were installed; 0: none */
 };

@@ -1,5 +1,7 @@
 """cloche code --package: installed apart, with the registry and nothing else; the code itself has no network."""
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,13 +93,26 @@ def test_an_installation_is_behind_the_same_wall(index):
 
 
 @pytest.mark.root
-def test_an_installation_that_is_ended_leaves_nothing(index):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_installation_that_is_ended_leaves_nothing(index, number):
     before = left()
     publish_npm(index.net, "mine", scripts={"postinstall": "sleep 600"})
     process = index.cloche.popen("code", "--language", "javascript", "--package", "mine@1.0.0", "-")
     assert wait_for(lambda: any(p.name.startswith("mine") for folder in left() - before for p in folder.glob("ws/node_modules/*")), PATIENCE)
-    process.terminate()
-    assert process.wait(PATIENCE) == -15 and nothing_more(before)
+    process.send_signal(number)
+    assert process.wait(PATIENCE) == -number and nothing_more(before)
+
+
+@pytest.mark.root
+def test_code_that_is_killed_leaves_no_packages(index):
+    before = left()
+    process = index.cloche.popen("code", "--language", "python", "--package", "mine==1.0", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"import mine, time\nprint(mine.answer, flush=True)\ntime.sleep(600)\n")
+    process.stdin.close()
+    assert process.stdout.readline() == b"42\n" and left() - before
+    process.kill()
+    process.wait(PATIENCE)
+    assert nothing_more(before)
 
 
 @pytest.mark.parametrize("language,name,code", [
