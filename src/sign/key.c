@@ -1,0 +1,146 @@
+/* sign/key.c: see key.h */
+#include "sign/key.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <secp256k1.h>
+#include <secp256k1_recovery.h>
+
+struct sign_key {
+    secp256k1_context *context;     /* blinded for this key */
+    uint8_t bytes[SIGN_KEY_SIZE];
+    uint8_t address[TX_ADDRESS];
+};
+
+static void
+address_of(const secp256k1_context *c, const secp256k1_pubkey *point, uint8_t out[TX_ADDRESS])
+{
+    uint8_t plain[65], hash[KECCAK_SIZE];
+    size_t n = sizeof(plain);
+
+    (void)secp256k1_ec_pubkey_serialize(c, plain, &n, point, SECP256K1_EC_UNCOMPRESSED);
+    keccak256(plain + 1, n - 1, hash);
+    memcpy(out, hash + KECCAK_SIZE - TX_ADDRESS, TX_ADDRESS);
+}
+
+void
+sign_key_free(struct sign_key *k)
+{
+    if (k == NULL)
+        return;
+    if (k->context != NULL)
+        secp256k1_context_destroy(k->context);
+    explicit_bzero(k, sizeof(*k));
+    free(k);
+}
+
+struct sign_key *
+sign_key_new(const uint8_t bytes[SIGN_KEY_SIZE], struct err *err)
+{
+    struct sign_key *k = calloc(1, sizeof(*k));
+    uint8_t blind[32];
+    secp256k1_pubkey point;
+
+    if (k == NULL || (k->context = secp256k1_context_create(SECP256K1_CONTEXT_NONE)) == NULL) {
+        sign_key_free(k);
+        (void)err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        return NULL;
+    }
+    memcpy(k->bytes, bytes, SIGN_KEY_SIZE);
+    if (getrandom(blind, sizeof(blind), 0) != sizeof(blind) || !secp256k1_context_randomize(k->context, blind) ||
+        !secp256k1_ec_pubkey_create(k->context, &point, k->bytes)) {
+        sign_key_free(k);
+        (void)err_set(err, ERR_POLICY, "sign.key.invalid", "these 32 bytes are no private key of secp256k1");
+        return NULL;
+    }
+    explicit_bzero(blind, sizeof(blind));
+    address_of(k->context, &point, k->address);
+    return k;
+}
+
+void
+sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS])
+{
+    memcpy(out, k->address, TX_ADDRESS);
+}
+
+int
+sign_key_sign(const struct sign_key *k, const uint8_t digest[TX_HASH], struct tx_signature *out, struct err *err)
+{
+    secp256k1_ecdsa_recoverable_signature made;
+    uint8_t compact[64], by[TX_ADDRESS];
+    int parity;
+
+    if (!secp256k1_ecdsa_sign_recoverable(k->context, &made, digest, k->bytes, NULL, NULL))
+        return err_set(err, ERR_SYSTEM, "sign.failed", "libsecp256k1 did not sign");
+    (void)secp256k1_ecdsa_recoverable_signature_serialize_compact(k->context, compact, &parity, &made);
+    memcpy(out->r, compact, sizeof(out->r));
+    memcpy(out->s, compact + sizeof(out->r), sizeof(out->s));
+    out->parity = (uint8_t)parity;
+    /* a fault of the machine while it signs could tell the key: what comes out is checked first */
+    if (parity > 1 || !sign_recover(digest, out, by) || memcmp(by, k->address, TX_ADDRESS) != 0) {
+        explicit_bzero(out, sizeof(*out));
+        return err_set(err, ERR_SYSTEM, "sign.failed", "the signature is not valid");
+    }
+    return 0;
+}
+
+bool
+sign_recover(const uint8_t digest[TX_HASH], const struct tx_signature *s, uint8_t out[TX_ADDRESS])
+{
+    const secp256k1_context *c = secp256k1_context_static;
+    secp256k1_ecdsa_recoverable_signature read;
+    secp256k1_pubkey point;
+    uint8_t compact[64];
+
+    memcpy(compact, s->r, sizeof(s->r));
+    memcpy(compact + sizeof(s->r), s->s, sizeof(s->s));
+    if (s->parity > 1 || !secp256k1_ecdsa_recoverable_signature_parse_compact(c, &read, compact, s->parity) ||
+        !secp256k1_ecdsa_recover(c, &point, &read, digest))
+        return false;
+    address_of(c, &point, out);
+    return true;
+}
+
+void
+sign_address_text(const uint8_t address[TX_ADDRESS], char out[SIGN_ADDRESS_TEXT + 1])
+{
+    uint8_t hash[KECCAK_SIZE];
+
+    out[0] = '0';
+    out[1] = 'x';
+    str_hex(address, TX_ADDRESS, out + 2);
+    keccak256(out + 2, 2 * TX_ADDRESS, hash);
+    for (size_t i = 0; i < 2 * (size_t)TX_ADDRESS; i++)
+        if ((hash[i / 2] >> (i % 2 == 0 ? 4 : 0) & 0x0f) >= 8)
+            out[2 + i] = (char)toupper((unsigned char)out[2 + i]);
+}
+
+bool
+sign_address_parse(struct str s, uint8_t out[TX_ADDRESS])
+{
+    char right[SIGN_ADDRESS_TEXT + 1];
+    uint8_t address[TX_ADDRESS];
+    bool small = false, large = false;
+
+    if (s.n != SIGN_ADDRESS_TEXT || s.p[0] != '0' || s.p[1] != 'x')
+        return false;
+    for (size_t i = 2; i < s.n; i++) {
+        int digit = str_hex_digit(s.p[i]);
+
+        if (digit < 0)
+            return false;
+        small = small || (digit > 9 && s.p[i] >= 'a');
+        large = large || (digit > 9 && s.p[i] < 'a');
+        address[(i - 2) / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : address[(i - 2) / 2] | digit);
+    }
+    sign_address_text(address, right);
+    if (small && large && memcmp(right, s.p, s.n) != 0)
+        return false;
+    memcpy(out, address, TX_ADDRESS);
+    return true;
+}
