@@ -9,8 +9,8 @@
 #define WORD U256_SIZE
 #define NO   0xff       /* no such argument */
 
-/* A row a call: its signature (of which the selector is made), how a person reads it, what it does, which of its words is
- * who, and which how much. @words: that many at least; more belong to arguments without a fixed size. */
+/* A row a call: its signature (of which the selector is made), how a person reads it, what it does, which of its words
+ * is who, and which how much. @words: that many at least; more belong to arguments without a fixed size. */
 static const struct known {
     const char *signature, *text;
     enum call_class class;

@@ -33,7 +33,8 @@ struct rlp_item {
     struct rlp in;          /* the bytes, or the items of the list; borrowed */
 };
 
-/* Take the first item. False: nothing is left, or it is not encoded as it has to be. A list's items are not looked at. */
+/* Take the first item. False: nothing is left, or it is not encoded as it has to be. A list's items are not looked
+ * at. */
 bool rlp_next(struct rlp *from, struct rlp_item *item);
 /* The same of a certain kind. A number has no zeros in front and is at most @max. */
 bool rlp_next_bytes(struct rlp *from, struct rlp *bytes);

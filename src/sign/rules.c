@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "sign/key.h"
+#include "sign/address.h"
 
 #define HOUR_MS 3600000ULL
 #define DAY_MS  (24 * HOUR_MS)
@@ -152,7 +152,9 @@ fee_cap(struct judging *j)
 static bool
 call_format(struct judging *j)
 {
-    return j->call_valid || no(j, "The data is no call, or lacks arguments of the call that it is");
+    return j->call_valid || no(j, "%s", j->tx->n_data < CALL_SELECTOR
+           ? "Calldata must be a complete 4-byte hex selector followed by whole hex bytes"
+           : "Calldata lacks arguments of the call that it is, or has others than that call can have");
 }
 
 static bool

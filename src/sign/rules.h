@@ -1,8 +1,8 @@
 /* sign/rules.h: which transactions are signed, which need a person, and which are not signed at all
  *
- * The order of the source's rules, with its names and reasons, and of our own: fees, spending in an hour and a day, and what
- * needs a person whatever the thresholds say. Who has no rules signs nothing. The counts are the caller's to keep: they
- * have to be on the disk before a signature leaves (R46). Pure: the time is an argument.
+ * The order of the source's rules, with its names and reasons, and of our own: fees, spending in an hour and a day, and
+ * what needs a person whatever the thresholds say. Who has no rules signs nothing. The counts are the caller's to keep:
+ * they have to be on the disk before a signature leaves (R46). Pure: the time is an argument.
  */
 #ifndef CLOCHE_SIGN_RULES_H
 #define CLOCHE_SIGN_RULES_H

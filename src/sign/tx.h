@@ -49,8 +49,8 @@ struct tx_signature {
     uint8_t parity;             /* 0 or 1: of the point's y */
 };
 
-/* Append @tx as it is hashed (@s NULL) or as it is sent. 0, or -1 with @err: a field is out of its range (sign.tx.*), or
- * it does not fit. */
+/* Append @tx as it is hashed (@s NULL) or as it is sent. 0, or -1 with @err: a field is out of its range (sign.tx.*),
+ * or it does not fit. */
 int tx_write(const struct tx *tx, const struct tx_signature *s, struct buf *out, struct err *err);
 /* What is signed: Keccak-256 of the unsigned form. As tx_write. */
 int tx_digest(const struct tx *tx, uint8_t out[TX_HASH], struct err *err);

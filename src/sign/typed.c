@@ -1,8 +1,8 @@
 /* sign/typed.c: see typed.h
  *
  * Theory: hashStruct(s) is Keccak-256 of typeHash and one word of 32 bytes for each member. A struct's and an array's
- * word is a hash of its own words, so encoding walks down the value with the type beside it. How deep and how much is
- * bounded by TYPED_DEPTH_MAX and TYPED_VALUES_MAX, and types are bounded by number; nothing is kept but the words of the
+ * word is a hash of its own words, so encoding walks down the value with the type beside it. TYPED_DEPTH_MAX and
+ * TYPED_VALUES_MAX bound how deep and how much, and types are bounded by number; nothing is kept but the words of the
  * struct or array at hand.
  */
 #include "sign/typed.h"
@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "sign/key.h"
+#include "sign/address.h"
 
 #define DOMAIN "EIP712Domain"
 #define WORD   U256_SIZE
@@ -368,7 +368,8 @@ hash_array(struct reading *r, const char *type, size_t at, size_t n, const json_
 
     if (!json_is_array(v))
         return typed_bad(r, "sign.typed.value", "it is no array", type);
-    if (n - at > 2 && (type[at + 1] == '0' || !str_parse_u64((struct str){ type + at + 1, n - at - 2 }, TYPED_VALUES_MAX, &length)))
+    if (n - at > 2 && (type[at + 1] == '0' ||
+                       !str_parse_u64((struct str){ type + at + 1, n - at - 2 }, TYPED_VALUES_MAX, &length)))
         return typed_bad(r, "sign.typed.type", "there is no such type", type);
     if (n - at > 2 && json_array_size(v) != length)
         return typed_bad(r, "sign.typed.value", "it has another number of elements", type);
@@ -486,7 +487,8 @@ typed_read(const json_t *data, struct typed *out, struct err *err)
     *out = (struct typed){ .primary = json_string_value(json_object_get(data, "primaryType")) };
     if (json_object_size(data) != 4 || !json_is_object(r.types) || !json_is_object(domain) ||
         !json_is_object(message) || out->primary == NULL)
-        return typed_bad(&r, "sign.typed.form", "it has types, primaryType, domain and message, and no more", "the whole");
+        return typed_bad(&r, "sign.typed.form", "it has types, primaryType, domain and message, and no more",
+                         "the whole");
     if (json_object_size(r.types) > TYPED_TYPES_MAX)
         return typed_bad(&r, "sign.typed.type", "more than 64 types", "types");
     if (names_check(&r) < 0)

@@ -3,9 +3,9 @@
  *   {"types": {"EIP712Domain": [...], "Mail": [{"name": "from", "type": "Person"}, ...], ...},
  *    "primaryType": "Mail", "domain": {...}, "message": {...}}
  *
- * Strict: a member that no type names, one that is missing, a type that nothing leads to, and a value outside of its type's
- * range are refused, so that a person who reads the message reads all that is signed and nothing else. The chain has to be
- * named. Pure.
+ * Strict: a member that no type names, one that is missing, a type that nothing leads to, and a value outside of its
+ * type's range are refused, so that a person who reads the message reads all that is signed and nothing else. The chain
+ * has to be named. Pure.
  */
 #ifndef CLOCHE_SIGN_TYPED_H
 #define CLOCHE_SIGN_TYPED_H

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/array.h"
+#include "sign/address.h"
 #include "sign/key.h"
 #include "sign/message.h"
 #include "sign/rules.h"
