@@ -20,13 +20,13 @@ _cloche() {
     case $verb in
         run)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
@@ -34,40 +34,40 @@ _cloche() {
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
-                --engine --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --engine --runtime --fallback --audit --view --image --contents --with --workspace --keep-path
+                --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
+                --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
+                --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
-                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --image --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
-                --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
+                --fallback --audit --view --image --contents --with --workspace --keep-path --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--report --mode --settings --engine --runtime --fallback --audit --view --contents --with
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile" ;;
+            valued="--report --mode --settings --engine --runtime --fallback --audit --view --image --contents
+                --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         agent)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --contents --with --workspace --keep-path --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
                 --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view
+            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
@@ -84,28 +84,28 @@ _cloche() {
             rest="files" ;;
         policy)
             flags="--json --all --for --help --mode --settings --engine --runtime --fallback --audit --view
-                --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--for --mode --settings --engine --runtime --fallback --audit --view --contents --with
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--for --mode --settings --engine --runtime --fallback --audit --view --image --contents
+                --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
+                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
             flags="--path --op --host --method --url-path --tool --port --planted --json --help --mode
-                --settings --engine --runtime --fallback --audit --view --contents --with --workspace
+                --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
                 --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --runtime
-                --fallback --audit --view --contents --with --workspace --workdir --bind --allow-read
+                --fallback --audit --view --image --contents --with --workspace --workdir --bind --allow-read
                 --deny-read --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask-timeout --publish --allow-host-port
                 --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
@@ -205,16 +205,16 @@ _cloche() {
             rest="files" ;;
         prove)
             flags="--quick --bare --json --help --mode --settings --engine --runtime --fallback --audit --view
-                --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
+                --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
                 --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--mode --settings --engine --runtime --fallback --audit --view --contents --with --workspace
-                --workdir --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile" ;;
+            valued="--mode --settings --engine --runtime --fallback --audit --view --image --contents --with
+                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -243,19 +243,20 @@ _cloche() {
         esac
     done
     case "$verb $previous" in
-        *" --toolchains" | *" --allow-domain" | *" --deny-domain" | *" --secret" | *" --secret-file" | \
-            *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | *" --user" | *" --hostname" | \
-            *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | *" --output" | \
-            *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | *" --tool" | \
-            *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | *" -n" | \
-            *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | *" --params" | *" --add" | \
-            *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
-            *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | *" --pool-idle" | \
-            *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
-            *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
-            *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
-            *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | *" --label" | *" --interval" | \
-            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
+        *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --secret" | \
+            *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
+            *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | \
+            *" --grace" | *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | \
+            *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
+            *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | \
+            *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | *" --listen" | \
+            *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
+            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
+            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
+            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
+            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
+            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
+            *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

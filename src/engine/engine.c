@@ -92,6 +92,15 @@ check_runtime(const struct engine *e, const struct policy *p, struct err *err)
     return err_hint(err, "leave --engine out: the runtime says which it is");
 }
 
+static int
+check_image(const struct engine *e, const struct policy *p, struct err *err)
+{
+    if (p->image.p == NULL || e->images)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "engine.image", "the engine %s runs no images", e->name);
+    return err_hint(err, "leave image out: the sandbox then has the host's own system");
+}
+
 const char *
 engine_name(const struct policy *p)
 {
@@ -234,7 +243,7 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
 {
     const struct engine *e = engine_of(p);
 
-    if (check_runtime(e, p, err) < 0 || e->create(p, id, out, err) < 0)
+    if (check_runtime(e, p, err) < 0 || check_image(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;
     return 0;

@@ -168,6 +168,7 @@ struct policy {
     struct { enum record_kind v; struct origin from; } audit;
     struct policy_string engine;            /* "auto", or one of struct policy_host's */
     struct policy_string runtime;           /* "auto", or a program that the engine has make the wall */
+    struct policy_string image;             /* an image of the store whose files are the system; as it is written */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
 
     struct {
@@ -256,6 +257,7 @@ struct policy {
     char *cwd;
     char *store;        /* of the vault: struct policy_host */
     char *kept_home;    /* the same */
+    char *images;       /* the folder of the images, in its @state; NULL: none is known */
     const char *(*home_of_owner)(const char *path);
     uint64_t memory_total;
     const char *const *engines;

@@ -128,6 +128,9 @@ keep_facts(struct policy *p, const struct policy_host *host, struct err *err)
     if (host->store != NULL && path_normalise(str_of(host->store), STR_LIT(""), false, normal, sizeof(normal), &n) ==
                                    PATH_OK && (p->store = arena_copy(p->arena, (struct str){ normal, n })) == NULL)
         return policy_no_memory(err);
+    if (host->state != NULL && path_normalise(str_of(host->state), STR_LIT(""), false, normal, sizeof(normal), &n) ==
+            PATH_OK && (p->images = arena_join(p->arena, (struct str){ normal, n }, STR_LIT("/images"))) == NULL)
+        return policy_no_memory(err);
     if (host->kept_home != NULL && (p->kept_home = arena_copy(p->arena, str_of(host->kept_home))) == NULL)
         return policy_no_memory(err);
     if (host->home == NULL)

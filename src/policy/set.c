@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "match/image_ref.h"
 #include "match/path.h"
 #include "match/proxy.h"
 #include "policy/internal.h"
@@ -297,6 +298,20 @@ set_hostname(struct policy *p, const struct policy_spec *s, struct str text, con
     if (!ok) {
         where_fail(w, err, "policy.hostname", "%s is not a host name", show(text, shown));
         return err_hint(err, "up to 64 letters, digits, and single \"-\" and \".\" between them");
+    }
+    return set_text(p, s, text, w, err);
+}
+
+int
+set_image(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+    struct image_ref ref;
+    const char *fault = image_ref_parse(text, &ref);
+
+    if (fault != NULL) {
+        where_fail(w, err, "policy.image", "%s is no image's name: %s", show(text, shown), fault);
+        return err_hint(err, "write it like \"python:3.12\" or \"python:3.12@sha256:...\"");
     }
     return set_text(p, s, text, w, err);
 }
