@@ -42,12 +42,13 @@ enum guard_flag {
                                  * writing, truncating, chmod, chown, xattrs, times. Removing does not. Implies
                                  * GUARD_NAMES; part of GUARD_EXISTING */
     GUARD_GIT      = 1 << 4,    /* no state that git executes comes into being, whatever its name (guard_git.h). Implies
-                                 * GUARD_WRITES */
+                                 * GUARD_REMOVES: the host may make a repository meanwhile, which stays one */
     GUARD_GIT_ANY_CONFIG = 1 << 5,  /* ... but for configurations, which are free */
     GUARD_DEVICES  = 1 << 6,    /* the devices are the host's (light mode): most are closed (guard_device.c). Implies
                                  * GUARD_EXISTING */
     GUARD_REMOVES  = 1 << 7,    /* removing passes through the guard too: a mount goes when the host replaces what it
-                                 * is on. Implies GUARD_WRITES; part of GUARD_EXISTING */
+                                 * is on, and there is none on what the host makes meanwhile. Implies GUARD_WRITES;
+                                 * part of GUARD_EXISTING */
 };
 #define GUARD_FLAGS_ALL 0xffu
 
@@ -57,9 +58,9 @@ guard_flags_whole(uint32_t flags)
 {
     if ((flags & GUARD_DEVICES) != 0)
         flags |= GUARD_EXISTING;
-    if ((flags & GUARD_EXISTING) != 0)
+    if ((flags & (GUARD_EXISTING | GUARD_GIT)) != 0)
         flags |= GUARD_REMOVES;
-    if ((flags & (GUARD_REMOVES | GUARD_GIT)) != 0)
+    if ((flags & GUARD_REMOVES) != 0)
         flags |= GUARD_WRITES;
     return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;
 }

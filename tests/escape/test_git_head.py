@@ -169,6 +169,42 @@ def test_a_repository_far_down_stays_one(bench, how, way):
     assert not this.ran(), done
 
 
+# Where no repository is when the run starts, and the owner makes one meanwhile.
+LATE = {
+    "init": ("", BRANCH + "git checkout -q other", "."),
+    "clone": ("mkdir ../up; cd ../up; " + BRANCH, "git clone -q ../up n; cd n; git checkout -q other", "n"),
+    "clone at the top": ("mkdir ../up; cd ../up; " + BRANCH, "mkdir n; git clone -q ../up x; mv x/.git .; rm -rf x n; git checkout -qf other", "."),
+    "clone far down": ("mkdir -p ../up a/b/c/d; cd ../up; " + BRANCH, "git clone -q ../up a/b/c/d/n; cd a/b/c/d/n; git checkout -q other", "a/b/c/d/n"),
+    "work tree": ("mkdir ../up; cd ../up; " + BRANCH, "git -C ../up worktree add -q $PWD/n other", "n"),
+    "HEAD in a folder": ("mkdir .git", BRANCH + "git checkout -q other", "."),
+}
+LATE_WAYS = ("HEAD removed with all of it", "HEAD removed", "HEAD removed by a descriptor", "objects removed", "refs removed", ".git moved away")
+LATE_REAL = [(late, how) for late in LATE for how in LATE_WAYS[:{"init": 6, "clone": 6, "work tree": 1}.get(late, 2)]]
+
+
+def attack_late(this, late, how):
+    before, owner, where = LATE[late]
+    this.host(before)
+    done = meanwhile(this, f"({owner})", f"cd {where}; " + ALL[how])
+    this.host(f"cd {where}; " + STATUS, check=False)
+    return done
+
+
+@pytest.mark.parametrize("late,how", LATE_REAL)
+def test_the_late_attacks_are_real(bench, late, how):
+    this = bench("bare")
+    done = attack_late(this, late, how)
+    assert this.ran(), done
+
+
+@pytest.mark.parametrize("way", ("standard", "host view"))
+@pytest.mark.parametrize("late,how", LATE_REAL)
+def test_a_repository_that_came_meanwhile_stays_one(bench, late, how, way):
+    this = bench(way)
+    done = attack_late(this, late, how)
+    assert not this.ran(), done
+
+
 def test_repositories_without_that_shape_can_be_removed(bench):
     this = bench("standard")
     this.host(REPO)
@@ -206,6 +242,16 @@ def test_what_was_replaced_stays_protected(bench, name, way):
     after = this.host(look, check=False).out
     assert "mine" in before or "core" in before
     assert after == before, done
+
+
+@pytest.mark.parametrize("way", ("bare", "standard", "host view"))
+def test_a_protected_file_that_came_meanwhile(bench, way):
+    """Where there was none, and no mount is."""
+    this = bench(way)
+    this.host("echo a > a")
+    done = meanwhile(this, "mkdir .vscode; echo mine > .vscode/settings.json; echo mine > .bashrc", "rm -f .vscode/settings.json .bashrc; rm -rf .vscode; rm a")
+    kept = [(this.project / name).exists() for name in (".vscode/settings.json", ".bashrc", "a")]
+    assert kept == ([False] * 3 if way == "bare" else [True, True, False]), done
 
 
 def test_an_editors_file_where_no_repository_is(bench):

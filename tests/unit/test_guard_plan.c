@@ -211,7 +211,7 @@ static const struct filter_row {
     { GUARD_WRITES, SYS_openat, { 0, 0, O_TMPFILE | O_RDWR }, PASS },
     { GUARD_WRITES, SYS_mkdirat, { 0, 0, 0 }, TRAP },
     { GUARD_WRITES, SYS_unlinkat, { 0, 0, 0 }, PASS },
-    { GUARD_GIT, SYS_unlinkat, { 0, 0, 0 }, PASS },
+    { GUARD_GIT, SYS_unlinkat, { 0, 0, 0 }, TRAP },
     { GUARD_REMOVES, SYS_unlinkat, { 0, 0, 0 }, TRAP },
     { GUARD_REMOVES, SYS_truncate, { 0, 0, 0 }, TRAP },
     { GUARD_REMOVES, SYS_mkdirat, { 0, 0, 0 }, TRAP },

@@ -54,7 +54,7 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
     out->flags = (plan->guard_names ? (uint32_t)GUARD_NAMES : 0) | (plan->guard_connect ? (uint32_t)GUARD_CONNECT : 0) |
                  (plan->light ? (uint32_t)GUARD_DEVICES : 0) | (plan->guard_existing ? (uint32_t)GUARD_EXISTING : 0) |
                  (writable_folder(plan) ? (uint32_t)GUARD_WRITES : 0) |
-                 (plan->guard_removes ? (uint32_t)GUARD_REMOVES : 0) |
+                 (plan->guard_names && writable_folder(plan) ? (uint32_t)GUARD_REMOVES : 0) |
                  (plan->guard_git ? (uint32_t)GUARD_GIT : 0) |
                  (plan->guard_git && !plan->guard_git_config ? (uint32_t)GUARD_GIT_ANY_CONFIG : 0);
     if (plan->light && close_host(plan, out, err) < 0)

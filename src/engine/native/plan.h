@@ -98,7 +98,6 @@ struct native_plan {
     size_t n_sockets;
     bool guard_names, guard_connect;
     bool guard_existing;                /* what exists too: in light mode, or where mounts are not enough */
-    bool guard_removes;                 /* removing too: mounts go when the owner's programs replace what they are on */
     bool guard_git;                     /* no state that git executes comes into being in a writable folder */
     bool guard_git_config;              /* ... its configuration is such state */
     bool host_trees_writable;

@@ -6,7 +6,7 @@
  *
  * The repository at the top keeps its HEAD: without it git would look for another one, further up or in the folder
  * itself. HEAD is mounted on itself, and written to by the guard (guest/guard_git.h). The mount goes when the owner's
- * git replaces HEAD, so where there is a repository the guard is asked about removing as well.
+ * git replaces HEAD, and there is none on a repository that is made meanwhile, so the guard is asked about removing too.
  *
  * Its configuration cannot be written, but programs inside have to (`git remote add`). So a copy lies over it, which is
  * theirs to write and ends with the sandbox; what was added is looked at then (run/git_keep.h).
@@ -85,8 +85,7 @@ keep_head(struct native_plan *plan, const struct plan_tree *tree, struct err *er
 
     if (head < 0 && !mnt_is_absent(errno))
         return err_sys(err, errno, "wall.expand.unseen", "%s/%s", tree->host, name);
-    plan->guard_removes |= head >= 0;
-    /* in light mode, where there are no mounts, the guard is asked about removing too */
+    /* in light mode there are no mounts */
     if (plan->light || head < 0 || fstat(head, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     item = plan_item(plan, ROOT_PIN, NULL,

@@ -105,7 +105,6 @@ pin(struct native_plan *plan, const char *inside, struct err *err)
 {
     if (plan->light)
         return 0;
-    plan->guard_removes = true;
     plan->guard_existing |= plan->n_items >= PLAN_ITEMS_MAX - PINS_SPARE;
     return plan->guard_existing || plan_item(plan, ROOT_PIN, NULL, inside, err) != NULL ? 0 : -1;
 }
