@@ -1,7 +1,8 @@
 /* guest/guard_remove.c: removing a name
  *
  * Asked for where a folder of the host is writable: in light mode no mount holds what is protected; elsewhere the mount
- * goes when a program of the owner's replaces the file by a rename, and there is none on what it makes meanwhile. What no rule speaks of is removed without a look at it.
+ * goes when a program of the owner's replaces the file by a rename, and there is none on what it makes meanwhile. What
+ * no rule speaks of is removed without a look at it.
  */
 #include <errno.h>
 #include <fcntl.h>

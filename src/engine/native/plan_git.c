@@ -6,7 +6,7 @@
  *
  * The repository at the top keeps its HEAD: without it git would look for another one, further up or in the folder
  * itself. HEAD is mounted on itself, and written to by the guard (guest/guard_git.h). The mount goes when the owner's
- * git replaces HEAD, and there is none on a repository that is made meanwhile, so the guard is asked about removing too.
+ * git replaces HEAD, and a repository that is made meanwhile has none, so the guard is asked about removing too.
  *
  * Its configuration cannot be written, but programs inside have to (`git remote add`). So a copy lies over it, which is
  * theirs to write and ends with the sandbox; what was added is looked at then (run/git_keep.h).
