@@ -142,14 +142,15 @@ _cloche() {
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
-                --log-level --json --help"
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level
+                --json --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
-                --log-level" ;;
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level" ;;
         mcp)
             flags="--socket --token-file --gate --settings --help"
             valued="--socket --token-file --gate --settings" ;;
@@ -194,13 +195,14 @@ _cloche() {
                 --recover-after --recover-tries --recover-window --client-timeout --rate-limit --allowed-hosts
                 --allowed-origins --audit --audit-retention --transcript --transcript-keep
                 --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca
-                --webhook-timeout --public-url --log-format --log-level --help"
+                --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval
+                --otlp-commands --public-url --log-format --log-level --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --public-url --log-format
-                --log-level"
+                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level"
             words="check show"
             rest="files" ;;
         prove)
@@ -254,14 +256,15 @@ _cloche() {
             *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
             *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
             *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
-            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --public-url" | \
-            *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | \
-            *" --control-fd")
+            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
+            *" --otlp-timeout" | *" --otlp-interval" | *" --public-url" | *" --label" | *" --interval" | \
+            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
             "gate --gate" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
-            *" --webhook-secret" | *" --webhook-ca" | *" --token-file" | *" -s")
+            *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | *" --otlp-ca" | *" --token-file" | \
+            *" -s")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;
@@ -338,6 +341,9 @@ _cloche() {
             return ;;
         *" --transcript")
             mapfile -t COMPREPLY < <(compgen -W "off commands full" -- "$current")
+            return ;;
+        *" --otlp-commands")
+            mapfile -t COMPREPLY < <(compgen -W "off on" -- "$current")
             return ;;
         *" --log-format")
             mapfile -t COMPREPLY < <(compgen -W "text json" -- "$current")

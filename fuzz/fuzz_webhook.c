@@ -1,10 +1,11 @@
-/* match/hook_url and webhook/event: a URL's parts are of it and its host is canonical; a status is one */
+/* match/hook_url and post/answer: a URL's parts are of it and its host is canonical; a status is one, and an answer's
+ * body is in it */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "match/hook_url.h"
-#include "webhook/webhook.h"
+#include "post/post.h"
 
 static void
 try_url(struct str text)
@@ -28,13 +29,18 @@ try_url(struct str text)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    int status;
+    struct post_answer a;
+    int status, r;
 
     if (n > 4096)
         return 0;
     try_url((struct str){ (const char *)data, n });
-    status = webhook_status((const char *)data, n);
+    status = post_status((const char *)data, n);
     FUZZ_ASSERT(status == -1 || status == 0 || (status >= 100 && status <= 599));
     FUZZ_ASSERT(status != 0 || memchr(data, '\n', n) == NULL);
+    r = post_answer((const char *)data, n, &a);
+    FUZZ_ASSERT(r <= 0 || (a.status == status && status > 0 && a.body.p > (const char *)data &&
+                           a.body.p + a.body.n <= (const char *)data + n && a.after_s <= 24 * 3600));
+    FUZZ_ASSERT(r != 0 || n < POST_ANSWER_MAX || a.body.p != NULL);
     return 0;
 }

@@ -27,9 +27,15 @@ clock_ms(void)
 }
 
 uint64_t
-clock_wall_ms(void)
+clock_wall_us(void)
 {
     struct timespec t = now(CLOCK_REALTIME);
 
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t
+clock_wall_ms(void)
+{
+    return clock_wall_us() / 1000;
 }

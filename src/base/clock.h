@@ -12,6 +12,7 @@ uint64_t clock_us(void);
 uint64_t clock_ms(void);
 /* Milliseconds since 1970, as the machine believes (CLOCK_REALTIME): for people and records. */
 uint64_t clock_wall_ms(void);
+uint64_t clock_wall_us(void);
 
 /* How long ago @then was at @now; none where it is later, for @then may have been read after @now was. */
 static inline uint64_t

@@ -45,6 +45,8 @@ ask_frame(struct request *r, struct buf *b, uint8_t type, uint32_t ticket, const
     struct proto_part parts[3] = { { &edge_head_shape, &head } };
 
     memcpy(head.trace, r->trace_bytes, EDGE_TRACE);
+    trace_bytes(r->trace.span, EDGE_SPAN, head.span);
+    head.sampled = r->trace.sampled;
     for (size_t i = 0; i < n; i++)
         parts[i + 1] = message[i];
     return proto_frame_of(b, type, is_gated(type) && r->async ? EDGE_ASYNC : 0, parts, n + 1);

@@ -29,6 +29,7 @@
 #include "proto/edge_launcher.h"
 #include "proto/question.h"
 #include "warden/epoch.h"
+#include "warden/tell.h"
 #include "wire/form.h"
 #include "wire/json_text.h"
 #include "wire/rich.h"
@@ -184,7 +185,8 @@ struct request {
     char number[17];                    /* the request's id, for logs and clients */
     uint8_t trace_bytes[EDGE_TRACE];    /* the trace's id, as the warden is told */
     struct trace trace;                 /* its part of a trace: the client's, or a new one */
-    bool trace_given;                   /* it is the client's */
+    bool trace_given;                   /* it is the client's, */
+    uint8_t parent[EDGE_SPAN];          /* whose span that is */
     uint64_t begun_us, bytes_in, bytes_out;     /* of bodies */
     char allowed[48];                   /* methods of a route that has others than @method */
     unsigned early;                     /* status to refuse with, decided before the body; 0 */
@@ -293,6 +295,7 @@ struct front {
     struct known_all known;
     struct told_status owner_status;
     struct metrics *metrics;
+    struct teller tell;                 /* cloche-otlp, of requests that are over */
     uint8_t random[4096];               /* for ids of traces */
     size_t random_left;
     uint8_t in[EDGE_ROOM];

@@ -349,10 +349,14 @@ trace_of(struct request *r)
 
     /* of two nobody knows which one is meant */
     r->trace_given = given.n == 1 && trace_parse((struct str){ given.value, given.size }, &r->trace);
-    if (!r->trace_given)
+    if (r->trace_given) {
+        trace_bytes(r->trace.span, EDGE_SPAN, r->parent);
+    } else {
         random_digits(r->f, TRACE_ID / 2, r->trace.id);
+        r->trace.sampled = teller_is(&r->f->tell);
+    }
     random_digits(r->f, TRACE_SPAN / 2, r->trace.span);
-    trace_bytes(r->trace.id, r->trace_bytes);
+    trace_bytes(r->trace.id, EDGE_TRACE, r->trace_bytes);
 }
 
 /* What is not plainly one request: of all that it says nothing is taken. */

@@ -29,6 +29,26 @@
 #define AT_ONCE   64
 #define MEMORY    (1024UL * 1024 * 1024)
 
+static int
+told_of_export(struct front *f, const struct frame *message, int fd)
+{
+    struct wire_in in = wire_in_of(message->payload, message->length);
+    struct launch_export m;
+
+    if (!launch_export_get(&in, &m)) {
+        close_fd(&fd);
+        return -1;
+    }
+    teller_open(&f->tell, &m, fd);
+    return 0;
+}
+
+static int
+numbers(const void *f, struct buf *b)
+{
+    return metrics_put(f, b);
+}
+
 static void
 on_door(struct watch *w, uint32_t events)
 {
@@ -50,6 +70,8 @@ on_door(struct watch *w, uint32_t events)
             r = languages_add(&message) < 0 ? -1 : 1;
         } else if (r > 0 && message.type == EDGE_ADAPTER && message.length == 0 && fd >= 0) {
             visit_adapter(f, take_fd(&fd));
+        } else if (r > 0 && message.type == EDGE_EXPORT && fd >= 0) {
+            r = told_of_export(f, &message, take_fd(&fd)) < 0 ? -1 : 1;
         } else if (r > 0) {
             r = message.type == EDGE_PING && message.length == 0 ? doors_say(f, EDGE_PONG, NULL) + 1 : -1;
         }
@@ -139,6 +161,7 @@ main(int argc, char **argv)
         return 1;
     }
     log_open("cloche-front");
+    teller_init(&f.tell, &f.loop, numbers, &f);
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     f.max_links = f.places.max = room_for_links(f.strangers);
     if (!SERVICE_SANITIZED)         /* a sanitizer's shadow would count */

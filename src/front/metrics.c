@@ -84,6 +84,12 @@ count(struct metrics *m, const struct request *r, uint64_t us)
     c->by[s].n++;
 }
 
+static const char *
+role_of(const struct request *r)
+{
+    return r->who == 0 && !r->f->strangers ? "owner" : edge_role_name(r->role);
+}
+
 static void
 log_request(const struct request *r, uint64_t us, bool whole)
 {
@@ -97,7 +103,7 @@ log_request(const struct request *r, uint64_t us, bool whole)
     log_text(&b, "trace_id", r->trace.id);
     log_text(&b, "method", r->route != NULL ? r->route->method : "other");
     log_text(&b, "route", route);
-    log_text(&b, "role", r->who == 0 && !r->f->strangers ? "owner" : edge_role_name(r->role));
+    log_text(&b, "role", role_of(r));
     log_number(&b, "status", r->status);
     log_number(&b, "duration_us", us);
     log_number(&b, "bytes_in", r->bytes_in);
@@ -108,6 +114,33 @@ log_request(const struct request *r, uint64_t us, bool whole)
     buf_free(&b);
 }
 
+/* Where the collector is told: @us until now, by the wall clock. */
+static void
+tell_request(const struct request *r, uint64_t us, bool whole)
+{
+    const char *method = r->route != NULL ? r->route->method : "other";
+    char route[STATS_LABEL_MAX], name[STATS_LABEL_MAX + 16];
+    struct export_span s = { .kind = EXPORT_REQUEST, .failed = r->status >= 500 || !whole, .name = name,
+                             .end_us = clock_wall_us() };
+
+    template_of(r->route, route);
+    snprintf(name, sizeof(name), "%s %s", method, route);
+    memcpy(s.trace, r->trace_bytes, sizeof(s.trace));
+    trace_bytes(r->trace.span, sizeof(s.span), s.span);
+    memcpy(s.parent, r->parent, sizeof(s.parent));
+    s.begin_us = s.end_us - us;
+    export_text(&s, "http.request.method", method);
+    export_text(&s, "http.route", route);
+    export_number(&s, "http.response.status_code", r->status);
+    export_number(&s, "http.request.body.size", (int64_t)r->bytes_in);
+    export_number(&s, "http.response.body.size", (int64_t)r->bytes_out);
+    export_text(&s, "cloche.request_id", r->number);
+    export_text(&s, "cloche.role", role_of(r));
+    if (!whole)
+        export_text(&s, "error.type", "ended early");
+    teller_span(&r->f->tell, &s);
+}
+
 void
 metrics_request(const struct request *r, bool whole)
 {
@@ -116,6 +149,8 @@ metrics_request(const struct request *r, bool whole)
     if (!r->seen)
         return;         /* its head never came whole */
     count(r->f->metrics, r, us);
+    if (teller_is(&r->f->tell) && r->trace.sampled)
+        tell_request(r, us, whole);
     if (log_wants(LEVEL_INFO))
         log_request(r, us, whole);
 }

@@ -59,8 +59,8 @@ trace_print(const struct trace *t, char out[TRACE_TEXT + 1])
 }
 
 void
-trace_bytes(const char *id, uint8_t out[TRACE_ID / 2])
+trace_bytes(const char *id, size_t n, uint8_t *out)
 {
-    for (size_t i = 0; i < TRACE_ID / 2; i++)
+    for (size_t i = 0; i < n; i++)
         out[i] = (uint8_t)(str_hex_digit(id[2 * i]) << 4 | str_hex_digit(id[2 * i + 1]));
 }

@@ -27,7 +27,7 @@ struct trace {
 bool trace_parse(struct str header, struct trace *out);
 /* The value for others, always of version 00. */
 void trace_print(const struct trace *t, char out[TRACE_TEXT + 1]);
-/* The bytes of an id of TRACE_ID digits. */
-void trace_bytes(const char *id, uint8_t out[TRACE_ID / 2]);
+/* The @n bytes of an id of twice as many digits. */
+void trace_bytes(const char *id, size_t n, uint8_t *out);
 
 #endif

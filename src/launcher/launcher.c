@@ -354,7 +354,7 @@ on_signal(struct signals *s, int number)
     struct launcher *l = s->watch.owner;
 
     if (number == SIGCHLD) {
-        webhook_reap(l);
+        tellers_reap(l);
         loop_done(&l->loop, scribe_reap(l, l->err) < 0 ? -1 : maker_reap(l, l->err));
         reap_soon(l, s->from);
     } else if (number == SIGHUP) {
@@ -481,7 +481,7 @@ end_all(struct launcher *l)
     loop_drop(&l->loop, &l->warden);    /* which ends it, when it has written what it knows */
     end_process(&l->warden_pid, WARDEN_MS);
     scribe_end(l);
-    webhook_end(l);
+    tellers_end(l);
     sweep_end(l);
     close_fd(&l->maker.fd);
     end_process(&l->maker.pid, 0);

@@ -11,6 +11,7 @@
 #include "launcher/maker.h"
 #include "launcher/serve.h"
 #include "wall/janitor.h"
+#include "proto/edge_export.h"
 #include "proto/edge_launcher.h"
 #include "wire/table.h"
 
@@ -105,6 +106,10 @@ struct launcher {
     pid_t webhook;              /* 0: none */
     uint64_t webhook_ms;        /* the minute whose deaths are counted began */
     unsigned webhook_deaths;
+    pid_t otlp;                 /* 0: none; and how launcher_otlp.c speaks with it */
+    int otlp_edge;
+    uint64_t otlp_ms;           /* as @webhook_ms */
+    unsigned otlp_deaths;
     struct packet_queue to_warden;
     struct timer more;          /* tries again to say what the kernel refused, other than for a slow reader */
     struct msg_gate gate;
@@ -205,6 +210,13 @@ void hear_adapter(struct launcher *l, enum which_front which);
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
 void webhook_reap(struct launcher *l);          /* it may have ended; another one is started, but not for ever */
 void webhook_end(struct launcher *l);
+
+/* launcher_otlp.c: who tells a collector what the daemon did. */
+bool otlp_wanted(const struct serve_plan *plan);
+int start_otlp(struct launcher *l, struct err *err);    /* unless it is there, or nobody wants it */
+void otlp_source(struct launcher *l, enum export_source source);    /* a new warden, or front, tells it too */
+void tellers_reap(struct launcher *l);          /* it and cloche-webhook */
+void tellers_end(struct launcher *l);
 
 /* launcher_door.c: the sockets. */
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */

@@ -292,6 +292,9 @@ keep_the_fixed(struct serve_plan *new, const struct serve_plan *old, struct err 
     }
     /* what was read is another file's, or what its own holds by now */
     keep_bytes(&new->hook_secret, &old->hook_secret);
+    memcpy(new->otlp_traces, old->otlp_traces, sizeof(new->otlp_traces));
+    memcpy(new->otlp_metrics, old->otlp_metrics, sizeof(new->otlp_metrics));
+    keep_bytes(&new->otlp_lines, &old->otlp_lines);
     if ((new->cert.n > 0) != (old->cert.n > 0)) {
         keep("tls-cert", "TLS is switched on and off at the start only");
         memcpy(new->tls_cert, old->tls_cert, sizeof(new->tls_cert));
@@ -299,7 +302,7 @@ keep_the_fixed(struct serve_plan *new, const struct serve_plan *old, struct err 
         keep_bytes(&new->cert, &old->cert);
         keep_bytes(&new->key, &old->key);
     }
-    return buf_ok(&new->hook_secret) && buf_ok(&new->cert) && buf_ok(&new->key)
+    return buf_ok(&new->hook_secret) && buf_ok(&new->otlp_lines) && buf_ok(&new->cert) && buf_ok(&new->key)
            ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 

@@ -32,7 +32,9 @@
 #define MAKER_WORDS_BYTES (EDGE_MESSAGE_MAX - 128)
 #define MAKER_LOG_MAX  64
 
-enum maker_program { MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_ADAPTER, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_PROGRAMS };
+enum maker_program {
+    MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_ADAPTER, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_OTLP, MAKE_PROGRAMS
+};
 
 /* A process that is wanted. It begins a session of its own, with nothing blocked, the descriptors @fds from 3 on,
  * stderr as the daemon's, and no other. */

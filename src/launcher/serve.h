@@ -32,6 +32,8 @@
 #define SERVE_GATE_MAX     (64 * 1024)      /* bytes of a file with the gate's rules */
 #define SERVE_PEM_MAX      (256 * 1024)     /* of a certificate with its chain, or a key */
 #define SERVE_URL_MAX      HOOK_URL_MAX
+#define SERVE_OTLP_HEADERS (16UL * 1024)    /* bytes of what a collector is sent with each request, as a file has it */
+#define SERVE_OTLP_PAIRS   8192             /* and of one of OpenTelemetry's variables */
 #define SERVE_SECRET_MAX   1024             /* bytes of what signs what a webhook is told */
 
 struct serve_listen {
@@ -79,6 +81,11 @@ struct serve_plan {
     char webhook_secret[PATH_MAX], webhook_ca[PATH_MAX];
     uint64_t webhook_s;         /* for one try */
     struct buf hook_secret;     /* what @webhook_secret holds, without a newline at its end */
+    char otlp_endpoint[PATH_MAX], otlp_headers[PATH_MAX], otlp_ca[PATH_MAX];    /* a collector: URL, files; "" none */
+    char otlp_traces[SERVE_URL_MAX + 1], otlp_metrics[SERVE_URL_MAX + 1];       /* what comes of it; "" not told */
+    uint64_t otlp_s, otlp_every_s;      /* for one try; between two reports of numbers */
+    uint64_t otlp_commands;     /* 1: commands' words are told too */
+    struct buf otlp_lines;      /* what @otlp_headers holds */
     struct runtimes runtimes;   /* languages of the user's own */
     struct buf rules;           /* what @gate holds; empty: the built-in ones */
 };
@@ -127,6 +134,10 @@ int serve_gate_read(struct serve_plan *plan, struct err *err);
 /* Whether plan->gate holds rules that the gate takes, by asking cloche-gate. 0, -1 with @err; or it does not return:
  * this process is cloche-gate, which says what is wrong. */
 int serve_gate_check(const struct serve_plan *plan, bool json, struct err *err);
+
+/* serve_otlp.c: what OpenTelemetry's variables say, before all else. Then what came of all: 0 or -1 with @err. */
+void serve_otlp_environment(struct serve_plan *plan);
+int serve_otlp_check(struct serve_plan *plan, struct err *err);
 
 /* serve_plan.c */
 /* Whether that address may be listened on: one that others reach needs TLS. 0 or -1 with @err. */

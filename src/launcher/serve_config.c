@@ -19,6 +19,7 @@
 
 const char *const serve_audit_words[] = { "off", "try", "required", NULL };
 const char *const serve_transcript_words[] = { "off", "commands", "full", NULL };
+static const char *const off_on[] = { "off", "on", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 static const char *const log_levels[] = { "error", "warn", "notice", "info", NULL };
 
@@ -78,6 +79,18 @@ const struct serve_key serve_keys[] = {
       .at = AT(webhook_ca) },
     { "webhook-timeout", "TIME", "limit of one attempt (10s)", SERVE_SECONDS, .min = 1, .max = 300, .restart = true,
       .at = AT(webhook_s) },
+    { "otlp-endpoint", "URL", "export traces and metrics to this collector: https://, or http:// to this host",
+      SERVE_URL, .restart = true, .at = AT(otlp_endpoint) },
+    { "otlp-headers", "FILE", "file with lines NAME: VALUE that each request to it has", SERVE_PATH, .restart = true,
+      .at = AT(otlp_headers) },
+    { "otlp-ca", "FILE", "PEM: certificates to trust for it, besides the host's", SERVE_PATH, .restart = true,
+      .at = AT(otlp_ca) },
+    { "otlp-timeout", "TIME", "limit of one attempt (10s)", SERVE_SECONDS, .min = 1, .max = 300, .restart = true,
+      .at = AT(otlp_s) },
+    { "otlp-interval", "TIME", "between two reports of metrics (1m)", SERVE_SECONDS, .min = 1, .max = 86400,
+      .restart = true, .at = AT(otlp_every_s) },
+    { "otlp-commands", "off|on", "export the words of commands too (off)", SERVE_WORD, .restart = true,
+      .words = off_on, .at = AT(otlp_commands) },
     { "public-url", "URL", "this daemon's address, for links: https://HOST[:PORT]", SERVE_URL, .restart = true,
       .at = AT(public_url) },
     { "log-format", "text|json", "format of the log on stderr (text)", SERVE_WORD, .restart = true,

@@ -32,6 +32,9 @@ serve_plan_free(struct serve_plan *plan)
     if (plan->hook_secret.p != NULL)
         explicit_bzero(plan->hook_secret.p, plan->hook_secret.n);
     buf_free(&plan->hook_secret);
+    if (plan->otlp_lines.p != NULL)
+        explicit_bzero(plan->otlp_lines.p, plan->otlp_lines.n);
+    buf_free(&plan->otlp_lines);
     buf_free(&plan->rules);
     runtimes_free(&plan->runtimes);
     free(plan);
@@ -59,6 +62,10 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->rules = (struct buf)BUF_INIT(SERVE_GATE_MAX);
     plan->hook_secret = (struct buf)BUF_INIT(SERVE_SECRET_MAX);
     plan->webhook_s = 10;
+    plan->otlp_lines = (struct buf)BUF_INIT(SERVE_OTLP_HEADERS);
+    plan->otlp_s = 10;
+    plan->otlp_every_s = 60;
+    serve_otlp_environment(plan);
     if (state_dir_path(folder, err) < 0)
         return -1;
     return snprintf(plan->state, sizeof(plan->state), "%s/serve", folder) < (int)sizeof(plan->state)
@@ -213,6 +220,19 @@ check_webhook(struct serve_plan *plan, struct err *err)
     return secret ? read_hook_secret(plan, err) : 0;
 }
 
+static int
+check_otlp(struct serve_plan *plan, struct err *err)
+{
+    cleanup_close int ca = -1;
+
+    if (serve_otlp_check(plan, err) < 0)
+        return -1;
+    if (plan->otlp_ca[0] != '\0' && (ca = open(plan->otlp_ca, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
+        return err_sys(err, errno, "serve.otlp", "otlp-ca %s", plan->otlp_ca);
+    return plan->otlp_headers[0] == '\0' ? 0 : read_file("otlp-headers", plan->otlp_headers, "serve.otlp",
+                                                         "serve.otlp.mode", true, &plan->otlp_lines, err);
+}
+
 int
 serve_check_door(const struct serve_plan *plan, const struct serve_listen *listen, struct err *err)
 {
@@ -266,8 +286,8 @@ serve_check(struct serve_plan *plan, struct err *err)
     for (size_t i = 0; i < plan->n_listen; i++)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;
-    return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || serve_gate_read(plan, err) < 0 ||
-           runtimes_load(&plan->runtimes, err) < 0
+    return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || check_otlp(plan, err) < 0 ||
+           serve_gate_read(plan, err) < 0 || runtimes_load(&plan->runtimes, err) < 0
                ? -1 : check_policy(plan, err);
 }
 

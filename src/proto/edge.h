@@ -52,7 +52,9 @@
 #define EDGE_HASH        32                 /* bytes of a SHA-256 */
 #define EDGE_CURSOR_MAX  (EDGE_ID + 21)     /* where a list goes on: an id, or ID-CREATED as edge_cursor() reads it */
 #define EDGE_SHOWN_MAX   (4 * 1024 * 1024)  /* of a policy as JSON, with where each value comes from */
-#define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context) */
+#define EDGE_TRACE       16                 /* bytes of a trace's id (W3C Trace Context), */
+#define EDGE_SPAN        8                  /* of a span's in it, */
+#define EDGE_WORK        (EDGE_TRACE + EDGE_SPAN + 1)       /* of both and whether the trace is recorded */
 #define EDGE_QUEUE_MAX   (16 * 1024 * 1024) /* bytes that may wait for one peer */
 #define EDGE_CREDENTIAL_MAX 96
 #define EDGE_WORKSPACE_MAX 255         /* bytes of a workspace's key */

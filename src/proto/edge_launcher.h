@@ -36,6 +36,12 @@ PROTO_STRUCT(launch_limits, LAUNCH_LIMITS);
     F(U32, idle_s)                          /* as long as that after the last request for one like it */
 PROTO_STRUCT(launch_pool, LAUNCH_POOL);
 
+/* With a socket to cloche-otlp (edge_export.h): the warden, and fronts, tell it what they did. */
+#define LAUNCH_EXPORT(F) \
+    F(U32, every_s)                         /* numbers too, so often; 0: not */ \
+    F(BOOL, commands)                       /* commands' words too */
+PROTO_STRUCT(launch_export, LAUNCH_EXPORT);
+
 #define LAUNCH_RULES(F) \
     F(TEXT, name, EDGE_PATH_MAX) \
     F(BYTES, text, GATE_FILE_MAX)           /* the gate's rules, as YAML */ \
@@ -50,6 +56,7 @@ PROTO_STRUCT(launch_rules, LAUNCH_RULES);
     M(EDGE_KILL,         90,  nothing)          /* end all sandboxes, and go on */ \
     M(EDGE_RULES,        92,  launch_rules) \
     M(EDGE_WEBHOOK,      208, nothing)          /* with the edge to a new cloche-webhook */ \
+    M(EDGE_EXPORT,       237, launch_export)    /* to fronts too */ \
     M(EDGE_SPAWNED,      217, edge_only_id)     /* with the keeper's edge */ \
     M(EDGE_NOT_SPAWNED,  218, launch_not_spawned) \
     /* with a new edge to a keeper that served the warden before; without the id to the keeper */ \
@@ -115,7 +122,7 @@ PROTO_STRUCT(launch_settings, LAUNCH_SETTINGS);
     F(WORDS, argv, 1, LANGUAGE_ARGV_MAX, LANGUAGE_TEXT_MAX, LANGUAGE_ARGV_MAX * (LANGUAGE_TEXT_MAX + 5))
 PROTO_STRUCT(launch_language, LAUNCH_LANGUAGE);
 
-/* And PING; answers: SETTLED or UNSETTLED to SETTINGS, PONG. */
+/* And PING and EXPORT; answers: SETTLED or UNSETTLED to SETTINGS, PONG. */
 #define EDGE_LAUNCHER_TO_FRONT(M) \
     M(EDGE_SETTINGS,     80,  launch_settings) \
     M(EDGE_SETTLED,      81,  nothing) \

@@ -1,9 +1,9 @@
 /* proto/question.h: what a front asks the warden, and the answers (edge.h, edge_gate.h, edge_run.h)
  *
- * A question begins with its trace (EDGE_TRACE bytes), a ticket that its front chose, and who asks; behind that comes
- * its message. An answer begins with the ticket. All that there is to know of a question is its row of EDGE_QUESTIONS,
- * of which the warden's table (warden/who.c) is made: for each there is an asked_NAME(), and for each that is GATED a
- * deed_NAME(), which says what it would do. Neither can be forgotten: it does not link then.
+ * A question begins with its trace and span (EDGE_WORK bytes), a ticket that its front chose, and who asks; behind
+ * that comes its message. An answer begins with the ticket. All that there is to know of a question is its row of
+ * EDGE_QUESTIONS, of which the warden's table (warden/who.c) is made: for each there is an asked_NAME(), and for each
+ * that is GATED a deed_NAME(), which says what it would do. Neither can be forgotten: it does not link then.
  */
 #ifndef CLOCHE_PROTO_QUESTION_H
 #define CLOCHE_PROTO_QUESTION_H
@@ -22,7 +22,11 @@
 PROTO_STRUCT(edge_caller, EDGE_CALLER);
 
 /* The beginning of a question. */
-#define EDGE_HEAD(F) F(RAW, trace, EDGE_TRACE) F(STRUCT_IN, edge_caller, caller)
+#define EDGE_HEAD(F) \
+    F(RAW, trace, EDGE_TRACE) \
+    F(RAW, span, EDGE_SPAN) \
+    F(BOOL, sampled) \
+    F(STRUCT_IN, edge_caller, caller)
 PROTO_STRUCT(edge_head, EDGE_HEAD);
 
 /* Most are about one sandbox: its id or name; "" the caller's default one. */

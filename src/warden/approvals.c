@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
+#include "warden/spans.h"
 
 #define NO_MS (APPROVAL_NO_S * 1000UL)
 
@@ -171,6 +172,7 @@ approval_new(struct warden *w, const struct deed *d, const struct gate_verdict *
     memcpy(a->principal, principal, sizeof(a->principal));
     snprintf(a->rule_digest, sizeof(a->rule_digest), "%s", gate_rule(w, d->tool, v->rule));
     a->net = net;
+    a->work = span_work(w, net != 0 ? box_of_id(w, r.box) : NULL);
     a->until_ms = clock_ms() + (uint64_t)v->timeout_s * 1000;
     expect(w, a);
     if (store(w, a, err) < 0) {
@@ -192,7 +194,7 @@ approval_hold(struct warden *w, struct approval *a)
     if (a->question == NULL)
         return -1;
     memcpy(a->question, f->payload, f->length);
-    memcpy(a->trace, w->trace, sizeof(a->trace));
+    a->work = w->work;
     a->n_question = f->length;
     a->type = f->type;
     a->to = w->asker;
@@ -276,6 +278,7 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
     warden_note_id(w, a->r.box, state == APPROVAL_TIMEOUT ? "gate_timeout" : "gate_denied",
                 "%s: %s, by %s: %s", a->r.id, a->r.tool, by_text[0] != '\0' ? by_text : "nobody", reason);
     hook_tell(w, &a->r);
+    span_approval(w, &a->r, &a->work);
     if (by[0] != '\0')
         remember_no(w, a, NO_MS);
     if (a->to.ticket != 0)
@@ -287,21 +290,20 @@ approval_refuse(struct warden *w, struct approval *a, enum approval_state state,
 }
 
 void
-approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const char *in)
+approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const struct work *in)
 {
     struct front_edge *e = &w->fronts[to.front];
     struct asker asker = w->asker;
     struct who who = w->who;
     struct proof proof = w->proof;
-    char trace[sizeof(w->trace)];
+    struct work work = w->work;
     bool again = record_heard_again(w, false);      /* the decision may be; this is another question */
 
-    memcpy(trace, w->trace, sizeof(trace));
-    memcpy(w->trace, in, sizeof(w->trace));
+    w->work = *in;
     if (e->edge.fd >= 0 && front_asks(w, e, f, by) != MSG_OK)
         shutdown(e->edge.fd, SHUT_RDWR);
     (void)record_heard_again(w, again);
-    memcpy(w->trace, trace, sizeof(w->trace));
+    w->work = work;
     w->asker = asker;
     w->who = who;
     w->proof = proof;
@@ -313,7 +315,7 @@ hear_again(struct warden *w, struct approval *a)
     const struct frame f = { .type = a->type, .length = (uint32_t)a->n_question, .payload = a->question };
 
     w->approvals->approved = a;
-    approvals_hear(w, &f, a->to, &a->proof, a->trace);
+    approvals_hear(w, &f, a->to, &a->proof, &a->work);
     w->approvals->approved = NULL;
 }
 
@@ -381,6 +383,7 @@ approve(struct warden *w, struct approval *a, const struct edge_decision *d, str
     }
     expect(w, a);
     hook_tell(w, &a->r);
+    span_approval(w, &a->r, &a->work);
     warden_note_id(w, a->r.box, "gate_approved", "%s: %s, by %s, %s, sha256 %s", a->r.id, a->r.tool, a->r.by_text,
                    approval_scope_name(d->scope), a->r.digest);
     if (wider > 0)

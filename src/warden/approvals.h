@@ -41,7 +41,7 @@ struct approval {
     size_t n_question;
     enum approval_scope scope;      /* of @net: for which it was approved */
     bool narrow;                    /* of @net: rules name other requests to that host, so it is approved once only */
-    char trace[2 * EDGE_TRACE + 1]; /* that it is part of */
+    struct work work;               /* that it is part of */
 };
 
 /* A call that was let through (pass.c): its questions are asked by this number instead of the handle of the
@@ -212,8 +212,9 @@ struct approval *approval_new(struct warden *w, const struct deed *d, const stru
                               struct err *err);
 /* Put the question aside for it, to be heard when it is approved. */
 int approval_hold(struct warden *w, struct approval *a);
-/* What was put aside is heard as it came: of @to, proved by @by, as part of the trace @in. */
-void approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by, const char *in);
+/* What was put aside is heard as it came: of @to, proved by @by, as part of @in. */
+void approvals_hear(struct warden *w, const struct frame *f, struct asker to, const struct proof *by,
+                    const struct work *in);
 /* The open one of this caller for exactly that, in that state; NULL none. */
 struct approval *approval_find(struct warden *w, const char *caller, const struct deed *d, enum approval_state state);
 /* It is done now, and can be done once. 0 or -1: it cannot be written down, so it is not done. */

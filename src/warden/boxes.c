@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "warden/approvals.h"
-#include "warden/warden.h"
+#include "warden/spans.h"
 
 #define RESERVED 8          /* one of so many sandboxes is no agent's */
 
@@ -245,6 +245,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         return -1;
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
+    span_asked_for(b);
     if ((how & (BOX_FLEETING | BOX_TRIAL)) != 0)
         b->maker = to;
     if (!probe)
@@ -425,6 +426,7 @@ box_lost(struct box *b)
     }
     b->r.paused = false;
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
+    span_ended(b);
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     box_gone_answers(b);
     box_take_out(b);
@@ -445,6 +447,7 @@ box_not_spawned(struct box *b, const struct err *why)
     }
     warden_note(w, b, "error", "not made: %s [%s]", why->msg, why->code);
     count_not_created(&w->counts, why->code);
+    span_made(b, why);
     for (struct waiter *one; (one = b->waiters) != NULL;) {
         b->waiters = one->next;
         answer_no_text(w, one->to, why);

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "warden/spans.h"
 #include "warden/warden.h"
 
 /* Its record is @r's from now on. -1: no memory, and it is as it was. */
@@ -58,6 +59,7 @@ box_take(struct box *b, const struct edge_box *r, struct asker to, unsigned how,
     b->again = b->anew = true;
     b->taken_ms = clock_ms();
     b->asked_for_us = clock_us();
+    span_asked_for(b);
     b->owes = 0;
     b->waiters->keyed = (how & BOX_KEYED) != 0;
     if ((how & BOX_FLEETING) != 0)

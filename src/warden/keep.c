@@ -16,6 +16,7 @@
 #include "warden/approvals.h"
 #include "warden/entry.h"
 #include "warden/record.h"
+#include "warden/spans.h"
 
 /* --- to keepers -------------------------------------------------------------------------------------------------- */
 
@@ -93,6 +94,7 @@ keep_made(struct box *b)
     b->by_itself = false;
     b->w->counts.created++;
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
+    span_made(b, NULL);
     box_state(b, BOX_READY, "");
     made_answers(b, &b->r, NULL);
     box_text(&b->r.how, "");
@@ -500,6 +502,7 @@ on_ping(struct warden *w, const struct nothing *m)
     R(EDGE_FRONT, on_front, false, 1) \
     R(EDGE_SCRIBE, on_scribe, false, 1) \
     R(EDGE_WEBHOOK, hook_on_edge, false, 1) \
+    R(EDGE_EXPORT, span_on_edge, false, 1) \
     R(EDGE_RULES, settings_on_rules, false, 1) \
     R(EDGE_COUNTS, settings_on_counts, false, 1) \
     R(EDGE_CLOSE, on_close, true, 1) \

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "warden/approvals.h"
 #include "warden/record.h"
+#include "warden/spans.h"
 
 #define FD_LAUNCHER 3
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
@@ -268,6 +269,7 @@ main(int argc, char **argv)
     w.default_recovery = (struct edge_recovery){ .after_s = (uint32_t)after, .tries = (uint32_t)tries,
                                                  .window_s = (uint32_t)window };
     w.launcher_gate = launch_gate;
+    span_open(&w);
     for (size_t i = 0; i < WARDEN_FRONTS; i++) {
         w.fronts[i].w = &w;
         w.fronts[i].edge = (struct watch)WATCH_INIT;

@@ -109,11 +109,8 @@ not_sent(struct record *r)
 static void
 stamp(struct record *r, struct audit_entry *e)
 {
-    struct timespec now;
-    uint64_t us;
+    const uint64_t us = clock_wall_us();
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
     r->last_us = us > r->last_us ? us : r->last_us + 1;
     e->when = (struct timespec){ .tv_sec = (time_t)(r->last_us / 1000000),
                                  .tv_nsec = (long)(r->last_us % 1000000) * 1000 };
@@ -147,8 +144,8 @@ queue(struct warden *w, struct box *b, struct audit_entry *e, const char *from, 
     first_member(e, "from", from);
     if (b != NULL)
         e->sandbox = str_of(b->r.id);
-    if (w->trace[0] != '\0')
-        e->trace_id = str_of(w->trace);
+    if (w->work.trace[0] != '\0')
+        e->trace_id = str_of(w->work.trace);
     if (audit_body(e, masks_redact, b != NULL ? &b->masks : &none, &body, NULL) == 0 &&
         body.n <= RECORD_QUEUE_MAX - r->bytes)
         item = malloc(sizeof(*item) + body.n);
@@ -270,9 +267,9 @@ go_on(struct warden *w, const struct held *h)
         if (b != NULL)
             keep_made(b);
     } else {
-        memcpy(w->trace, h->trace, sizeof(w->trace));
+        w->work = h->work;
         (void)front_asks(w, &w->fronts[h->to.front], &f, &h->proof);   /* and judged anew */
-        w->trace[0] = '\0';
+        w->work = (struct work){ .trace = "" };
     }
     w->record->again = false;
 }
@@ -347,7 +344,7 @@ record_first_as(struct warden *w, struct box *b, struct audit_entry *e, enum rec
     struct held h = { .way = way, .type = f->type, .to = w->asker, .proof = w->proof };
     char by[160];
 
-    memcpy(h.trace, w->trace, sizeof(h.trace));
+    h.work = w->work;
     who_text(w, &w->who, by);
     audit_put_cstr(e, "by", by);
     return !w->record->again && wait_for(w, b, e, &h, f);

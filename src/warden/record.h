@@ -75,6 +75,13 @@ bool record_asked(struct warden *w, struct box *b, const char *id, const char *w
 bool record_expose(struct warden *w, struct box *b, uint16_t port, const char *name);
 bool record_op(struct warden *w, struct box *b, const struct edge_op *op);
 
+/* record_keep.c: the operation at hand, @op, is under way in @b: its span is told when it is over. */
+void record_traced(struct warden *w, const struct box *b, const struct edge_op *op);
+/* What a thing that happens in @b is part of: the one operation that is under way, if there is one alone, or else the
+ * sandbox's making. */
+struct work record_under_way(const struct warden *w, const struct box *b);
+void record_box_gone(struct warden *w, const struct box *b);    /* nothing is under way there any more */
+
 /* record_ask.c: questions of the front about the record, and transcripts. */
 void record_line(struct warden *w, struct str line);    /* a new one: to those who follow */
 /* record_keep.c: what keepers say for it. */

@@ -3,11 +3,12 @@
  * A keeper parses what its sandbox's guest says. Its entries are about its own sandbox, whatever it says, are marked as
  * its word, and have only the types that a keeper can know about.
  */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "warden/entry.h"
 #include "warden/record_priv.h"
+#include "warden/spans.h"
 
 #define SHARES 16       /* of the room for what is not written yet */
 
@@ -17,17 +18,66 @@ record_remember_trace(const struct warden *w)
     struct record *r = w->record;
     struct traced *t = &r->traced[r->n_traced++ % RECORD_TRACED];
 
-    t->operation = r->operation;
-    memcpy(t->trace, w->trace, sizeof(t->trace));
+    free(t->command);
+    *t = (struct traced){ .operation = r->operation, .work = w->work };
 }
 
-static const char *
-record_trace(const struct warden *w, uint64_t operation)
+/* NULL: that is not known any more. */
+static struct traced *
+traced(const struct warden *w, uint64_t operation)
 {
     for (size_t i = 0; i < RECORD_TRACED; i++)
         if (w->record->traced[i].operation == operation)
-            return w->record->traced[i].trace;
-    return "";
+            return &w->record->traced[i];
+    return NULL;
+}
+
+void
+record_traced(struct warden *w, const struct box *b, const struct edge_op *op)
+{
+    struct traced *t = w->work.sampled && teller_is(&w->tell) ? traced(w, w->record->operation) : NULL;
+
+    if (t == NULL)
+        return;
+    teller_id(t->span, sizeof(t->span));
+    memcpy(t->box, b->r.id, sizeof(t->box));
+    if (w->tell.commands && op->n_argv > 0)
+        t->command = span_command(b, op);
+}
+
+static void
+traced_over(struct traced *t)
+{
+    t->box[0] = '\0';
+    free(t->command);
+    t->command = NULL;
+}
+
+void
+record_box_gone(struct warden *w, const struct box *b)
+{
+    for (size_t i = 0; i < RECORD_TRACED; i++)
+        if (strcmp(w->record->traced[i].box, b->r.id) == 0)
+            traced_over(&w->record->traced[i]);
+}
+
+struct work
+record_under_way(const struct warden *w, const struct box *b)
+{
+    const struct traced *found = NULL;
+    struct work out = span_work(w, b);
+
+    for (size_t i = 0; i < RECORD_TRACED; i++) {
+        const struct traced *t = &w->record->traced[i];
+        if (t->box[0] == '\0' || strcmp(t->box, b->r.id) != 0)
+            continue;
+        if (found != NULL)
+            return span_work(w, b);
+        found = t;
+        out = t->work;
+        memcpy(out.span, t->span, sizeof(out.span));
+    }
+    return out;
 }
 
 bool
@@ -102,6 +152,7 @@ record_on_noted(struct warden *w, const struct keep_noted *m)
 
     if (!entry_get(&in, &e) || !wire_done(&in) || !keeper_may(&e))
         return -1;
+    span_noted(w, w->heard, &e);
     if (has_room(w->record, w->heard)) {
         record_said(w, w->heard, &e);
     } else {
@@ -114,6 +165,7 @@ record_on_noted(struct warden *w, const struct keep_noted *m)
 int
 record_on_op_said(struct warden *w, const struct keep_op_said *m)
 {
+    struct traced *t = traced(w, m->number);
     struct audit_entry e;
 
     if (!keep_answers(&w->heard->asked.said))
@@ -133,8 +185,14 @@ record_on_op_said(struct warden *w, const struct keep_op_said *m)
         audit_put_bool(&e, "oom_killed", true);
     audit_put_number(&e, "duration_ms", (int64_t)m->ms);
     audit_put_number(&e, m->kind == OP_EXEC ? "output_bytes" : "count", (int64_t)m->bytes);
-    snprintf(w->trace, sizeof(w->trace), "%s", record_trace(w, m->number));
+    if (t != NULL)
+        w->work = t->work;
     record_said(w, w->heard, &e);
-    w->trace[0] = '\0';
+    w->work = (struct work){ .trace = "" };
+    if (t == NULL)
+        return 0;
+    if (t->box[0] != '\0')
+        span_operation(w, w->heard, m, &t->work, t->span, t->command);
+    traced_over(t);
     return 0;
 }

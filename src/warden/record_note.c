@@ -152,6 +152,7 @@ record_op(struct warden *w, struct box *b, const struct edge_op *op)
     uint8_t hash[SHA256_SIZE];
     struct audit_entry e;
     struct sha256 h;
+    bool held;
 
     audit_capability(&e, NULL, op_name(op->kind), "an operation was asked for");
     if (op->n_argv > 0) {
@@ -182,6 +183,9 @@ record_op(struct warden *w, struct box *b, const struct edge_op *op)
         audit_put_number(&e, "timeout_ms", (int64_t)op->timeout_ms);
     if ((op->flags & OP_LIMITS) != 0)
         put_limits(&e, op);
-    return record_first_as(w, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
-                        op->kind == OP_WATCH ? RECORD_ONLY : RECORD_WAIT);
+    held = record_first_as(w, b, &e, op->kind == OP_READ || op->kind == OP_LIST || op->kind == OP_STAT ||
+                           op->kind == OP_WATCH ? RECORD_ONLY : RECORD_WAIT);
+    if (!held)
+        record_traced(w, b, op);
+    return held;
 }

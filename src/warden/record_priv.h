@@ -28,7 +28,7 @@ struct held {
     enum record_way way;
     bool made;                      /* no question, but that the sandbox @id is ready */
     char id[EDGE_ID + 1];
-    char trace[2 * EDGE_TRACE + 1];
+    struct work work;
     uint8_t type;
     struct asker to;
     struct proof proof;             /* of who asked */
@@ -64,7 +64,10 @@ struct record {
     char why[256];
     struct traced {
         uint64_t operation;
-        char trace[2 * EDGE_TRACE + 1];
+        struct work work;
+        uint8_t span[EDGE_SPAN];    /* its own */
+        char box[EDGE_ID + 1];      /* where it is under way; "": it is over, or is no command or file request */
+        char *command;              /* NULL: nobody asked for it */
     } traced[RECORD_TRACED];        /* the newest operations, whose results come later */
     size_t n_traced;
     struct held *held;              /* oldest first */
@@ -93,7 +96,7 @@ int record_on_missed(struct warden *w, const struct scribe_missed *m);
 
 /* record_time.c: whether the scribe answers. */
 void record_expect(struct warden *w);   /* it owes something from here on */
-/* record_keep.c: the trace that an operation was part of, "" when that is not known any more. */
-void record_remember_trace(const struct warden *w);     /* of the operation at hand */
+/* record_keep.c: what the operation at hand is part of. */
+void record_remember_trace(const struct warden *w);
 
 #endif

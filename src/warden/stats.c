@@ -4,64 +4,63 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { GAUGE, COUNTER, HISTOGRAM };
-
 static const char *const kinds[] = { "gauge", "counter", "histogram" };
 
-static const struct family {
-    const char *name;       /* a counter's without "_total" */
-    enum kind kind;
-    bool seconds;           /* the value counts microseconds */
-    const char *label[STATS_LABELS];
-    const char *help;
-} families[STATS] = {
-    [STAT_BUILD] = { "cloche_build_info", GAUGE, false, { "version" }, "Always 1." },
-    [STAT_SANDBOXES] = { "cloche_sandboxes", GAUGE, false, { "state" }, "Sandboxes that live, by state." },
-    [STAT_SANDBOXES_MAX] = { "cloche_sandboxes_limit", GAUGE, false, { NULL }, "How many may live at once." },
-    [STAT_CREATED] = { "cloche_sandboxes_created", COUNTER, false, { NULL }, "Sandboxes that became ready." },
-    [STAT_CREATE_FAILED] = { "cloche_sandbox_create_failures", COUNTER, false, { "code" },
+static const struct stats_row families[STATS] = {
+    [STAT_BUILD] = { "cloche_build_info", STATS_GAUGE, false, { "version" }, "Always 1." },
+    [STAT_SANDBOXES] = { "cloche_sandboxes", STATS_GAUGE, false, { "state" }, "Sandboxes that live, by state." },
+    [STAT_SANDBOXES_MAX] = { "cloche_sandboxes_limit", STATS_GAUGE, false, { NULL }, "How many may live at once." },
+    [STAT_CREATED] = { "cloche_sandboxes_created", STATS_COUNTER, false, { NULL }, "Sandboxes that became ready." },
+    [STAT_CREATE_FAILED] = { "cloche_sandbox_create_failures", STATS_COUNTER, false, { "code" },
                              "Sandboxes that were asked for and not made, by code of the error." },
-    [STAT_CREATE_SECONDS] = { "cloche_sandbox_create_duration_seconds", HISTOGRAM, true, { NULL },
+    [STAT_CREATE_SECONDS] = { "cloche_sandbox_create_duration_seconds", STATS_HISTOGRAM, true, { NULL },
                               "From the question to a sandbox that is ready." },
-    [STAT_POOL] = { "cloche_pool_sandboxes", GAUGE, false, { "state" },
+    [STAT_POOL] = { "cloche_pool_sandboxes", STATS_GAUGE, false, { "state" },
                     "Sandboxes that are made ahead and are nobody's, by state." },
-    [STAT_POOL_ASKED] = { "cloche_pool_requests", COUNTER, false, { "result" },
+    [STAT_POOL_ASKED] = { "cloche_pool_requests", STATS_COUNTER, false, { "result" },
                           "Requests for code whose sandbox may be made ahead, by whether one was there." },
-    [STAT_POOL_LOST] = { "cloche_pool_lost", COUNTER, false, { NULL },
+    [STAT_POOL_LOST] = { "cloche_pool_lost", STATS_COUNTER, false, { NULL },
                          "Sandboxes made ahead that ended before somebody took them." },
-    [STAT_POOL_SECONDS] = { "cloche_pool_fill_duration_seconds", HISTOGRAM, true, { NULL },
+    [STAT_POOL_SECONDS] = { "cloche_pool_fill_duration_seconds", STATS_HISTOGRAM, true, { NULL },
                             "How long it took to make one ahead." },
-    [STAT_OPERATIONS] = { "cloche_operations", COUNTER, false, { "kind", "result" },
+    [STAT_OPERATIONS] = { "cloche_operations", STATS_COUNTER, false, { "kind", "result" },
                           "Commands and file requests that ended or were refused." },
-    [STAT_RUNNING] = { "cloche_operations_running", GAUGE, false, { NULL }, "Operations under way." },
-    [STAT_EXEC_SECONDS] = { "cloche_exec_duration_seconds", HISTOGRAM, true, { NULL }, "How long commands took." },
-    [STAT_OPERATION_BYTES] = { "cloche_operation_bytes", COUNTER, false, { "direction" },
+    [STAT_RUNNING] = { "cloche_operations_running", STATS_GAUGE, false, { NULL }, "Operations under way." },
+    [STAT_EXEC_SECONDS] = { "cloche_exec_duration_seconds", STATS_HISTOGRAM, true, { NULL },
+                            "How long commands took." },
+    [STAT_OPERATION_BYTES] = { "cloche_operation_bytes", STATS_COUNTER, false, { "direction" },
                                "Bytes into sandboxes and out of them." },
-    [STAT_KEEPER_DEATHS] = { "cloche_keeper_deaths", COUNTER, false, { NULL },
+    [STAT_KEEPER_DEATHS] = { "cloche_keeper_deaths", STATS_COUNTER, false, { NULL },
                              "Keepers that ended without being told to, each with its sandbox." },
-    [STAT_RECOVERIES] = { "cloche_recoveries", COUNTER, false, { NULL },
+    [STAT_RECOVERIES] = { "cloche_recoveries", STATS_COUNTER, false, { NULL },
                           "Sandboxes that were made anew by themselves, each time." },
-    [STAT_RESTARTS] = { "cloche_process_restarts", COUNTER, false, { "process" },
+    [STAT_RESTARTS] = { "cloche_process_restarts", STATS_COUNTER, false, { "process" },
                         "Processes of the daemon that ended and were started again." },
-    [STAT_REFUSED] = { "cloche_credentials_refused", COUNTER, false, { NULL },
+    [STAT_REFUSED] = { "cloche_credentials_refused", STATS_COUNTER, false, { NULL },
                        "Credentials that were not taken." },
-    [STAT_AUDIT_FAILED] = { "cloche_audit_failures", COUNTER, false, { NULL },
+    [STAT_AUDIT_FAILED] = { "cloche_audit_failures", STATS_COUNTER, false, { NULL },
                             "Batches of entries that could not be written, and entries without room." },
-    [STAT_PROCESS_RSS] = { "cloche_process_resident_memory_bytes", GAUGE, false, { "process" },
+    [STAT_PROCESS_RSS] = { "cloche_process_resident_memory_bytes", STATS_GAUGE, false, { "process" },
                            "Resident memory of the daemon's processes." },
-    [STAT_PROCESS_CPU] = { "cloche_process_cpu_seconds", COUNTER, true, { "process" },
+    [STAT_PROCESS_CPU] = { "cloche_process_cpu_seconds", STATS_COUNTER, true, { "process" },
                            "Processor time of the daemon's processes." },
-    [STAT_LOG_DROPPED] = { "cloche_log_lines_dropped", COUNTER, false, { "process" },
+    [STAT_LOG_DROPPED] = { "cloche_log_lines_dropped", STATS_COUNTER, false, { "process" },
                            "Log lines that stderr did not take." },
-    [STAT_HTTP_REQUESTS] = { "cloche_http_requests", COUNTER, false, { "method", "route", "status" },
+    [STAT_HTTP_REQUESTS] = { "cloche_http_requests", STATS_COUNTER, false, { "method", "route", "status" },
                              "Requests, by template of their route." },
-    [STAT_HTTP_SECONDS] = { "cloche_http_request_duration_seconds", HISTOGRAM, true, { "method", "route" },
+    [STAT_HTTP_SECONDS] = { "cloche_http_request_duration_seconds", STATS_HISTOGRAM, true, { "method", "route" },
                             "From a request's first line to its answer's last byte." },
-    [STAT_HTTP_BYTES] = { "cloche_http_body_bytes", COUNTER, false, { "direction" },
+    [STAT_HTTP_BYTES] = { "cloche_http_body_bytes", STATS_COUNTER, false, { "direction" },
                           "Bytes of requests' and answers' bodies." },
-    [STAT_CONNECTIONS] = { "cloche_http_connections", GAUGE, false, { NULL }, "Open connections." },
-    [STAT_CONNECTED] = { "cloche_http_connections_accepted", COUNTER, false, { NULL }, "Connections so far." },
+    [STAT_CONNECTIONS] = { "cloche_http_connections", STATS_GAUGE, false, { NULL }, "Open connections." },
+    [STAT_CONNECTED] = { "cloche_http_connections_accepted", STATS_COUNTER, false, { NULL }, "Connections so far." },
 };
+
+const struct stats_row *
+stats_row(enum stats_family which)
+{
+    return &families[which];
+}
 
 /* --- durations ---------------------------------------------------------------------------------------------------- */
 
@@ -92,12 +91,12 @@ histogram_add(struct histogram *h, uint64_t us)
 int
 stats_put(struct buf *b, const struct stat_sample *s)
 {
-    const struct family *f = &families[s->which];
+    const struct stats_row *f = &families[s->which];
 
     buf_put_u8(b, (uint8_t)s->which);
     for (size_t i = 0; i < STATS_LABELS && f->label[i] != NULL; i++)
         wire_put_cstr(b, s->label[i], STATS_LABEL_MAX);
-    if (f->kind != HISTOGRAM)
+    if (f->kind != STATS_HISTOGRAM)
         return buf_put_be64(b, s->value);
     for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++)
         buf_put_be64(b, s->histogram.bucket[i]);
@@ -131,7 +130,7 @@ stats_get(struct wire_in *in, struct stat_sample *s)
     *s = (struct stat_sample){ .which = (enum stats_family)which, .label = { "", "", "" } };
     for (size_t i = 0; i < STATS_LABELS && families[which].label[i] != NULL; i++)
         s->label[i] = wire_cstr(in, STATS_LABEL_MAX, NULL);
-    if (families[which].kind != HISTOGRAM) {
+    if (families[which].kind != STATS_HISTOGRAM) {
         s->value = wire_be64(in);
         return !in->bad;
     }
@@ -165,7 +164,7 @@ label_value(struct buf *b, const char *text)
 }
 
 static void
-labels(struct buf *b, const struct family *f, const struct stat_sample *s, const char *le)
+labels(struct buf *b, const struct stats_row *f, const struct stat_sample *s, const char *le)
 {
     const char *before = "{";
 
@@ -182,7 +181,7 @@ labels(struct buf *b, const struct family *f, const struct stat_sample *s, const
 }
 
 static void
-histogram_text(struct buf *b, const struct family *f, const struct stat_sample *s)
+histogram_text(struct buf *b, const struct stats_row *f, const struct stat_sample *s)
 {
     uint64_t all = 0;
     char le[32];
@@ -209,8 +208,8 @@ histogram_text(struct buf *b, const struct family *f, const struct stat_sample *
 void
 stats_text(struct stats_text *t, const struct stat_sample *s)
 {
-    const struct family *f = &families[s->which];
-    const char *total = f->kind == COUNTER ? "_total" : "";
+    const struct stats_row *f = &families[s->which];
+    const char *total = f->kind == STATS_COUNTER ? "_total" : "";
 
     if (!t->begun || t->last != s->which) {
         const char *shown = t->open_metrics ? "" : total;
@@ -219,7 +218,7 @@ stats_text(struct stats_text *t, const struct stat_sample *s)
     }
     t->begun = true;
     t->last = s->which;
-    if (f->kind == HISTOGRAM) {
+    if (f->kind == STATS_HISTOGRAM) {
         histogram_text(t->out, f, s);
         return;
     }

@@ -30,6 +30,17 @@ enum stats_family {
     STATS
 };
 
+enum stats_kind { STATS_GAUGE, STATS_COUNTER, STATS_HISTOGRAM };
+
+struct stats_row {
+    const char *name;       /* a counter's without "_total" */
+    enum stats_kind kind;
+    bool seconds;           /* the value counts microseconds */
+    const char *label[STATS_LABELS];
+    const char *help;
+};
+const struct stats_row *stats_row(enum stats_family which);
+
 /* Durations. bucket[i] is how many were at most histogram_bound_us(i) and above the one before; the last: others. */
 struct histogram {
     uint64_t bucket[HISTOGRAM_BOUNDS + 1];

@@ -17,7 +17,7 @@ struct trial {
     struct asker to;
     struct proof proof;
     char digest[SHA256_TEXT + 1];
-    char trace[2 * EDGE_TRACE + 1];
+    struct work work;
     uint8_t type, flags;
     size_t n;
     uint8_t question[];
@@ -68,7 +68,7 @@ put_aside(const struct warden *w, const struct deed *d)
     t->flags = f->flags;
     t->n = f->length;
     memcpy(t->digest, d->digest, sizeof(t->digest));
-    memcpy(t->trace, w->trace, sizeof(t->trace));
+    t->work = w->work;
     memcpy(t->question, f->payload, f->length);
     return t;
 }
@@ -113,7 +113,7 @@ trial_passed(struct box *b)
     b->trial = NULL;
     w->approvals->tried = t;
     if (waits)
-        approvals_hear(w, &f, t->to, &t->proof, t->trace);
+        approvals_hear(w, &f, t->to, &t->proof, &t->work);
     w->approvals->tried = NULL;
     free(t);
 }

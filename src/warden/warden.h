@@ -24,6 +24,7 @@
 #include "warden/latest.h"
 #include "warden/pool.h"
 #include "warden/state.h"
+#include "warden/tell.h"
 #include "wire/packet.h"
 #include "wire/table.h"
 
@@ -59,6 +60,14 @@ struct who {
     char box[EDGE_ID + 1];              /* of a key: its sandbox */
 };
 #define WHO_NOBODY ((struct who){ .role = EDGE_NOBODY, .id = "-" })
+
+/* What something is part of. */
+struct work {
+    char trace[2 * EDGE_TRACE + 1];     /* its id as digits; "": none */
+    uint8_t id[EDGE_TRACE];             /* the same, as it came, */
+    uint8_t span[EDGE_SPAN];            /* and of the span that it is done for */
+    bool sampled;                       /* a collector is told */
+};
 
 /* By what somebody asks. What it opens is looked up for each question; what is put aside keeps this, not the handle. */
 struct proof {
@@ -145,6 +154,8 @@ struct box {
     unsigned owes;                      /* looks in turn at which its keeper owed an answer */
     uint64_t stop_ms;                   /* when it was told to end; 0 not */
     struct buf not_made;                /* what its keeper said, if so: an error as it was sent */
+    struct work work;                   /* that it was made for, */
+    uint8_t span[EDGE_SPAN];            /* and the span of its making */
     uint64_t asked_for_us;              /* since when it is being made, on the monotonic clock; 0 it is not */
     uint64_t use_asked_ms;              /* an unanswered EDGE_USE; 0 none */
     uint64_t use_ms;                    /* when the last answer came */
@@ -181,9 +192,9 @@ struct warden {
     struct port *ports;
     size_t n_ports;
     struct timer ports_look;            /* at whether they are over; set while there are some */
-    const struct frame *question;       /* at hand, but for its trace; NULL: nobody asks */
+    const struct frame *question;       /* at hand, but for what it is part of; NULL: nobody asks */
     struct asker asker;                 /* of it */
-    char trace[2 * EDGE_TRACE + 1];     /* and the trace that it is part of, as hexadecimal digits; "" none */
+    struct work work;                   /* and what it is part of */
     struct epochs *epochs;              /* what fronts may remember (epoch.h); counted before what ends it is told */
     int epochs_fd;
     struct who who;                     /* and who asks it */
@@ -211,6 +222,7 @@ struct warden {
     struct process_stats self, above;   /* this process, and the launcher */
     struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
+    struct teller tell;                 /* cloche-otlp (spans.c) */
     struct event_follower *followers;
     struct timer follow;                /* all who follow are judged anew */
     struct usage_asked *usage_asked;
@@ -347,7 +359,7 @@ int box_grant(struct warden *w, struct box *b, uint8_t type, const struct shape 
 
 /* who.c: who asks, and who may ask what: one table for all questions */
 enum msg_verdict front_heard(struct warden *w, struct front_edge *e, const struct frame *f);
-/* The same for a question without its trace, which is in warden.trace. @by: of one that was put aside, by what it was
+/* The same for a question without its trace, which is in warden.work. @by: of one that was put aside, by what it was
  * asked; NULL: its handle says so. */
 enum msg_verdict front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const struct proof *by);
 /* Whether @who may see and use the sandbox of record @r. */

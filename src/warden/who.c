@@ -293,13 +293,16 @@ front_heard(struct warden *w, struct front_edge *e, const struct frame *f)
 
     if (f->type == EDGE_PING)
         return on_ping(w, e, f);
-    if (f->length < EDGE_TRACE)
+    if (f->length < EDGE_WORK)
         return MSG_TOO_SHORT;
-    trace_digits(f->payload, EDGE_TRACE, w->trace);
-    rest.payload += EDGE_TRACE;
-    rest.length -= EDGE_TRACE;
+    trace_digits(f->payload, EDGE_TRACE, w->work.trace);
+    memcpy(w->work.id, f->payload, EDGE_TRACE);
+    memcpy(w->work.span, f->payload + EDGE_TRACE, EDGE_SPAN);
+    w->work.sampled = f->payload[EDGE_WORK - 1] == 1;
+    rest.payload += EDGE_WORK;
+    rest.length -= EDGE_WORK;
     verdict = front_asks(w, e, &rest, NULL);
-    w->trace[0] = '\0';         /* what comes next happens by itself */
+    w->work = (struct work){ .trace = "" };     /* what comes next happens by itself */
     return verdict;
 }
 

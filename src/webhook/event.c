@@ -1,4 +1,4 @@
-/* webhook/event.c: what is told, how it is signed, and what the answer's first line says (webhook.h) */
+/* webhook/event.c: what is told, and how it is signed (webhook.h) */
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -57,25 +57,4 @@ webhook_sign(const void *secret, size_t n_secret, uint64_t seconds, const void *
     sha256_text(hash, text);
     snprintf(out, WEBHOOK_SIGNATURE + 1, "t=%llu,v1=%s", (unsigned long long)seconds, text);
     return true;
-}
-
-int
-webhook_status(const char *p, size_t n)
-{
-    static const char begin[] = "HTTP/1.";
-    const char *end = memchr(p, '\n', n);
-    int status = 0;
-
-    if (memcmp(p, begin, n < sizeof(begin) - 1 ? n : sizeof(begin) - 1) != 0)
-        return -1;
-    if (end == NULL)
-        return 0;
-    if (end - p < 13 || (p[7] != '0' && p[7] != '1') || p[8] != ' ' || (p[12] != ' ' && p[12] != '\r'))
-        return -1;
-    for (size_t i = 9; i < 12; i++) {
-        if (p[i] < '0' || p[i] > '9')
-            return -1;
-        status = status * 10 + (p[i] - '0');
-    }
-    return status >= 100 && status <= 599 ? status : -1;
 }

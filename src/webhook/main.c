@@ -82,23 +82,18 @@ read_settings(struct webhook_settings *s, struct err *err)
 static int
 start(struct webhook *h, struct err *err)
 {
-    if (h->s->url.https) {
-        h->tls = tls_ctx_new(err);
-        if (h->tls == NULL || tls_trust_system(h->tls, err) < 0 ||
-            (h->s->ca[0] != '\0' && tls_trust_file(h->tls, h->s->ca, err) < 0))
-            return -1;
-    }
-    if (loop_init(&h->loop, err) < 0)
-        return -1;
-    h->resolver = resolver_new(&h->loop, err);
-    return h->resolver == NULL ? -1 : webhook_confine(err);
+    h->post.url = &h->s->url;
+    h->post.timeout_ms = h->s->timeout_ms;
+    return post_open(&h->post, h->s->ca, err) < 0 ? -1 : webhook_confine(err);
 }
 
 int
 main(int argc, char **argv)
 {
     static struct webhook_settings s;
-    static struct webhook h = { .s = &s, .server = WATCH_INIT, .out = BUF_INIT(WEBHOOK_BODY_MAX + 8192) };
+    static struct webhook h = { .s = &s, .loop = { .epoll = -1 }, .post = {
+        .loop = &h.loop, .server = WATCH_INIT, .out = BUF_INIT(WEBHOOK_BODY_MAX + 8192), .done = webhook_answered,
+        .owner = &h } };
     static struct from_warden w = { .h = &h, .edge = { .fd = FD_WARDEN, .ready = on_edge, .owner = &w } };
     struct err err = ERR_INIT;
     int r;

@@ -1,9 +1,8 @@
 /* webhook/webhook.h: cloche-webhook: tells one server of approvals (docs/gate.md)
  *
  * The warden says what was asked for and what was decided, and never waits for this process; nobody hears of an answer
- * but this process, so no answer decides anything. It reaches the one host and port of its settings: no redirect is
- * followed, no proxy asked. One thread, one event after the other; what does not get through is tried again, later and
- * later, then given up.
+ * but this process, so no answer decides anything. One thread, one event after the other (post/post.h); what does
+ * not get through is tried again, later and later, then given up.
  */
 #ifndef CLOCHE_WEBHOOK_WEBHOOK_H
 #define CLOCHE_WEBHOOK_WEBHOOK_H
@@ -15,9 +14,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/loop.h"
-#include "egress/resolve.h"
-#include "egress/tls_end.h"
 #include "match/hook_url.h"
+#include "post/post.h"
 #include "proto/edge_gate.h"
 
 #define WEBHOOK_TRIES     5     /* after 1, 4, 16, 64 seconds */
@@ -46,26 +44,13 @@ struct webhook_event {
     struct buf body;
 };
 
-/* One try. */
-enum webhook_state { HOOK_IDLE, HOOK_RESOLVING, HOOK_CONNECTING, HOOK_TLS, HOOK_SENDING, HOOK_READING };
 struct webhook {
     const struct webhook_settings *s;
     struct loop loop;
-    struct resolver *resolver;
-    struct tls_ctx *tls;        /* NULL: plain */
+    struct post post;           /* one try */
     struct webhook_event queue[WEBHOOK_QUEUE];
     size_t n;                   /* the first one is under way, or waits for its time */
-    enum webhook_state state;
-    struct watch server;
-    struct tls_end *end;
-    struct ip addresses[RESOLVE_MAX];
-    size_t n_addresses, next;
     struct timer time;
-    uint64_t deadline_ms;
-    struct buf out;
-    size_t out_at;
-    char in[256];               /* of the answer its first line is read, and no more */
-    size_t in_n;
 };
 
 /* event.c: as JSON, without a parameter of what is asked for. 0 or -1: no memory, or too long. */
@@ -73,11 +58,9 @@ int webhook_body(const struct edge_approval *a, const char *name, const char *pa
 /* "t=SECONDS,v1=HEX": HMAC-SHA256 over "SECONDS.BODY". False: the library failed. Pure. */
 bool webhook_sign(const void *secret, size_t n_secret, uint64_t seconds, const void *body, size_t n,
                   char out[WEBHOOK_SIGNATURE + 1]);
-/* The status in an answer's first bytes: 100 to 599; 0 they are no whole line yet; -1 it is no HTTP/1 (RFC 9112 §4).
- * Pure. */
-int webhook_status(const char *p, size_t n);
 
 /* send.c */
+void webhook_answered(struct post *p, const struct post_answer *a, const char *why);
 void webhook_put(struct webhook *h, const struct edge_approval *a, const char *name);
 void webhook_turn(struct webhook *h);           /* after each round: when the next is begun, or takes too long */
 

@@ -14,7 +14,7 @@ from helpers import places, recorder, requirement
 
 pytestmark = requirement("R26", "R61")
 
-PROCESSES = ["launcher", "keeper", "front", "adapter", "warden", "egress", "vault", "scribe", "webhook"]
+PROCESSES = ["launcher", "keeper", "front", "adapter", "warden", "egress", "vault", "scribe", "webhook", "otlp"]
 EXCEPTIONS = Path(__file__).with_name("service_calls.tsv")
 PATIENCE = 900      # seconds for all of the workload, which takes one
 
@@ -45,6 +45,7 @@ WORKLOAD = [
     "test_serve_pool.py::test_what_waits_is_nobodys",
     "test_serve_transcript.py::test_old_transcripts_go_and_those_of_the_living_stay",
     "test_serve_webhook.py::test_what_is_not_tried_again",
+    "test_serve_otlp.py::test_tried_again_when_the_collector_says_so",
     "test_serve_network.py",
     "test_serve_policy.py::TestNetwork::test_rules_change",
     "test_serve_limits.py::test_less_memory",

@@ -188,7 +188,7 @@ def helpers_of_the_build():
 def test_every_program_of_ours_is_looked_for(anyone):
     """What is installed beside cloche is what doctor knows, and it is there in a build."""
     own = doctor(anyone, args=["--json"]).json["own_programs"]
-    assert set(own) == helpers_of_the_build() >= {"cloche-egress", "cloche-webhook"}
+    assert set(own) == helpers_of_the_build() >= {"cloche-egress", "cloche-webhook", "cloche-otlp"}
     for name, found in own.items():
         assert found["path"] and Path(found["path"]).name == name and os.access(found["path"], os.X_OK), (name, found)
 

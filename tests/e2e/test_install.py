@@ -46,7 +46,7 @@ def test_everything_is_where_it_belongs(installed, command):
     names = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
     report = command([installed / "bin" / "cloche", "doctor", "--json"], check=False).json
     programs = {"bin/cloche", *(f"libexec/cloche/{name}" for name in report["own_programs"])}
-    assert programs <= names and "libexec/cloche/cloche-webhook" in programs, names
+    assert programs <= names and {"libexec/cloche/cloche-webhook", "libexec/cloche/cloche-otlp"} <= programs, names
     assert (installed / "bin" / "srt").resolve() == (installed / "bin" / "cloche").resolve()
     assert any("man1/cloche-run.1" in n for n in names), names
     for path in installed.rglob("*"):

@@ -143,6 +143,27 @@ def test_a_server_that_is_told_of_approvals_has_a_name(online, host):
     assert (first["method"], first["path"], first["host"], first["tls"]) == ("POST", "/hook", host, True), first
 
 
+@requirement("R89")
+@pytest.mark.parametrize("host", ["ok.example.org", "six.example.org"])
+def test_a_collector_has_a_name_and_is_told_of_connections(online, host):
+    daemon = Daemon(online.cloche, "--otlp-endpoint", f"https://{host}", "--otlp-ca", str(online.net.ca), *with_curl(online.bare),
+                    path=online.bare.state / "cloche" / "serve" / "api.sock")
+    work = "0af7651916cd43dd8448eb211c80319c"
+    try:
+        box = daemon("POST", "/v1/sandboxes", {"policy": {"network": {"mode": "allowlist", "allow": ["ok.example.org"]}}},
+                     {"traceparent": f"00-{work}-b7ad6b7169203331-01"}).json["id"]
+        daemon("POST", f"/v1/sandboxes/{box}/exec", {"command": "curl -sm 60 http://ok.example.org/; curl -sm 60 http://evil.example.org/; sleep 2"},
+               {"traceparent": f"00-{work}-b7ad6b7169203331-01"})
+        told = lambda: b"".join(r["data"] for r in online.net.requests if r["path"] == "/v1/traces")
+        assert wait_for(lambda: b"evil.example.org" in told() and b"sandbox exec" in told(), 60), online.net.requests
+    finally:
+        assert daemon.stop() == 0, daemon.log
+    said = told()
+    assert said.count(b"connection") == 2 and b"server.address" in said and bytes.fromhex(work) in said
+    first = next(r for r in online.net.requests if r["path"] == "/v1/traces")
+    assert (first["method"], first["host"], first["tls"]) == ("POST", host, True), first
+
+
 @requirement("R63")
 def test_a_server_that_is_told_of_approvals_hears_of_no_host(online):
     """What a sandbox's code connects to is a parameter as others are, which code wrote that nobody has read."""

@@ -76,7 +76,7 @@ def test_the_package_is_whole(deb):
     listed = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True).stdout.splitlines()
     assert all(" root/root " in line for line in listed), listed
     names = {line.split()[5].removeprefix("./").rstrip("/"): line.split()[0] for line in listed}
-    for name in ("usr/bin/cloche", "usr/bin/srt", *(f"usr/libexec/cloche/cloche-{p}" for p in ("front", "warden", "scribe", "webhook", "gate", "egress", "vault"))):
+    for name in ("usr/bin/cloche", "usr/bin/srt", *(f"usr/libexec/cloche/cloche-{p}" for p in ("front", "warden", "scribe", "webhook", "otlp", "gate", "egress", "vault"))):
         assert names[name][3] == "x" and "s" not in names[name], (name, names[name])
     for name in ("usr/lib/systemd/system/cloche.service", "usr/lib/systemd/system/cloche.socket", "usr/lib/systemd/user/cloche.service",
                  "usr/lib/systemd/user/cloche.socket", "usr/lib/sysusers.d/cloche.conf", "etc/cloche/serve.yaml",

@@ -80,7 +80,7 @@ def program_at(tmp_path, name="program"):
 
 @pytest.fixture
 def maker(cloche, tmp_path):
-    made = Maker(cloche, "", program_at(tmp_path), program_at(tmp_path, "front"), program_at(tmp_path, "adapter"), program_at(tmp_path, "scribe"), "")
+    made = Maker(cloche, "", program_at(tmp_path), program_at(tmp_path, "front"), program_at(tmp_path, "adapter"), program_at(tmp_path, "scribe"), "", "")
     yield made
     made.end()
 
@@ -100,7 +100,7 @@ def test_what_is_asked_for_is_started_as_a_child_of_who_asks(maker):
 
 
 BAD = {
-    "another program": order(6, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"),
+    "another program": order(7, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"),
     "no words": order(WARDEN), "too many words": order(WARDEN, *["x"] * 13), "fewer words than said": order(WARDEN, "x", n=3),
     "more words than said": order(WARDEN, "x", "y", n=1), "no end of a word": frame(MAKE, order(WARDEN, "x")[8:-1] + b"x"),
     "a NUL within": order(WARDEN, b"a\0b"), "neither yes nor no": order(WARDEN, "x", files=(2, 0, 0)),

@@ -589,8 +589,8 @@ def edge_of(pid):
 
 
 def question(kind, who, payload=b""):
-    """A trace, a ticket, who asks, and what."""
-    return struct.pack(">BBHI16xII", kind, 0, 0, 24 + len(payload), 7_000_000, who) + payload
+    """A trace and span, a ticket, who asks, and what."""
+    return struct.pack(">BBHI25xII", kind, 0, 0, 33 + len(payload), 7_000_000, who) + payload
 
 
 ASK_STOP_ALL, ASK_TOKEN, HANDLES = 9, 12, 8192

@@ -1,0 +1,27 @@
+/* otlp/confine.c: what is left to cloche-otlp: sockets of its own to other hosts, the resolver's files */
+#include <sys/syscall.h>
+
+#include "base/array.h"
+#include "wall/service.h"
+#include "otlp/otlp.h"
+
+#define N(a) ARRAY_LEN(a)
+
+static const unsigned allowed[] = {
+    SYS_brk, SYS_clock_gettime, SYS_close, SYS_connect, SYS_epoll_ctl, SYS_exit_group, SYS_fcntl, SYS_fstat,
+    SYS_futex, SYS_getpid, SYS_getrandom, SYS_getsockname, SYS_getsockopt, SYS_gettimeofday, SYS_lseek, SYS_madvise,
+    SYS_mmap, SYS_mremap, SYS_munmap, SYS_newfstatat, SYS_openat, SYS_read, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg,
+    SYS_sendto, SYS_setsockopt, SYS_write, SYS_writev, SERVICE_EPOLL_WAIT,
+#if defined(SYS_time)
+    SYS_time,
+#endif
+};
+
+int
+otlp_confine(struct err *err)
+{
+    const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .inet_sockets = true,
+                                       .files = service_resolver_files, .n_files = SERVICE_RESOLVER_FILES };
+
+    return service_confine(&plan, err);
+}
