@@ -17,7 +17,7 @@ from helpers.runner import wait_for
 pytestmark = requirement("R26", "R61")
 
 GIVE, MAKE, MADE, NOT_MADE = 1, 2, 3, 4
-KEEPER, WARDEN, FRONT, ADAPTER, SCRIBE, WEBHOOK = range(6)
+KEEPER, WARDEN, FRONT, ADAPTER, SCRIBE, WEBHOOK, OTLP = range(7)
 
 
 def text(word):
@@ -100,7 +100,7 @@ def test_what_is_asked_for_is_started_as_a_child_of_who_asks(maker):
 
 
 BAD = {
-    "another program": order(7, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"),
+    "another program": order(7, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"), "another one that is not there": order(OTLP, "cloche-otlp"),
     "no words": order(WARDEN), "too many words": order(WARDEN, *["x"] * 13), "fewer words than said": order(WARDEN, "x", n=3),
     "more words than said": order(WARDEN, "x", "y", n=1), "no end of a word": frame(MAKE, order(WARDEN, "x")[8:-1] + b"x"),
     "a NUL within": order(WARDEN, b"a\0b"), "neither yes nor no": order(WARDEN, "x", files=(2, 0, 0)),
@@ -141,7 +141,7 @@ def test_those_that_have_ended_take_no_descriptor(cloche, tmp_path, files):
     """Whoever runs code often enough would end what starts all sandboxes."""
     (tmp_path / "silent").write_text("#!/bin/sh\n")       # nobody reads what it would say
     (tmp_path / "silent").chmod(0o755)
-    maker = Maker(cloche, "", str(tmp_path / "silent"), "", "", "", "", files=files)
+    maker = Maker(cloche, "", str(tmp_path / "silent"), "", "", "", "", "", files=files)
     for i in range(200):
         maker.say(order(WARDEN, "x"))
         kind, number = maker.hear()
