@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -130,6 +130,11 @@ _cloche() {
             rest="files" ;;
         doctor)
             flags="--json --help" ;;
+        image)
+            flags="--platform --max-size --max-files --json --help"
+            valued="--platform --max-size --max-files"
+            words="import ls inspect rm prune"
+            rest="files" ;;
         secret)
             flags="--binding --host --place --add --port --scheme --method --path --region --service --env
                 --expires --from-env --from-file --from-command --keep --json --help"
@@ -222,8 +227,9 @@ _cloche() {
             valued="-s --settings -c --control-fd"
             rest="command" ;;
         help)
-            words="run code shell agent diff apply discard policy why net approvals audit gate doctor secret
-                serve mcp ps top events logs watch exec ports kill token volume config prove srt help version" ;;
+            words="run code shell agent diff apply discard policy why net approvals audit gate doctor image
+                secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help
+                version" ;;
     esac
     case $verb in exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
@@ -251,14 +257,14 @@ _cloche() {
             *" --grace" | *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | \
             *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
             *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | \
-            *" --params" | *" --add" | *" --region" | *" --service" | *" --from-env" | *" --listen" | \
-            *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | \
-            *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
-            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
-            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
-            *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
-            *" --otlp-timeout" | *" --otlp-interval" | *" --public-url" | *" --label" | *" --interval" | \
-            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
+            *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | *" --region" | \
+            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
+            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
+            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
+            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
+            *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
+            *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | *" --public-url" | *" --label" | \
+            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

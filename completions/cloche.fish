@@ -27,6 +27,7 @@ complete -c cloche -n __fish_use_subcommand -a approvals -d 'decide about waitin
 complete -c cloche -n __fish_use_subcommand -a audit -d 'read and check the record of what was done and decided'
 complete -c cloche -n __fish_use_subcommand -a gate -d 'which operations of agents you are asked about'
 complete -c cloche -n __fish_use_subcommand -a doctor -d 'what this host can enforce, and how to fix the rest'
+complete -c cloche -n __fish_use_subcommand -a image -d 'systems that sandboxes have instead of the host\'s'
 complete -c cloche -n __fish_use_subcommand -a secret -d 'secrets that sandboxes may use but never see'
 complete -c cloche -n __fish_use_subcommand -a serve -d 'run sandboxes for other programs, over HTTP'
 complete -c cloche -n __fish_use_subcommand -a mcp -d 'tools that run code in sandboxes, for MCP clients'
@@ -430,6 +431,13 @@ complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from g
 complete -c cloche -n 'not __cloche_words_are 0; and __cloche_seen_subcommand_from gate' -F
 complete -c cloche -n '__cloche_seen_subcommand_from doctor' -l json -d 'one JSON object'
 complete -c cloche -n '__cloche_seen_subcommand_from doctor' -l help -d 'print this text'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l platform -x -d 'which of an image\'s platforms; this machine\'s by default'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l max-size -x -d 'refuse an image whose files are larger; 32g by default'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l max-files -x -d 'refuse an image with more files and folders; 2000000 by default'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l json -d 'one JSON object'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l help -d 'print this text'
+complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from image' -a 'import ls inspect rm prune'
+complete -c cloche -n 'not __cloche_words_are 0; and __cloche_seen_subcommand_from image' -F
 complete -c cloche -n '__cloche_seen_subcommand_from secret' -l binding -x -a 'anthropic openai github gitlab npm pypi aws' -d 'anthropic, openai, github, gitlab, npm, pypi, aws'
 complete -c cloche -n '__cloche_seen_subcommand_from secret' -l host -x -d 'host that may receive it; may be repeated, like the flags below'
 complete -c cloche -n '__cloche_seen_subcommand_from secret' -l place -x -a 'bearer basic body sigv4' -d 'bearer, basic, body, sigv4, "header NAME", "query NAME", "cookie NAME"'
@@ -665,4 +673,4 @@ complete -c cloche -n '__cloche_seen_subcommand_from srt' -l control-fd -x -d 'r
 complete -c cloche -n '__cloche_seen_subcommand_from srt' -s h -d 'display help for command'
 complete -c cloche -n '__cloche_seen_subcommand_from srt' -l help -d 'display help for command'
 complete -c cloche -n '__cloche_seen_subcommand_from srt' -a '(__fish_complete_subcommand --fcs-skip=2 - -s --settings -c --control-fd)'
-complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from help' -a 'run code shell agent diff apply discard policy why net approvals audit gate doctor secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version'
+complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from help' -a 'run code shell agent diff apply discard policy why net approvals audit gate doctor image secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version'

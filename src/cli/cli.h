@@ -20,6 +20,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_approvals(int argc, char **argv);
 int cmd_net(int argc, char **argv);
 int cmd_gate(int argc, char **argv);
+int cmd_image(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_kill(int argc, char **argv);

@@ -218,6 +218,7 @@ doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS])
         { .folder = "egress", .name = "cloche-egress", .needed_by = "the network by name" },
         { .folder = "vault", .name = "cloche-vault", .needed_by = "secrets, rules about requests" },
         { .folder = "gate", .name = "cloche-gate", .needed_by = "cloche gate, rules of cloche serve --gate FILE" },
+        { .folder = "imager", .name = "cloche-image", .needed_by = "cloche image" },
         { .folder = "front", .name = "cloche-front", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "adapters", .name = "cloche-adapter", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "warden", .name = "cloche-warden", .needed_by = "cloche serve, cloche mcp" },

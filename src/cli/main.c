@@ -42,6 +42,7 @@ static const struct verb {
     { "audit", cmd_audit, "read and check the record of what was done and decided" },
     { "gate", cmd_gate, "which operations of agents you are asked about" },
     { "doctor", cmd_doctor, "what this host can enforce, and how to fix the rest" },
+    { "image", cmd_image, "systems that sandboxes have instead of the host's" },
     { "secret", cmd_secret, "secrets that sandboxes may use but never see" },
     { "serve", cmd_serve, "run sandboxes for other programs, over HTTP" },
     { "mcp", cmd_mcp, "tools that run code in sandboxes, for MCP clients" },

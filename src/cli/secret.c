@@ -1,7 +1,7 @@
 /* cli/secret.c: verbs that another program does
  *
  * cloche secret: cloche-vault, so that a value is in no other process. cloche gate: cloche-gate, which has the regular
- * expressions that cloche has not. */
+ * expressions that cloche has not. cloche image: cloche-image, which reads archives. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -37,6 +37,14 @@ cmd_secret(int argc, char **argv)
     char name[] = "cloche-vault";
 
     return become("vault", name, argc, argv);
+}
+
+int
+cmd_image(int argc, char **argv)
+{
+    char name[] = "cloche-image";
+
+    return become("imager", name, argc, argv);
 }
 
 int

@@ -146,7 +146,8 @@ void
 image_ref_name(const struct image_ref *ref, char out[IMAGE_REF_MAX + 1])
 {
     bool hub = strcmp(ref->host, IMAGE_HUB) == 0;
-    const char *path = ref->path + (hub && strncmp(ref->path, "library/", 8) == 0 ? 8 : 0);
+    bool official = hub && strncmp(ref->path, "library/", 8) == 0 && strchr(ref->path + 8, '/') == NULL;
+    const char *path = ref->path + (official ? 8 : 0);
 
     snprintf(out, IMAGE_REF_MAX + 1, "%s%s%s%s%s", hub ? "" : ref->host, hub || ref->host[0] == '\0' ? "" : "/", path,
              ref->tag[0] != '\0' ? ":" : "", ref->tag);

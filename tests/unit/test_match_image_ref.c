@@ -26,6 +26,7 @@ names(void **state)
         { "127.0.0.1:5000/x:y@sha256:" HEX, "127.0.0.1:5000", "x", "y", "sha256:" HEX, "127.0.0.1:5000/x:y" },
         { "a/b", "docker.io", "a/b", "latest", "", "a/b:latest" },
         { "sha256:" HEX, "", "", "", "sha256:" HEX, "" },
+        { "library/a/b", "docker.io", "library/a/b", "latest", "", "library/a/b:latest" },
         { "a---b", "docker.io", "library/a---b", "latest", "", "a---b:latest" },
     };
 

@@ -1,0 +1,24 @@
+/* imager/imager.h: what the verbs of `cloche image` share */
+#ifndef CLOCHE_IMAGER_IMAGER_H
+#define CLOCHE_IMAGER_IMAGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "imager/store.h"
+#include "imager/work.h"
+
+struct image_options {
+    struct image_platform platform;
+    uint64_t max_size, max_files;
+    bool json;
+};
+
+/* Unpack @source in @stage and take it into @s, under @name or, without one, the name that it has in itself; say so.
+ * @select: which of several there; @from: where it is from, for the record. 0 or -1 with @err. */
+int image_take(struct image_options *o, struct store *s, struct stage *stage, int source, bool folder,
+               const char *select, const char *name, const char *from, struct err *err);
+/* @written as the store has it. */
+int image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err);
+
+#endif

@@ -1,0 +1,177 @@
+"""cloche image: images are taken in whole, shown, and removed with all that is theirs."""
+import gzip
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers import images, requirement
+from helpers.images import entry, folder, layer, link
+
+pytestmark = requirement("R27", "R41")
+
+BASE = layer(folder("etc"), entry("etc/a", b"one"), entry("etc/b", b"two"), folder("opt"), entry("opt/old", b"x"), folder("opt/deep"),
+             entry("opt/deep/old", b"x"), link("l", "etc"))
+UPPER = layer(entry("etc/.wh.a"), entry("etc/c", b"three"), entry("opt/new", b"y"), entry("opt/.wh..wh..opq"), entry("opt/deep/new", b"z"),
+              entry("l/through", b"t"), entry("h", "etc/b", "hard"), entry("run.sh", b"#!", mode=0o500))
+OTHER = layer(entry("only", b"o"))
+SAYS = {"Env": ["PATH=/bin", "A=b"], "Cmd": ["sh"], "Entrypoint": ["/entry"], "WorkingDir": "/srv", "User": "1000"}
+
+
+def store(cloche):
+    return Path(cloche.state) / "cloche" / "images"
+
+
+def take(cloche, *words):
+    result = cloche("image", "import", *map(str, words), "--json")
+    assert result.ok, result
+    return json.loads(result.out)
+
+
+def files(tree):
+    return {str(p.relative_to(tree)): p.read_bytes() for p in sorted(Path(tree).rglob("*")) if p.is_file() and not p.is_symlink()}
+
+
+def nothing_left(cloche):
+    """Neither anything under way nor a tree that nobody names."""
+    listed = json.loads(cloche("image", "ls", "--json").out)["images"]
+    trees = {Path(json.loads(cloche("image", "inspect", one["id"], "--json").out)["path"]).name for one in listed}
+    return not os.listdir(store(cloche) / "tmp") and set(os.listdir(store(cloche) / "trees")) == trees
+
+
+@pytest.fixture
+def two(tmp_path):
+    return images.layout(tmp_path / "two", [BASE, UPPER], "tools:1", **SAYS)
+
+
+def test_an_oci_layout_with_whiteouts_and_links(cloche, two):
+    said = take(cloche, two.path)
+    assert said["name"] == "tools:1" and said["env"] == SAYS["Env"] and said["cmd"] == ["sh"] and said["entrypoint"] == ["/entry"], said
+    assert said["workdir"] == "/srv" and said["user"] == "1000" and len(said["layers"]) == 2, said
+    shown = json.loads(cloche("image", "inspect", "tools:1", "--json").out)
+    assert shown["id"] == said["id"]
+    # what this layer brought stays, in whichever order whiteouts stand
+    assert files(shown["path"]) == {"etc/b": b"two", "etc/c": b"three", "etc/through": b"t", "h": b"two", "opt/new": b"y", "opt/deep/new": b"z",
+                                    "run.sh": b"#!"}
+    assert os.path.samefile(Path(shown["path"], "h"), Path(shown["path"], "etc/b")) and os.readlink(Path(shown["path"], "l")) == "etc"
+    assert os.stat(Path(shown["path"], "run.sh")).st_mode & 0o777 == 0o700
+    assert nothing_left(cloche)
+
+
+def test_the_same_in_every_form(cloche, two, tmp_path):
+    """The id is the configuration's digest, whatever the image came in; its files are there once."""
+    ids = {take(cloche, two.path)["id"], take(cloche, two.tar(tmp_path / "two.tar"), "tar:1")["id"]}
+    packed = tmp_path / "two.tar.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "two.tar").read_bytes()))
+    ids.add(take(cloche, packed, "gz:1")["id"])
+    save = images.saved(tmp_path / "save.tar", [BASE, UPPER], ["saved:1", "saved:2"], **SAYS)
+    said = take(cloche, save)
+    assert said["name"] == "saved:1" and said["bytes"] > 0, said
+    ids.add(said["id"])
+    ids.add(take(cloche, save, "saved:2")["id"])
+    assert len(ids) == 1 and len(os.listdir(store(cloche) / "trees")) == 1
+    listed = json.loads(cloche("image", "ls", "--json").out)["images"]
+    assert len(listed) == 1 and sorted(listed[0]["names"]) == ["gz:1", "saved:1", "saved:2", "tar:1", "tools:1"], listed
+    assert "saved:1" in cloche("image", "ls").out
+
+
+def test_a_tree_of_files(cloche, tmp_path):
+    (tmp_path / "tree.tar").write_bytes(layer(folder("./"), folder("./bin"), entry("./bin/sh", b"x", mode=0o4755), entry("./dev/null", kind="char"),
+                                              entry("/absolute", b"y")))
+    said = take(cloche, tmp_path / "tree.tar", "flat")
+    assert said["name"] == "flat:latest" and said["left_out"] == {"devices": 1, "fifos": 0, "setuid": 1} and said["env"] == [], said
+    path = Path(json.loads(cloche("image", "inspect", "flat", "--json").out)["path"])
+    assert files(path) == {"bin/sh": b"x", "absolute": b"y"} and os.stat(path / "bin/sh").st_mode & 0o7777 == 0o755
+    result = cloche("image", "import", str(tmp_path / "tree.tar"), "again")
+    assert result.ok and "left out: 1 devices" in result.err and "1 files have lost setuid" in result.err, result
+
+
+def test_removing(cloche, two, tmp_path):
+    take(cloche, two.path)
+    take(cloche, two.path, "other:1")
+    other = take(cloche, images.layout(tmp_path / "one", [BASE], "single:1").path)
+    assert cloche("image", "rm", "tools:1").ok and "other:1" in cloche("image", "ls").out
+    assert not cloche("image", "inspect", "tools:1").ok
+    assert cloche("image", "rm", "other:1", other["id"]).ok
+    assert json.loads(cloche("image", "ls", "--json").out)["images"] == [] and nothing_left(cloche)
+    result = cloche("image", "rm", "other:1")
+    assert result.code == 125 and "[image.unknown]" in result.err, result
+    take(cloche, images.layout(tmp_path / "nameless", [OTHER]).path)
+    assert nothing_left(cloche) and "1 images" in cloche("image", "prune").out
+    assert json.loads(cloche("image", "ls", "--json").out)["images"] == [] and nothing_left(cloche)
+
+
+def test_a_name_moves_and_a_digest_does_not(cloche, two, tmp_path):
+    first = take(cloche, two.path)
+    second = take(cloche, images.layout(tmp_path / "one", [BASE]).path, "tools:1")
+    assert json.loads(cloche("image", "inspect", "tools:1", "--json").out)["id"] == second["id"] != first["id"]
+    for pinned in (first["id"], "tools:1@" + first["id"], "tools@" + first["manifest"]):
+        assert json.loads(cloche("image", "inspect", pinned, "--json").out)["id"] == first["id"], pinned
+    result = cloche("image", "inspect", "tools:1@sha256:" + "0" * 64)
+    assert result.code == 125 and "[image.unknown]" in result.err, result
+
+
+def test_platforms(cloche, tmp_path):
+    both = images.Layout(tmp_path / "both")
+    here, there = both.manifest([BASE]), both.manifest([OTHER], architecture="s390x")
+    here["platform"] = {"os": "linux", "architecture": images.config([])["architecture"]}
+    there["platform"] = {"os": "linux", "architecture": "s390x"}
+    nested = both.blob({"schemaVersion": 2, "manifests": [there, here]})
+    both.index(nested)
+    said = take(cloche, both.path, "both:1")
+    assert said["layers"] == [images.digest(BASE)] and said["index"] == nested["digest"], said
+    assert take(cloche, both.path, "both:z", "--platform", "linux/s390x")["architecture"] == "s390x"
+    result = cloche("image", "import", str(both.path), "--platform", "linux/arm/v7")
+    assert result.code == 125 and "[image.platform]" in result.err, result
+    result = cloche("image", "import", str(images.layout(tmp_path / "foreign", [BASE], architecture="s390x").path), "x")
+    assert result.code == 125 and "[image.platform]" in result.err, result
+
+
+def test_several_images_in_one_archive(cloche, tmp_path):
+    both = images.Layout(tmp_path / "both")
+    manifests = [both.manifest([BASE]), both.manifest([OTHER])]
+    for i, manifest in enumerate(manifests):
+        manifest["annotations"] = {"org.opencontainers.image.ref.name": f"image:{i}"}
+    both.index(*manifests)
+    result = cloche("image", "import", str(both.path))
+    assert result.code == 125 and "[image.several]" in result.err, result
+    assert take(cloche, both.path, "image:1")["layers"] == [images.digest(OTHER)]
+
+
+@pytest.mark.parametrize("words, code", [
+    ([], "image.misused"), (["what"], "image.misused"), (["import"], "image.misused"), (["import", "/nowhere"], "image.source"), (["import", "/dev/null"], "image.source"),
+    (["import", __file__, "X"], "image.name"), (["import", __file__, "x@sha256:1"], "image.name"), (["import", __file__, "x"], "image.archive"),
+    (["rm"], "image.misused"), (["inspect", "no:thing"], "image.unknown"), (["inspect", "NO"], "image.name"), (["ls", "--platform", "x"], "image.platform"),
+    (["ls", "--max-size", "0"], "image.size"), (["ls", "--max-files", "x"], "image.size"), (["ls", "--what"], "cli.unknown-flag")])
+def test_wrong_usage(cloche, words, code):
+    result = cloche("image", *words)
+    assert result.code == 125 and f"[{code}]" in result.err, result
+
+
+def test_nothing_is_half_done_after_a_kill(cloche, tmp_path):
+    """Killed at any moment: the next change of the store finds nothing of it, or all."""
+    big = tmp_path / "big.tar"
+    big.write_bytes(layer(*(entry(f"f/{i}", b"x" * 4096) for i in range(3000))))
+    two_files = images.layout(tmp_path / "small", [BASE], "small:1")
+    for delay in (0.02, 0.05, 0.1, 0.2):
+        process = subprocess.Popen(cloche.argv("image", "import", str(big), "big"), env=cloche.env, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        take(cloche, two_files.path)
+        assert nothing_left(cloche)
+        listed = {name for one in json.loads(cloche("image", "ls", "--json").out)["images"] for name in one["names"]}
+        if "big:latest" in listed:
+            assert len(files(json.loads(cloche("image", "inspect", "big", "--json").out)["path"])) == 3000
+
+
+def test_a_store_that_others_may_write_to_is_refused(cloche):
+    store(cloche).mkdir(parents=True, mode=0o700)
+    os.chmod(store(cloche), 0o777)
+    result = cloche("image", "ls")
+    assert result.code == 125 and "[image.store]" in result.err, result
