@@ -276,7 +276,9 @@ guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *
         return err_set(err, ERR_PROTOCOL, "guest.exec", "an exec without a command, or with %zu limits", x->n_rlimits);
     if (x->n_joins > (x->stdio == EXEC_STDIO_FDS ? 0 : MSG_JOINS_MAX))
         return err_set(err, ERR_PROTOCOL, "guest.exec", "an exec with %zu cgroups", x->n_joins);
-    m.flags |= (uint8_t)MSG_EXEC_JOIN(x->n_joins);
+    if (x->note >= 0 && (x->stdio != EXEC_STDIO_STREAM || x->n_joins > 0))
+        return err_set(err, ERR_PROTOCOL, "guest.exec", "an exec with a file and cgroups, or without streams");
+    m.flags |= (uint8_t)(MSG_EXEC_JOIN(x->n_joins) | (x->note >= 0 ? MSG_EXEC_NOTE : 0));
     if (x->n_rlimits > 0)
         memcpy(m.rlimits, x->rlimits, x->n_rlimits * sizeof(m.rlimits[0]));
     e = new_exec(c);
@@ -294,7 +296,8 @@ guest_client_exec(struct guest_client *c, const struct guest_exec *x, uint16_t *
                        MSG_EXEC_MAX, MSG_STRING_MAX);
     }
     if ((x->stdio == EXEC_STDIO_FDS && attach_fds(c, at, x->fds, 3) < 0) ||
-        (x->n_joins > 0 && attach_fds(c, at, x->joins, x->n_joins) < 0)) {
+        (x->n_joins > 0 && attach_fds(c, at, x->joins, x->n_joins) < 0) ||
+        (x->note >= 0 && attach_fds(c, at, &x->note, 1) < 0)) {
         *e = (struct client_exec){ .id = 0 };
         return queued(c, at, -1, err);
     }

@@ -36,6 +36,7 @@ struct guest_exec {
     int fds[3];                     /* EXEC_STDIO_FDS: borrowed; unix transports only */
     int joins[MSG_JOINS_MAX];       /* STREAM and PTY: @n_joins files of cgroups that it joins; borrowed likewise */
     size_t n_joins;
+    int note;                       /* STREAM, without @joins: a file that it has as its stderr; borrowed; -1 none */
     uint8_t flags;                  /* MSG_EXEC_QUIET ... */
     uint16_t rows, cols;            /* EXEC_STDIO_PTY */
     uint32_t umask, uid, gid;       /* MSG_KEEP: as the guest's */
@@ -45,7 +46,8 @@ struct guest_exec {
 };
 
 #define GUEST_EXEC_INIT \
-    { .stdio = EXEC_STDIO_STREAM, .fds = { -1, -1, -1 }, .umask = MSG_KEEP, .uid = MSG_KEEP, .gid = MSG_KEEP }
+    { .stdio = EXEC_STDIO_STREAM, .fds = { -1, -1, -1 }, .note = -1, .umask = MSG_KEEP, .uid = MSG_KEEP, \
+      .gid = MSG_KEEP }
 
 enum guest_event_type {
     GUEST_HELLO,            /* .hello */

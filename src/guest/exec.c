@@ -113,6 +113,8 @@ plumb(struct guest *g, const struct msg_exec *x, struct plumbing *p)
         return link_take_fds(&g->link, p->child, 3) < 0 ? EXEC_STAGE_STDIO : 0;
     p->n_joins = MSG_EXEC_JOINS(x->flags);
     (void)link_take_fds(&g->link, p->joins, p->n_joins);    /* they came: exec_on_exec() */
+    if ((x->flags & MSG_EXEC_NOTE) != 0)
+        (void)link_take_fds(&g->link, &p->child[2], 1);
     if (x->stdio == EXEC_STDIO_PTY) {
         rc = pty_open(x->rows, x->cols, &p->out, &p->child[0]);
         if (rc != 0) {
@@ -127,9 +129,16 @@ plumb(struct guest *g, const struct msg_exec *x, struct plumbing *p)
         rc = p->child[0] = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
     else
         rc = relay_pipe(&p->child[0], &p->in, true);
-    if (rc < 0 || relay_pipe(&p->child[1], &p->out, false) < 0 || relay_pipe(&p->child[2], &p->err, false) < 0)
+    if (rc < 0 || relay_pipe(&p->child[1], &p->out, false) < 0 ||
+        (p->child[2] < 0 && relay_pipe(&p->child[2], &p->err, false) < 0))
         return EXEC_STAGE_STDIO;
     return 0;
+}
+
+static size_t
+fds_of(const struct msg_exec *x)
+{
+    return x->stdio == EXEC_STDIO_FDS ? 3 : MSG_EXEC_JOINS(x->flags) + ((x->flags & MSG_EXEC_NOTE) != 0 ? 1U : 0U);
 }
 
 /* Make the process. 0 or the stage that failed, with errno. */
@@ -204,7 +213,7 @@ exec_on_exec(struct guest *g, const struct frame *f)
     if (f->channel == 0 || exec_of(g, f->channel) != NULL || !msg_get_exec(f, &x))
         return -1;
     /* Descriptors that were announced and did not come: the host's mistake, not the command's. */
-    if (g->link.n_fds < (x.stdio == EXEC_STDIO_FDS ? 3 : MSG_EXEC_JOINS(x.flags)))
+    if (g->link.n_fds < fds_of(&x))
         return -1;
     failed = plumb(g, &x, &p);
     saved = errno;

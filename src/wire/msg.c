@@ -206,7 +206,8 @@ msg_get_exec(const struct frame *f, struct msg_exec *m)
         return false;
     return stdio <= EXEC_STDIO_PTY && m->argv.count > 0 && (m->umask == MSG_KEEP || m->umask <= 0777) &&
            (stdio != EXEC_STDIO_FDS || MSG_EXEC_JOINS(m->flags) == 0) &&
-           (m->flags & ~(MSG_EXEC_QUIET | MSG_EXEC_NO_STDIN | MSG_EXEC_NO_GUARD | MSG_EXEC_LAST |
+           (stdio == EXEC_STDIO_STREAM || (m->flags & MSG_EXEC_NOTE) == 0) &&
+           (m->flags & ~(MSG_EXEC_QUIET | MSG_EXEC_NO_STDIN | MSG_EXEC_NO_GUARD | MSG_EXEC_LAST | MSG_EXEC_NOTE |
                          MSG_EXEC_JOIN(MSG_JOINS_MAX))) == 0;
 }
 

@@ -125,6 +125,7 @@ enum exec_stdio {
                                          * the command is in them before anything of it runs */
 #define MSG_EXEC_JOINS(flags) (((flags) >> 4) & MSG_JOINS_MAX)
 #define MSG_JOINS_MAX 3
+#define MSG_EXEC_NOTE 0x40              /* STREAM: one more descriptor came along, which it has as its stderr: a file */
 #define MSG_KEEP UINT32_MAX             /* umask, uid, gid: as the guest's */
 
 struct msg_rlimit {
