@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret serve mcp ps top events logs watch exec ports attach kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -183,6 +183,10 @@ _cloche() {
             flags="--name --ttl --socket --json --help"
             valued="--name --ttl --socket"
             words="ls add rm" ;;
+        attach)
+            flags="--inspect --write --for --within --dir --user --proxy --socket --json --help"
+            valued="--for --within --dir --user --proxy --socket"
+            words="ls rm" ;;
         kill)
             flags="--all --socket --json --help"
             valued="--socket" ;;
@@ -228,10 +232,10 @@ _cloche() {
             rest="command" ;;
         help)
             words="run code shell agent diff apply discard policy why net approvals audit gate doctor image
-                secret serve mcp ps top events logs watch exec ports kill token volume config prove srt help
-                version" ;;
+                secret serve mcp ps top events logs watch exec ports attach kill token volume config prove srt
+                help version" ;;
     esac
-    case $verb in exec | ports) place=-1 ;; esac
+    case $verb in attach | exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
     for ((i = 2; i < COMP_CWORD; i++)); do
         case " $valued " in
@@ -264,7 +268,8 @@ _cloche() {
             *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
             *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
             *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | *" --public-url" | *" --label" | \
-            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" -c" | *" --control-fd")
+            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" -c" | \
+            *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
@@ -298,7 +303,7 @@ _cloche() {
         *" --with")
             mapfile -t COMPREPLY < <(compgen -W "curl nc ssh wget python-packages node-packages" -- "$current")
             return ;;
-        *" --workspace" | *" --workdir" | *" --dir" | *" --state-dir")
+        *" --workspace" | *" --workdir" | *" --dir" | *" --state-dir" | *" --proxy")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             return ;;

@@ -34,7 +34,7 @@ op(const uint8_t *data, size_t n)
         return;
     FUZZ_ASSERT(o.kind > 0 && o.kind < OP_KINDS && o.n_argv <= EDGE_WORDS_MAX && o.argv[o.n_argv] == NULL);
     FUZZ_ASSERT(o.kind != OP_CONNECT || (o.offset > 0 && o.offset <= UINT16_MAX && edge_is_id(o.path)));
-    FUZZ_ASSERT((o.kind == OP_EXEC) == (o.n_argv > 0) && op_name(o.kind) != NULL);
+    FUZZ_ASSERT((o.kind == OP_EXEC || o.kind == OP_ATTACH) == (o.n_argv > 0) && op_name(o.kind) != NULL);
     FUZZ_ASSERT(((o.flags & OP_PTY) != 0) == (o.rows > 0 && o.cols > 0));
     FUZZ_ASSERT((o.flags & OP_BACKGROUND) == 0 || (o.kind == OP_EXEC && (o.flags & OP_LIVE) == 0));
     FUZZ_ASSERT((o.flags & OP_LIVE) == 0 || (o.kind == OP_EXEC && (o.flags & OP_STDIN) != 0));

@@ -30,7 +30,7 @@ FOLDERS = ('DIR',)
 # What follows that is not a flag: the verb's own words, a command, or files; elsewhere nothing that is known here.
 COMMANDS = {'run', 'srt', 'exec'}
 TAKE_FILES = {'code', 'diff', 'apply', 'discard', 'policy', 'config', 'gate', 'audit', 'secret', 'image'}
-SANDBOX_FIRST = {'ports', 'exec'}   # their words, and the command, come behind a sandbox
+SANDBOX_FIRST = {'ports', 'attach', 'exec'}   # their words, and the command, come behind a sandbox
 HEADER = 'written by tools/gen_completions.py; do not edit'
 
 

@@ -192,6 +192,31 @@ sha256_of(const void *data, size_t n, uint8_t out[SHA256_SIZE])
 }
 
 void
+sha256_hmac(const uint8_t key[SHA256_SIZE], const void *data, size_t n, uint8_t out[SHA256_SIZE])
+{
+    uint8_t inner[BLOCK], outer[BLOCK];
+    struct sha256 h;
+
+    memset(inner, 0x36, sizeof(inner));
+    memset(outer, 0x5c, sizeof(outer));
+    for (size_t i = 0; i < SHA256_SIZE; i++) {
+        inner[i] ^= key[i];
+        outer[i] ^= key[i];
+    }
+    sha256_init(&h);
+    sha256_add(&h, inner, sizeof(inner));
+    sha256_add(&h, data, n);
+    sha256_end(&h, out);
+    sha256_init(&h);
+    sha256_add(&h, outer, sizeof(outer));
+    sha256_add(&h, out, SHA256_SIZE);
+    sha256_end(&h, out);
+    explicit_bzero(inner, sizeof(inner));
+    explicit_bzero(outer, sizeof(outer));
+    explicit_bzero(&h, sizeof(h));
+}
+
+void
 sha256_text(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT + 1])
 {
     str_hex(hash, SHA256_SIZE, out);

@@ -23,6 +23,8 @@ void sha256_add(struct sha256 *h, const void *data, size_t n);
 void sha256_end(struct sha256 *h, uint8_t out[SHA256_SIZE]);
 /* All at once. */
 void sha256_of(const void *data, size_t n, uint8_t out[SHA256_SIZE]);
+/* HMAC-SHA256 (RFC 2104) of all at once, by a key of SHA256_SIZE bytes. */
+void sha256_hmac(const uint8_t key[SHA256_SIZE], const void *data, size_t n, uint8_t out[SHA256_SIZE]);
 /* In lower-case hexadecimal and, for people's sake, with a NUL behind it. */
 void sha256_text(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT + 1]);
 

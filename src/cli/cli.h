@@ -25,6 +25,7 @@ int cmd_secret(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_ports(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_volume(int argc, char **argv);
 int cmd_ps(int argc, char **argv);

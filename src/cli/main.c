@@ -53,6 +53,7 @@ static const struct verb {
     { "watch", cmd_watch, "changes in the workspace of one of the daemon's sandboxes" },
     { "exec", cmd_exec, "run a command in one of the daemon's sandboxes" },
     { "ports", cmd_ports, "expose ports of the daemon's sandboxes" },
+    { "attach", cmd_attach, "open one of the daemon's sandboxes in your editor" },
     { "kill", cmd_kill, "end sandboxes of the daemon" },
     { "token", cmd_token, "credentials for clients of the daemon" },
     { "volume", cmd_volume, "durable workspaces of the daemon" },

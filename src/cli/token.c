@@ -60,7 +60,7 @@ create(void *options, const struct verb_words *w, struct err *err)
     int r;
 
     (void)w;
-    if (o->role == NULL || !edge_role_parse(o->role, &role) || role == EDGE_KEY) {
+    if (o->role == NULL || !edge_role_parse(o->role, &role) || role >= EDGE_KEY) {
         err_set(err, ERR_USAGE, "cli.token.role", o->role == NULL ? "which role?%s" : "\"%s\" is no role of a token",
                 o->role == NULL ? "" : o->role);
         return err_hint(err, "--role agent, operator, approver or auditor; docs/daemon.md says what each may");

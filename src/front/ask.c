@@ -220,6 +220,7 @@ ANSWER(EDGE_END, end, true, m->count, m->more)
 /* of a list, or the answer itself */
 ANSWER(EDGE_TOKEN, token, r->answers->end == NULL, &m->token, m->text)
 ANSWER(EDGE_VOLUME, volume, r->answers->end == NULL, &m->volume)
+ANSWER(EDGE_ATTACHED, attached, r->answers->end == NULL, &m->attach, m->text)
 ANSWER(EDGE_PORT, port, r->asked == EDGE_ASK_EXPOSE || r->asked == EDGE_ASK_UNEXPOSE, &m->port, m->capability)
 
 static int
@@ -349,6 +350,7 @@ on_epochs(struct heard *h, const struct nothing *m)
     R(EDGE_USAGE, on_usage, false, 1) \
     R(EDGE_VOLUME, on_volume, false, 1) \
     R(EDGE_PORT, on_port, false, 1) \
+    R(EDGE_ATTACHED, on_attached, false, 1) \
     R(EDGE_EPOCHS, on_epochs, false, 1) \
     R(EDGE_HEARD, late_on_pong, false, 1)
 PROTO_RULES(warden_rules, HEARS)

@@ -136,6 +136,7 @@ struct answers {
     void (*grant)(struct request *r, const struct edge_grant *g);
     void (*volume)(struct request *r, const struct edge_volume *v);
     void (*port)(struct request *r, const struct edge_port *p, const char *capability);
+    void (*attached)(struct request *r, const struct edge_attach *a, const char *text);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 
@@ -566,6 +567,10 @@ extern const struct route execute_routes[];
 extern const size_t execute_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, token_n_routes, audit_n_routes;
+/* attach.c: editors. connect: of a connection, what its first message asks for. */
+void attach_connect(struct request *r, const struct answers *answers);
+extern const struct route attach_routes[];
+extern const size_t attach_n_routes;
 extern const struct route watch_routes[];
 extern const size_t watch_n_routes;
 

@@ -208,6 +208,11 @@ start(struct request *r)
         return live_refuse(r, "http.json", "", "the first message is not valid JSON");
     json_whole_numbers(r->json);
     json_drop_nulls(r->json, NULL);
+    if (r->role == EDGE_ATTACH) {       /* whose route is attach.c's, and opens nothing else */
+        r->op_answers = &said;
+        r->live->state = LIVE_ASKED;
+        return attach_connect(r, &asked);
+    }
     if (!exec_request(r, &op))
         return;
     op.flags |= OP_STDIN | OP_LIVE;
@@ -468,6 +473,13 @@ live_free(struct request *r)
 /* --- the route ---------------------------------------------------------------------------------------------------- */
 
 static const struct upgraded speaks = { .begin = front_live_begin, .hear = hear, .time = on_time };
+
+void
+live_upgrade(struct request *r)
+{
+    if (upgrade_asked(r))
+        upgrade_reply(r, &speaks);
+}
 
 static void
 on_box(struct request *r, const struct edge_box *box)

@@ -26,6 +26,7 @@ void live_send(struct request *r);              /* as much of it as goes */
 /* What reply_error() would answer, to a client that has its answer already. */
 void live_refuse(struct request *r, const char *code, const char *detail, const char *text);
 void live_free(struct request *r);
+void live_upgrade(struct request *r);           /* the answer to a request of that kind, or a refusal */
 extern const struct route live_routes[];
 extern const size_t live_n_routes;
 

@@ -121,6 +121,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { adapter_routes, &adapter_n_routes },
     { watch_routes, &watch_n_routes },
     { port_routes, &port_n_routes },
+    { attach_routes, &attach_n_routes },
     { preview_routes, &preview_n_routes },
 };
 

@@ -65,7 +65,7 @@ create(struct request *r)
 
     if (!members_known(r->json))
         reply_unfit(r, "token.request", "the body is an object; known members: role, name, expires");
-    else if (!json_is_string(role) || !edge_role_parse(json_string_value(role), &which) || which == EDGE_KEY)
+    else if (!json_is_string(role) || !edge_role_parse(json_string_value(role), &which) || which >= EDGE_KEY)
         reply_unfit(r, "token.request", "role is operator, agent, approver or auditor");
     else if (text == NULL || (name != NULL && (strlen(text) != json_string_length(name) || !edge_name_well(text))))
         reply_unfit(r, "token.request", "a name begins with a letter or digit and has at most 63 of these and ._-");

@@ -281,6 +281,10 @@ void watch_give_back(struct op *o);             /* nothing where @o is no WATCH 
 void watch_time(struct keeper_live *k, uint64_t now);
 size_t watch_count(const struct keeper_live *k);
 
+/* keeper_attach.c: an editor's connection, and why there is none. */
+int attach_begin(struct op *o, const struct edge_op *want, struct err *err);
+void attach_failed(struct op *o, const struct msg_exec_failed *why);
+
 /* keeper_port.c: connections to ports. What is said of one in its name, where that is not as of a command; it is not
  * there in time; and all of the port @id end. */
 int port_begin(struct op *o, const struct edge_op *want, struct err *err);

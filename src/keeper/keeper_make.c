@@ -332,6 +332,9 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     line(out, "run", k->r.id);
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", facts->root);
+    for (size_t i = 0; facts->env[i] != NULL; i++)
+        if (strncmp(facts->env[i], "USER=", 5) == 0)
+            line(out, "user", facts->env[i] + 5);
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
     registry_facts(p, out);
     port_facts(k, &ports);

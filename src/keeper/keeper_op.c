@@ -166,14 +166,14 @@ new_op(struct keeper_live *k, const struct edge_op *want, const struct keep_op *
     o->kind = want->kind;
     o->number = m->number;
     memcpy(o->caller, m->caller, sizeof(o->caller));
-    o->live = (want->flags & OP_LIVE) != 0;
-    o->pty = (want->flags & OP_PTY) != 0;
-    o->behind = (want->flags & OP_BACKGROUND) != 0;
+    o->live = want->kind == OP_ATTACH || (want->flags & OP_LIVE) != 0;
+    o->pty = want->kind == OP_EXEC && (want->flags & OP_PTY) != 0;
+    o->behind = want->kind == OP_EXEC && (want->flags & OP_BACKGROUND) != 0;
     o->edge = (struct watch){ .fd = fd, .ready = on_front, .owner = o };
     o->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     o->begin_us = clock_us();
     o->path = strdup(want->path);
-    o->name = strdup(want->n_argv > 0 ? want->argv[0] : "");
+    o->name = strdup(want->kind == OP_EXEC ? want->argv[0] : "");
     k->ops[i] = o;
     if (o->path != NULL && o->name != NULL)
         return o;
@@ -241,6 +241,18 @@ op_begin_again(struct keeper_live *k, struct run *run, const struct edge_op *wan
     return -1;
 }
 
+static int
+begin(struct op *o, const struct edge_op *want, struct err *err)
+{
+    switch (want->kind) {
+    case OP_EXEC: return begin_exec(o, want, err);
+    case OP_CONNECT: return port_begin(o, want, err);
+    case OP_ATTACH: return attach_begin(o, want, err);
+    case OP_WATCH: return watch_begin(o, want, err);
+    default: return file_begin(o, want, err);
+    }
+}
+
 /* There is no room for it. */
 static void
 turn_away(struct keeper_live *k, int fd)
@@ -264,11 +276,9 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
         return;
     }
     k->park.touched = k->park.touched || want->kind == OP_WRITE;
-    if (want->kind != OP_CONNECT)
+    if (want->kind != OP_CONNECT && want->kind != OP_ATTACH)
         transcript_begin(&k->transcript, o, want, m->by);
-    if (io_set_nonblock(fd, true) < 0 ||
-        (want->kind == OP_EXEC ? begin_exec(o, want, &err) : want->kind == OP_CONNECT ? port_begin(o, want, &err)
-         : want->kind == OP_WATCH ? watch_begin(o, want, &err) : file_begin(o, want, &err)) < 0) {
+    if (io_set_nonblock(fd, true) < 0 || begin(o, want, &err) < 0) {
         run_failed(o);
         op_say_failed(o, &err);
         o->channel = 0;

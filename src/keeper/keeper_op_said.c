@@ -8,7 +8,7 @@
 bool
 op_is_stream(const struct op *o)
 {
-    return o->kind == OP_EXEC || o->kind == OP_CONNECT;
+    return o->kind == OP_EXEC || o->kind == OP_CONNECT || o->kind == OP_ATTACH;
 }
 
 /* Credit for what the front has. */
@@ -126,6 +126,10 @@ exec_event(struct op *o, const struct guest_event *ev)
     case GUEST_EXEC_FAILED:
         if (o->kind == OP_CONNECT) {
             port_failed(o, &ev->exec_failed);
+            break;
+        }
+        if (o->kind == OP_ATTACH) {
+            attach_failed(o, &ev->exec_failed);
             break;
         }
         (void)guest_exec_failed_err(&ev->exec_failed, o->name, o->path, &err);

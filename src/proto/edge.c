@@ -68,7 +68,7 @@ edge_maybe_capability(const char *text)
 
 static const char *const roles[EDGE_ROLES] = {
     [EDGE_NOBODY] = "nobody", [EDGE_OPERATOR] = "operator", [EDGE_AGENT] = "agent", [EDGE_APPROVER] = "approver",
-    [EDGE_AUDITOR] = "auditor", [EDGE_KEY] = "key",
+    [EDGE_AUDITOR] = "auditor", [EDGE_KEY] = "key", [EDGE_ATTACH] = "attach",
 };
 
 const char *
@@ -225,6 +225,7 @@ PROTO_SHAPE(edge_volume, EDGE_VOLUME_FIELDS)
 PROTO_SHAPE(edge_token, EDGE_TOKEN_FIELDS)
 PROTO_SHAPE(edge_event, EDGE_EVENT_FIELDS)
 PROTO_SHAPE(edge_port, EDGE_PORT_FIELDS)
+PROTO_SHAPE(edge_attach, EDGE_ATTACH_FIELDS)
 PROTO_SHAPE(edge_usage, EDGE_USAGE_FIELDS)
 PROTO_SHAPE(edge_op_result, EDGE_OP_RESULT_FIELDS)
 
@@ -234,10 +235,27 @@ const char *
 op_name(enum op_kind kind)
 {
     static const char *const names[OP_KINDS] = {
-        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch",
+        "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch", "attach_tunnel",
     };
 
     return names[kind];
+}
+
+#define BASE64 LETTERS "+/="
+
+bool
+edge_attach_keys_well(const char *host, const char *user)
+{
+    static const char begin[] = "-----BEGIN OPENSSH PRIVATE KEY-----\n", end[] = "-----END OPENSSH PRIVATE KEY-----\n";
+    static const char type[] = "ssh-ed25519 ";
+    const char *at = host + sizeof(begin) - 1;
+
+    if (strlen(host) > EDGE_ATTACH_KEY_MAX || strlen(user) > EDGE_ATTACH_KEY_MAX ||
+        strncmp(host, begin, sizeof(begin) - 1) != 0 || strncmp(user, type, sizeof(type) - 1) != 0)
+        return false;
+    user += sizeof(type) - 1;
+    at += strspn(at, BASE64 "\n");
+    return strcmp(at, end) == 0 && at[-1] == '\n' && user[0] != '\0' && strspn(user, BASE64) == strlen(user);
 }
 
 static bool
@@ -246,10 +264,13 @@ flags_well(const struct edge_op *op)
     static const uint8_t may[OP_KINDS] = {
         [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND | OP_LIMITS, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
         [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS, [OP_WATCH] = OP_RECURSIVE,
+        [OP_ATTACH] = OP_WRITES,
     };
     bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
     bool behind = (op->flags & OP_BACKGROUND) != 0, input = (op->flags & OP_STDIN) != 0;
 
+    if (op->kind == OP_ATTACH)
+        return (op->flags & ~OP_WRITES) == 0 && op->rows == 0 && op->cols == 0;
     return (op->flags & ~may[op->kind]) == 0 && !(live && behind) && (!live || input) &&
            (!pty || ((live || behind) && input)) && (op->rows != 0) == pty && (op->cols != 0) == pty;
 }
@@ -279,6 +300,9 @@ op_well(const struct edge_op *op)
     if (op->kind == OP_CONNECT && (op->offset == 0 || op->offset > UINT16_MAX || op->length != 0 ||
                                    !edge_is_id(op->path)))
         return false;
+    if (op->kind == OP_ATTACH)
+        return op->n_argv == 2 && op->n_env == 0 && op->timeout_ms > 0 && op->timeout_ms <= EDGE_ATTACH_FOR_MAX * 1000UL
+               && edge_is_id(op->path) && edge_attach_keys_well(op->argv[0], op->argv[1]);
     return op->kind == OP_EXEC ? op->n_argv > 0 && op->argv[0][0] != '\0' : op->n_argv == 0 && op->n_env == 0;
 }
 

@@ -92,14 +92,16 @@
 #define EDGE_OWN_PIDS   0x40    /* it was refused a process by such a limit */
 
 /* What a caller is. The daemon's owner is an operator. */
-enum edge_role { EDGE_NOBODY, EDGE_OPERATOR, EDGE_AGENT, EDGE_APPROVER, EDGE_AUDITOR, EDGE_KEY, EDGE_ROLES };
+enum edge_role { EDGE_NOBODY, EDGE_OPERATOR, EDGE_AGENT, EDGE_APPROVER, EDGE_AUDITOR, EDGE_KEY, EDGE_ATTACH,
+                 EDGE_ROLES };
 const char *edge_role_name(enum edge_role role);
 bool edge_role_parse(const char *name, enum edge_role *out);
 
 /* How a credential was presented: an Authorization of scheme Bearer takes tokens and keys, X-Sandbox-Key keys. */
 enum edge_credential { EDGE_BEARER = 1, EDGE_SANDBOX_KEY };
 /* "cloche_ROLE_" and 64 lower case hexadecimal digits, for the roles that have credentials; a sandbox's key is that of
- * the role "key". The role is a hint for people: what counts is what the warden has on record. */
+ * the role "key", that of an editor's session of the role "attach". The role is a hint for people: what counts is what
+ * the warden has on record. */
 bool edge_credential_well(enum edge_credential kind, const char *text);
 
 /* The seven states; `paused` is beside them. */
@@ -246,8 +248,8 @@ enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
     F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
 PROTO_STRUCT(edge_token, EDGE_TOKEN_FIELDS);
 
-/* CONNECT is the warden's own: a front that asks for one is none of ours. */
-enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH,
+/* CONNECT and ATTACH are the warden's own: a front that asks for one is none of ours. */
+enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH, OP_ATTACH,
                OP_KINDS };
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
@@ -260,6 +262,8 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
                                  * STDIN its stdin stays open, for RUN_INPUT */
 
 #define OP_LIMITS     0x80      /* EXEC: with limits of its own; none is wider than the sandbox's */
+
+#define OP_WRITES     0x01      /* ATTACH: more than looking */
 
 /* What a file is to hold, for who judges that. The front collects so much of a body before it asks. Of a longer one
  * nobody has seen the end, and @sha256 is random: no other question is the same. */
@@ -281,7 +285,7 @@ PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
     F(U32_IN, mode, 0, 07777)   /* WRITE, MKDIR; 0: the usual */ \
     F(U16, rows)                /* with PTY, from 1; so too @cols */ \
     F(U16, cols) \
-    F(U64, timeout_ms)          /* EXEC; 0: the policy's */ \
+    F(U64, timeout_ms)          /* EXEC; 0: the policy's. ATTACH: until the session is over */ \
     F(U64, memory)              /* EXEC with LIMITS: bytes; 0: as the sandbox, as the next three */ \
     F(U64, output)              /* bytes of stdout and of stderr, each */ \
     F(U32, cpu_milli) \
@@ -292,7 +296,8 @@ PROTO_STRUCT(edge_content, EDGE_CONTENT_FIELDS);
     F(U64_IN, context, 0, INT64_MAX)    /* EXEC: 0 in none; NEW, or the number of the one to run in */ \
     F(TEXT, path, EDGE_PATH_MAX)    /* EXEC: the working directory, "" the sandbox's own. CONNECT: the id of what was
                                      * exposed */ \
-    F(WORDS, argv, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES)    /* EXEC */ \
+    /* EXEC; ATTACH: the keys of the session's host and of its user (edge_attach_keys_well) */ \
+    F(WORDS, argv, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES) \
     F(WORDS, env, 4, EDGE_WORDS_MAX, EDGE_OP_MAX, EDGE_WORDS_BYTES)     /* NAME=VALUE */ \
     F(STRUCT_IF, edge_content, content, op_writes)                      /* WRITE */
 PROTO_STRUCT(edge_op, EDGE_OP_FIELDS);
@@ -312,6 +317,26 @@ bool edge_words_fit(const struct edge_op *op, struct err *err);      /* what a c
 PROTO_STRUCT(edge_port, EDGE_PORT_FIELDS);
 bool edge_is_capability(const char *text);
 bool edge_maybe_capability(const char *text);
+
+/* An editor's way into a sandbox (docs/attach.md): a ticket, which opens a session once, and then that session. */
+#define EDGE_TICKET_MAX     256
+#define EDGE_ATTACH_FOR_MAX (12U * 3600)        /* seconds of a session */
+#define EDGE_ATTACH_WITHIN_MAX 600U             /* seconds for a ticket to be used */
+#define EDGE_ATTACH_KEY_MAX 1024
+#define EDGE_ATTACH_FIELDS(F) \
+    F(ID, id) \
+    F(ID, box) \
+    F(BOOL, writes)             /* or looks */ \
+    F(BOOL, open)               /* it is a session */ \
+    F(U64, until_ms)            /* since 1970: the ticket, or the session, is over */ \
+    F(U32, seconds)             /* of the session */ \
+    F(COPY, who, EDGE_WHO_MAX, NULL)            /* whose it is, in words */ \
+    F(COPY, user, EDGE_NAME_MAX, NULL)          /* the sandbox's user, as it is called inside */ \
+    F(TEXT, workspace, EDGE_PATH_MAX)           /* where that is, inside */
+PROTO_STRUCT(edge_attach, EDGE_ATTACH_FIELDS);
+/* An Ed25519 key of OpenSSH: a private one in its own format, and a public one as "ssh-ed25519 BASE64"; and nothing
+ * that a file of keys could take for something else. */
+bool edge_attach_keys_well(const char *host, const char *user);
 
 /* What a sandbox uses, as its keeper knows it. */
 #define EDGE_RUNNING_MAX  8     /* commands that are named */

@@ -129,6 +129,26 @@ PROTO_STRUCT(ask_unexpose, ASK_UNEXPOSE);
 #define ASK_PREVIEW(F) F(TEXT_IF, capability, EDGE_CAPABILITY, edge_is_capability)
 PROTO_STRUCT(ask_preview, ASK_PREVIEW);
 
+/* A ticket for a session of an editor. */
+#define ASK_ATTACH(F) \
+    F(TEXT, id, EDGE_NAME_MAX) \
+    F(BOOL, writes) \
+    F(U32_IN, seconds, 1, EDGE_ATTACH_FOR_MAX) \
+    F(U32_IN, within, 1, EDGE_ATTACH_WITHIN_MAX)    /* seconds for the ticket to be used */
+PROTO_STRUCT(ask_attach, ASK_ATTACH);
+
+#define ASK_ATTACH_OPEN(F) F(TEXT, id, EDGE_NAME_MAX) F(TEXT, ticket, EDGE_TICKET_MAX)
+PROTO_STRUCT(ask_attach_open, ASK_ATTACH_OPEN);
+
+#define ASK_TUNNEL(F) \
+    F(TEXT, id, EDGE_NAME_MAX) \
+    F(TEXT, host_key, EDGE_ATTACH_KEY_MAX)          /* edge_attach_keys_well */ \
+    F(TEXT, user_key, EDGE_ATTACH_KEY_MAX)
+PROTO_STRUCT(ask_tunnel, ASK_TUNNEL);
+
+#define ASK_DETACH(F) F(TEXT, id, EDGE_NAME_MAX) F(TEXT_IF, which, EDGE_ID, edge_is_id)
+PROTO_STRUCT(ask_detach, ASK_DETACH);
+
 #define ASK_RUN(F) \
     F(TEXT, id, EDGE_NAME_MAX) \
     F(STRUCT_IN, edge_run_ask, ask)
@@ -185,7 +205,18 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_UNEXPOSE,   190, ask_unexpose,   unexpose,   OPERATOR | AGENT,                   FREE, \
       RECORDED("unexpose_port", RECORD_INSIST)) \
     /* whoever has the capability: PORT, and GRANTED, a connection to it */ \
-    Q(EDGE_ASK_PREVIEW,    191, ask_preview,    preview,    ANYBODY,                            FREE,  NOTED)
+    Q(EDGE_ASK_PREVIEW,    191, ask_preview,    preview,    ANYBODY,                            FREE,  NOTED) \
+    /* an editor's ways in (warden/attach.c): a ticket; a session for the ticket; what that is; a connection */ \
+    Q(EDGE_ASK_ATTACH,     149, ask_attach,     attach,     OPERATOR | AGENT,                   GATED, \
+      RECORDED("attach", RECORD_WAIT)) \
+    Q(EDGE_ASK_OPEN,       150, ask_attach_open, attach_open, OPERATOR | AGENT,                 FREE, \
+      RECORDED("attach_open", RECORD_WAIT)) \
+    Q(EDGE_ASK_SESSION,    151, ask_box,        session,    ATTACH,                             FREE,  LOOKS) \
+    Q(EDGE_ASK_TUNNEL,     152, ask_tunnel,     tunnel,     ATTACH,                             FREE, \
+      RECORDED("attach_tunnel", RECORD_WAIT)) \
+    Q(EDGE_ASK_SESSIONS,   153, ask_box,        sessions,   OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
+    Q(EDGE_ASK_DETACH,     154, ask_detach,     detach,     OPERATOR | AGENT,                   FREE, \
+      RECORDED("detach", RECORD_INSIST))
 PROTO_EDGE(edge_question, EDGE_QUESTIONS);
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
@@ -255,6 +286,12 @@ PROTO_STRUCT(tell_usage, TELL_USAGE);
     F(TEXT_IF, capability, EDGE_CAPABILITY, edge_maybe_capability)      /* "" but in the answer to EXPOSE */
 PROTO_STRUCT(tell_port, TELL_PORT);
 
+#define TELL_ATTACH(F) \
+    F(U32, ticket) \
+    F(STRUCT_IN, edge_attach, attach) \
+    F(TEXT, text, EDGE_TICKET_MAX)      /* ticket, or the session's credential; "" but in the answer to its making */
+PROTO_STRUCT(tell_attach, TELL_ATTACH);
+
 /* The last of each question ends it; but ITEM, EVENT, LINE, USAGE, APPROVAL and GRANT, behind which END comes. */
 #define EDGE_ANSWERS(M) \
     M(EDGE_BOX,       32,  tell_box) \
@@ -275,6 +312,7 @@ PROTO_STRUCT(tell_port, TELL_PORT);
     M(EDGE_STATS,     54,  tell_stats) \
     M(EDGE_USAGE,     55,  tell_usage) \
     M(EDGE_PORT,      192, tell_port) \
+    M(EDGE_ATTACHED,  155, tell_attach) \
     M(EDGE_EPOCHS,    212, nothing)         /* no answer, but the first that it says: with the page of epoch.h */ \
     M(EDGE_HEARD,     230, nothing)         /* to EDGE_PING */
 PROTO_EDGE(edge_answer, EDGE_ANSWERS);

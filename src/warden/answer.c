@@ -41,7 +41,8 @@ answer(struct warden *w, struct asker to, uint8_t type, const struct shape *shap
     if (packet_queue_send(&e->out, e->edge.fd, &b, fd) < 0 && errno == ENOBUFS)
         shutdown(e->edge.fd, SHUT_RDWR);     /* it does not read: it is ended and comes anew */
     answers_watch(w, e);
-    if (type == EDGE_BOX || type == EDGE_TOKEN || type == EDGE_PORT)    /* it may hold a credential */
+    /* it may hold a credential */
+    if (type == EDGE_BOX || type == EDGE_TOKEN || type == EDGE_PORT || type == EDGE_ATTACHED)
         explicit_bzero(b.p, b.n);
 }
 

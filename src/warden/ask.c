@@ -462,7 +462,7 @@ asked_op(struct warden *w, const struct ask_op *m)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT)
+    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT || op.kind == OP_ATTACH)
         return -1;
     b = usable(w, m->id, &err);
     if (b != NULL && b->r.paused)

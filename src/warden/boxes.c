@@ -111,8 +111,10 @@ box_state(struct box *b, enum box_state state, const char *detail)
     box_store(b);
     if (b->r.is_default)
         epoch_next(&b->w->epochs->defaults);
-    if (state != BOX_READY && state != BOX_DEGRADED)
+    if (state != BOX_READY && state != BOX_DEGRADED) {
         ports_end(b->w, b->r.id);
+        attach_end(b->w, b->r.id);
+    }
     if (was != state)
         warden_note(b->w, b, "state_change", "%s to %s%s%s", box_state_name(was), box_state_name(state),
                     detail[0] != '\0' ? ": " : "", detail);

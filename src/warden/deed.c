@@ -273,7 +273,8 @@ deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *
     json_t *params;
 
     /* of one that cannot be worked with its handler says so */
-    if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT)
+    if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT ||
+        op.kind == OP_ATTACH)
         return 0;
     tool = tool_of(&op, &params);
     if (deed_whole(w, tool, b->r.id, params, out, err) < 0)
@@ -412,6 +413,18 @@ deed_expose(struct warden *w, const struct ask_expose *m, struct deed *out, stru
     if (m->name[0] != '\0')
         json_object_set_new(params, "name", json_string(m->name));
     return deed_whole(w, "expose_port", id, params, out, err);
+}
+
+int
+deed_attach(struct warden *w, const struct ask_attach *m, struct deed *out, struct err *err)
+{
+    char id[EDGE_ID + 1];
+    int r = subject_of(w, m->id, id, err);
+
+    if (r <= 0)
+        return r;
+    return deed_whole(w, "attach_editor", id, json_pack("{s:s, s:i}", "mode", m->writes ? "write" : "inspect",
+                                                        "seconds", (int)m->seconds), out, err);
 }
 
 /* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */

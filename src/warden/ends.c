@@ -35,6 +35,13 @@ ends_key(struct box *b)
 }
 
 void
+ends_session(struct box *b, const char id[EDGE_ID + 1])
+{
+    epoch_next(&b->w->epochs->credentials);
+    tell(b, id);
+}
+
+void
 ends_token(struct warden *w, const struct edge_token *gone)
 {
     struct who who = { .role = gone->role };

@@ -283,7 +283,7 @@ main(int argc, char **argv)
     if (loop_init(&w.loop, &err) < 0 || (w.state = state_open(argv[1], &err)) == NULL ||
         record_load(&w, &err) < 0 || time_load(&w, &err) < 0 ||
         (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL || tokens_load(&w, &err) < 0 ||
-        volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 ||
+        volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 || attach_begin(&w, &err) < 0 ||
         gate_open(&w, &err) < 0 ||
         io_set_nonblock(w.launcher.fd, true) < 0 || warden_confine(&err) < 0) {
         warden_refuse(&w, &err);

@@ -54,7 +54,7 @@ state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err)
                                     .expires_ms = (uint64_t)sqlite3_column_int64(q, 4) };
         const char *id = col_text(q, 0), *name = col_text(q, 2);
         /* the file is our own, but what does not fit is nobody's token */
-        if (!edge_is_id(id) || !edge_role_parse(col_text(q, 1), &token.role) || token.role == EDGE_KEY ||
+        if (!edge_is_id(id) || !edge_role_parse(col_text(q, 1), &token.role) || token.role >= EDGE_KEY ||
             strlen(name) > EDGE_NAME_MAX)
             continue;
         memcpy(token.id, id, EDGE_ID + 1);

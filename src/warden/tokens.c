@@ -29,8 +29,7 @@ hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
     return text[2 * SHA256_SIZE] == '\0';
 }
 
-/* A new credential of @role: its text and its hash. -1 with errno. Wipe @out when it is told. */
-static int
+int
 credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
 {
     uint8_t raw[SHA256_SIZE];
@@ -117,7 +116,7 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     for (struct box *b = w->boxes; b != NULL; b = b->next)
         if (mem_same(b->r.key, text, SHA256_TEXT))      /* "" is none */
             key_row(&k, &b->r);
-    if (who->role == EDGE_NOBODY)
+    if (who->role == EDGE_NOBODY && !attach_who(w, hash, who, until))
         (void)state_find_key(w->state, text, key_row, &k, NULL);
     if (who->role != EDGE_NOBODY)
         return 0;

@@ -167,8 +167,9 @@ struct box {
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
-/* A port that was exposed: ports.c's. */
+/* A port that was exposed: ports.c's. Editors' ways in: attach.c's. */
 struct port;
+struct attaches;
 
 struct warden {
     struct state *state;
@@ -192,6 +193,8 @@ struct warden {
     struct port *ports;
     size_t n_ports;
     struct timer ports_look;            /* at whether they are over; set while there are some */
+    struct attaches *attaches;          /* attach.c's */
+    struct timer attach_look;           /* set while there are sessions */
     const struct frame *question;       /* at hand, but for what it is part of; NULL: nobody asks */
     struct asker asker;                 /* of it */
     struct work work;                   /* and what it is part of */
@@ -384,6 +387,9 @@ int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who
  * To be wiped by explicit_bzero. */
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err);
 
+/* A new credential of @role: its text and its hash. -1 with errno. To be wiped as well. */
+int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
+
 /* @owner: of a record: that token is good, or it is the daemon's owner; *until: when it is over, 0 never. */
 bool owner_lives(const struct warden *w, const char *owner, uint64_t *until);
 bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadecimal digits */
@@ -392,11 +398,19 @@ bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadec
  * sandboxes; of @b's former key; and, as time passes, of tokens that are over. */
 void ends_token(struct warden *w, const struct edge_token *gone);
 void ends_key(struct box *b);
+void ends_session(struct box *b, const char id[EDGE_ID + 1]);   /* of an editor */
 void ends_next(struct warden *w);           /* there is another token: wait for the next end of one */
 
 /* ports.c: ports of sandboxes that were exposed, and who comes by their capabilities. */
 int ports_load(struct warden *w, struct err *err);
 void ports_end(struct warden *w, const char *box);          /* all of that sandbox: it is going */
+
+/* attach.c: editors' ways into sandboxes: tickets, the sessions that they open, and their connections. */
+int attach_begin(struct warden *w, struct err *err);
+void attach_end(struct warden *w, const char *box);         /* all of that sandbox: it is going */
+/* Whose session that credential is; false: nobody's, and nothing was changed. */
+bool attach_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until);
+void attach_closed(struct warden *w, uint64_t number, uint64_t ms);     /* that operation has ended */
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */

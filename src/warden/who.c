@@ -25,7 +25,8 @@
 #define APPROVER (1U << EDGE_APPROVER)
 #define AUDITOR  (1U << EDGE_AUDITOR)
 #define KEY      (1U << EDGE_KEY)
-#define ANYBODY  (1U << EDGE_NOBODY | OPERATOR | AGENT | APPROVER | AUDITOR | KEY)
+#define ATTACH   (1U << EDGE_ATTACH)
+#define ANYBODY  (1U << EDGE_NOBODY | OPERATOR | AGENT | APPROVER | AUDITOR | KEY | ATTACH)
 
 struct wire_in
 ask_in(const struct frame *f)
@@ -110,7 +111,8 @@ who_reaches(const struct who *who, const struct edge_box *r)
     case EDGE_OPERATOR:
     case EDGE_AUDITOR: return true;
     case EDGE_AGENT: return strcmp(r->owner, who->id) == 0;
-    case EDGE_KEY: return strcmp(r->id, who->box) == 0;
+    case EDGE_KEY:
+    case EDGE_ATTACH: return strcmp(r->id, who->box) == 0;
     default: return false;
     }
 }
@@ -129,6 +131,8 @@ who_text(const struct warden *w, const struct who *who, char out[EDGE_WHO_MAX + 
 
     if (who->role == EDGE_KEY)
         snprintf(out, EDGE_WHO_MAX + 1, "the key of %s", who->box);
+    else if (who->role == EDGE_ATTACH)
+        snprintf(out, EDGE_WHO_MAX + 1, "session %s", who->id);
     else if (who->role == EDGE_NOBODY || who->id[0] == '\0')
         snprintf(out, EDGE_WHO_MAX + 1, "%s", who->role == EDGE_OPERATOR ? "the owner" : "nobody");
     else

@@ -12,6 +12,7 @@ pytestmark = [requirement("R89"), shared]
 
 # that ask at once, with their words
 ASK = [["ps"], ["top", "--once"], ["events"], ["events", "--follow"], ["logs", "one"], ["watch", "one"], ["exec", "one", "true"], ["ports", "one"],
+       ["attach", "one", "--write"], ["attach", "one", "ls"],
        ["kill", "one"], ["kill", "--all"], ["token", "ls"], ["volume", "ls"], ["approvals", "ls", "--socket"]]
 names = [" ".join(words) for words in ASK]
 

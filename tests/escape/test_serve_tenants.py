@@ -91,7 +91,7 @@ JUDGED = {
 }
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
 READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
-         ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript"),
+         ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/attach"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript"),
          ("GET", "/v1/sandboxes/{id}/logs")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/exec/ws"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
@@ -104,6 +104,7 @@ KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("G
          *((method, "/v1/sandboxes/{id}/contexts" + rest) for method, rest in (
              ("GET", ""), ("POST", ""), ("GET", "/{context_id}"), ("DELETE", "/{context_id}"), ("POST", "/{context_id}/execute"),
              ("POST", "/{context_id}/interrupt"), ("POST", "/{context_id}/restart")))}
+SESSIONS = ("GET", "/v1/sandboxes/{id}/attach/ws")      # for the credential of an editor's session alone
 BODIES = {"/api/sandbox/exec": {"command": "touch /workspace/was-here"}}
 
 
@@ -194,7 +195,7 @@ def test_anothers_sandbox_is_not_there(town, who, named):
         for method, path in sorted(r for r in documented() if judged(*r) == "own"):
             status, code, words = tried(attacker, method, path, target)
             refused = [(404, "sandbox.not-found")]
-            if who == "key" and (method, path) not in KEYED:
+            if (who == "key" and (method, path) not in KEYED) or (method, path) == SESSIONS:
                 refused.append((403, "auth.role"))
             assert (status, code) in refused, (method, path, status, code, words)
             # and not another word than about one that never was
