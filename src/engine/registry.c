@@ -1,4 +1,5 @@
 /* engine/registry.c: the engines of this program, a row each (see ops.h) */
+#include "engine/docker/docker.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
 #include "engine/ops.h"
@@ -6,5 +7,6 @@
 const struct engine *const engine_registry[] = {
     &engine_native,
     &engine_oci,
+    &engine_docker,
     NULL,
 };

@@ -15,6 +15,7 @@
 #include "guest/filter.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
+#include "guest/handed.h"
 #include "guest/signals.h"
 
 #define HUNG_RETRY_MS 50
@@ -242,6 +243,21 @@ run(struct guest *g)
     }
 }
 
+/* Who was started by a runtime or a daemon: the working directory, its filter, and what it was not given. */
+static int
+begin(int argc, char **argv)
+{
+    bool handed = argc > 3;     /* the transport comes when the rest of the sandbox is there, the directory with it */
+
+    if (handed && handed_connect(argv[3]) < 0)
+        return GUEST_EXIT_SETUP;
+    if (argc == 3 && chdir(argv[2]) < 0)
+        return GUEST_EXIT_WORKDIR;
+    if (argc > 1 && filter_install(argv[1]) < 0)
+        return GUEST_EXIT_SETUP;
+    return handed ? handed_take() : 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -249,9 +265,10 @@ main(int argc, char **argv)
     struct msg_hello hello = { .version = GUEST_PROTOCOL_VERSION };
     int code;
 
-    if (argc > 2 && chdir(argv[2]) < 0)
-        return GUEST_EXIT_WORKDIR;
-    if ((argc > 1 && filter_install(argv[1]) < 0) || secure() < 0 || signals_init() < 0)
+    code = begin(argc, argv);
+    if (code != 0)
+        return code;
+    if (secure() < 0 || signals_init() < 0)
         return GUEST_EXIT_SETUP;
     g->root = -1;
     g->childless = true;

@@ -447,6 +447,42 @@ scope_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, str
     return 0;
 }
 
+static bool
+adopt(struct cgroup *cg, const struct buf *self, bool v2)
+{
+    char own[256], path[512];
+    bool all = true;
+
+    for (size_t h = 0; h < (v2 ? 1 : CGROUP_HIERARCHIES); h++) {
+        if (!own_path(self, v2 ? "" : controllers[h], own, sizeof(own)))
+            return false;
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s", v2 ? "" : controllers[h], own);
+        cg->dirs[h] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        all = all && cg->dirs[h] >= 0;
+    }
+    return all;
+}
+
+void
+cgroup_adopt(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits)
+{
+    cleanup_buf struct buf self = BUF_INIT(65536);
+    bool v2 = is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC);
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (io_read_file(AT_FDCWD, path, &self) < 0 || buf_nul(&self) < 0 || !adopt(cg, &self, v2)) {
+        for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
+            close_fd(&cg->dirs[h]);
+        snprintf(cg->why_not, sizeof(cg->why_not), "the cgroups of process %d are not found", (int)pid);
+        return;
+    }
+    cg->kind = v2 ? CGROUP_V2 : CGROUP_V1;
+    cg->memory = limits->memory > 0;
+    cg->cpu = limits->cpu_milli > 0;
+    cg->pids = limits->pids > 0;
+}
+
 const char *
 cgroup_name(const struct cgroup *cg)
 {

@@ -17,10 +17,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -285,6 +287,32 @@ launch_surroundings(const struct launch *l, struct err *err)
     if (hand_out_root(l, &net.disk, err) < 0)
         return -1;
     return plan->capture ? hand_out(l->go, net.listeners, plan->n_ports, err) : 0;
+}
+
+/* What is made belongs to the sandbox's user. Everything else stays root's. */
+int
+launch_surroundings_of_user(const struct launch *l, struct err *err)
+{
+    const struct native_plan *plan = l->plan;
+    int r;
+
+    /* runsc gives what it starts other ids, and leaves it the caller's groups */
+    if (setgroups(0, NULL) < 0)
+        return err_sys(err, errno, "wall.user", "setgroups");
+    setfsgid(plan->ids.outside_gid);
+    setfsuid(plan->ids.outside_uid);
+    if (setfsuid(plan->ids.outside_uid) != (int)plan->ids.outside_uid ||
+        setfsgid(plan->ids.outside_gid) != (int)plan->ids.outside_gid)
+        return err_set(err, ERR_SYSTEM, "wall.user", "this process cannot make files as uid %u", plan->ids.outside_uid);
+    if (caps_raise(err) < 0)
+        return -1;
+    r = launch_surroundings(l, err);
+    setfsuid(0);
+    setfsgid(0);
+    /* a change of uid forgets it (prctl(2)); who died meanwhile is missed by launch_meet_parent() */
+    if (r == 0 && (caps_raise(err) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0))
+        return err_sys(err, errno, "wall.pdeathsig", "PR_SET_PDEATHSIG");
+    return r;
 }
 
 static int

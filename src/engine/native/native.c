@@ -129,6 +129,13 @@ check_limits(struct native *sb, const struct policy *p, struct err *err)
     return 0;
 }
 
+/* What it is to go into is there before the child is, its cgroup too. */
+static bool
+made_by_others(const struct native *sb)
+{
+    return sb->way != NULL && sb->way->begin != NULL;
+}
+
 /* While the child builds its root: the cgroup (v1), the guest's image; then let it enter. */
 static int
 let_in(struct native *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err)
@@ -137,7 +144,7 @@ let_in(struct native *sb, const struct policy *p, const struct cgroup_limits *li
     int fds[GO_FDS_MAX] = { -1, -1, -1, -1 };
     size_t n = 1;
 
-    if (sb->cgroup.kind != CGROUP_V2 && cgroup_make(&sb->cgroup, sb->pid, limits, err) < 0) {
+    if (!made_by_others(sb) && sb->cgroup.kind != CGROUP_V2 && cgroup_make(&sb->cgroup, sb->pid, limits, err) < 0) {
         /* systemd refuses to move a child that has given up: then why it did is the reason */
         struct pollfd gone = { .fd = sb->pidfd, .events = POLLIN };
         if (poll(&gone, 1, 0) > 0)
@@ -264,7 +271,8 @@ clone_child(struct native *sb, uint64_t flags, struct err *err)
 {
     cleanup_close int net = sb->plan.own_net && !sb->plan.capture ? ahead_network() : -1;
     cleanup_close int own = net >= 0 ? ns_own_network() : -1;
-    int cgroup = sb->cgroup.main >= 0 ? sb->cgroup.main : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1;
+    int cgroup = made_by_others(sb) ? -1 : sb->cgroup.main >= 0 ? sb->cgroup.main
+                 : sb->cgroup.kind == CGROUP_V2 ? sb->cgroup.dirs[0] : -1;
 
     if (own >= 0 && ns_enter_network(net, err) < 0)
         return -1;
@@ -335,6 +343,7 @@ tidy(void *ctx)
     struct native *sb = ctx;
     bool gone = cgroup_remove(&sb->net_cgroup);
 
+    gone = (sb->way == NULL || sb->way->tidy == NULL || sb->way->tidy(sb)) && gone;
     gone = cgroup_remove(&sb->cgroup) && gone;
     gone = light_folder_remove(&sb->plan, NULL) == 0 && gone;
     if (gone)
@@ -345,7 +354,7 @@ tidy(void *ctx)
 static bool
 needs_janitor(const struct native *sb, bool light)
 {
-    return sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || light;
+    return made_by_others(sb) || sb->cgroup.kind != CGROUP_NONE || sb->net_cgroup.kind != CGROUP_NONE || light;
 }
 
 void
@@ -372,7 +381,8 @@ build(struct native *sb, const struct policy *p, struct err *err)
     if (sb->way != NULL)
         sb->way->limits(sb, &limits);
     sb->named = limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
-    cgroup_find(&sb->cgroup, sb->id, &limits);
+    if (!made_by_others(sb))
+        cgroup_find(&sb->cgroup, sb->id, &limits);
     net_cgroup_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
@@ -387,7 +397,9 @@ build(struct native *sb, const struct policy *p, struct err *err)
         return -1;
     if (sb->plan.light && light_folder_make(&sb->plan, err) < 0)
         return -1;
-    if (sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
+    if (made_by_others(sb) && sb->way->begin(sb, p, &limits, err) < 0)
+        return -1;
+    if (!made_by_others(sb) && sb->cgroup.kind == CGROUP_V2 && cgroup_make(&sb->cgroup, -1, &limits, err) < 0)
         return -1;
     sb->plan.root.proc_open = limits.memory > 0 && !cgroup_holds_memory(&sb->cgroup);
     sb->plan.tell_memory = limits.memory > 0 && !sb->plan.light;
@@ -552,6 +564,7 @@ native_destroy(struct sandbox *base)
     native_commands_free(sb);
     gone = cgroup_destroy(&sb->net_cgroup);
     gone = cgroup_destroy(&sb->cgroup) && gone;
+    gone = (sb->way == NULL || sb->way->tidy == NULL || sb->way->tidy(sb)) && gone;
     gone = gone && light_folder_remove(&sb->plan, NULL) == 0;
     if (gone)
         leavings_forget(sb);

@@ -25,6 +25,10 @@ struct native_way {
     /* Refuse what of the finished plan it cannot keep, and add to it. */
     int (*check)(struct native *sb, const struct policy *p, struct err *err);
     void (*child)(const struct native *sb, const struct launch *l);     /* never returns */
+    /* NULL, both, but where others make what the child goes into: they do it now, and its cgroup too (cgroup_adopt());
+     * nothing is left of it. Both find it by the id alone, as the second one is called by the janitor too. */
+    int (*begin)(struct native *sb, const struct policy *p, const struct cgroup_limits *limits, struct err *err);
+    bool (*tidy)(struct native *sb);
 };
 
 struct native {

@@ -238,6 +238,14 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
         return 0;
     }
     plan->ids.outside_gid = plan->ids.outside_uid;
+    if (plan->same_ids) {
+        if (p->user.from.kind >= ORIGIN_FILE) {
+            plan->ids.outside_uid = p->user.uid;
+            plan->ids.outside_gid = p->user.gid;
+        }
+        plan->ids.inside_uid = plan->ids.outside_uid;
+        plan->ids.inside_gid = plan->ids.outside_gid;
+    }
     if (plan->light)
         return light_identity(plan, p, err);
     return plan->as_owner ? owner_identity(plan, p, err) : 0;

@@ -72,6 +72,7 @@ struct native_plan {
     bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written */
     bool light;             /* no namespaces */
     bool by_runtime;        /* others make its namespaces, and set no Landlock (oci/); before plan_make() */
+    bool same_ids;          /* ... and no user namespace: who it is outside it is inside too (docker/) */
     bool own_net;
     bool net_is_there;          /* the child is born in it (ahead.h) */
     bool capture;           /* its own network leads to listeners that egress accepts on (wall/capture.h) */

@@ -222,7 +222,7 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
     if (plan->root.readonly_root) {
         static const char *const islands[] = { "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run" };
         for (size_t i = 0; i < (writable ? 5 : 3); i++)
-            if (!(plan->by_runtime && i == 2) && plan_item(plan, ROOT_WRITABLE, NULL, islands[i], err) == NULL)
+            if (!(plan->root.place != NULL && i == 2) && plan_item(plan, ROOT_WRITABLE, NULL, islands[i], err) == NULL)
                 return -1;
     }
     return plan_contents(plan, p, err);

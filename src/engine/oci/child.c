@@ -11,10 +11,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -26,7 +24,6 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "engine/oci/oci.h"
-#include "wall/caps.h"
 #include "wall/rlimit.h"
 #include "wire/packet.h"
 
@@ -63,32 +60,6 @@ work_folder(struct err *err)
         return fail(err, "a cgroup2 to look at");
     log = open(OCI_LOG, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     return log < 0 ? fail(err, OCI_LOG) : 0;
-}
-
-/* What is made belongs to the sandbox's user. Everything else stays root's. */
-static int
-tree(const struct launch *l, struct err *err)
-{
-    const struct native_plan *plan = l->plan;
-    int r;
-
-    /* runsc gives what it starts other ids, and leaves it the caller's groups */
-    if (setgroups(0, NULL) < 0)
-        return fail(err, "setgroups");
-    setfsgid(plan->ids.outside_gid);
-    setfsuid(plan->ids.outside_uid);
-    if (setfsuid(plan->ids.outside_uid) != (int)plan->ids.outside_uid ||
-        setfsgid(plan->ids.outside_gid) != (int)plan->ids.outside_gid)
-        return err_set(err, ERR_SYSTEM, "oci.user", "this process cannot make files as uid %u", plan->ids.outside_uid);
-    if (caps_raise(err) < 0)
-        return -1;
-    r = launch_surroundings(l, err);
-    setfsuid(0);
-    setfsgid(0);
-    /* a change of uid forgets it (prctl(2)); who died meanwhile is missed by launch_meet_parent() */
-    if (r == 0 && (caps_raise(err) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0))
-        return fail(err, "PR_SET_PDEATHSIG");
-    return r;
 }
 
 static int
@@ -160,7 +131,7 @@ oci_child(const struct native *native, const struct launch *l)
     pid_t pid;
 
     prctl(PR_SET_NAME, name);
-    if (launch_first_steps(l, &err) < 0 || work_folder(&err) < 0 || tree(l, &err) < 0 ||
+    if (launch_first_steps(l, &err) < 0 || work_folder(&err) < 0 || launch_surroundings_of_user(l, &err) < 0 ||
         (guest = launch_meet_parent(l, &err)) < 0 || bundle(sb, &err) < 0 || rlimit_apply(&none, &err) < 0)
         launch_give_up(l->status, &err);
     close(guest);       /* the tree has it */

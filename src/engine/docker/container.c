@@ -1,0 +1,221 @@
+/* engine/docker/container.c: the container: asked for, started, looked at, removed
+ *
+ * What was asked for is looked at before anything of the sandbox runs in it: a daemon may have settings that change it
+ * (users mapped, defaults), and who believed it would promise walls that are not there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "engine/docker/docker.h"
+
+#define GUEST_ATTEMPTS 600      /* of 100 ms, for the guest to come */
+#define SOFT_SHM (64L * 1024 * 1024)
+
+static json_t *
+host_config(const struct docker *sb, const struct cgroup_limits *limits)
+{
+    json_t *o = json_object();
+    char source[128];
+
+    snprintf(source, sizeof(source), DOCKER_RUN "/%s", sb->native.id);
+    json_object_set_new(o, "Mounts", json_pack("[{s:s, s:s, s:s, s:b, s:{s:s}}]", "Type", "bind", "Source", source,
+                                               "Target", DOCKER_INSIDE, "ReadOnly", 1, "BindOptions", "Propagation",
+                                               "rprivate"));
+    json_object_set_new(o, "NetworkMode", json_string("none"));
+    json_object_set_new(o, "AutoRemove", json_true());
+    json_object_set_new(o, "ReadonlyRootfs", json_true());
+    json_object_set_new(o, "Privileged", json_false());
+    json_object_set_new(o, "CapDrop", json_pack("[s]", "ALL"));
+    json_object_set_new(o, "SecurityOpt", json_pack("[s]", "no-new-privileges"));
+    json_object_set_new(o, "IpcMode", json_string("private"));
+    json_object_set_new(o, "CgroupnsMode", json_string("private"));
+    json_object_set_new(o, "RestartPolicy", json_pack("{s:s}", "Name", "no"));
+    json_object_set_new(o, "LogConfig", json_pack("{s:s}", "Type", "none"));
+    json_object_set_new(o, "ShmSize", json_integer(SOFT_SHM));
+    if (limits->memory > 0) {
+        json_object_set_new(o, "Memory", json_integer((json_int_t)limits->memory));
+        json_object_set_new(o, "MemorySwap", json_integer((json_int_t)limits->memory));
+    }
+    if (limits->cpu_milli > 0)
+        json_object_set_new(o, "NanoCpus", json_integer((json_int_t)limits->cpu_milli * 1000000));
+    if (limits->pids > 0)
+        json_object_set_new(o, "PidsLimit", json_integer((json_int_t)limits->pids));
+    return o;
+}
+
+static json_t *
+request(const struct docker *sb, const struct cgroup_limits *limits)
+{
+    const struct native_plan *plan = &sb->native.plan;
+    char user[32], owner[DOCKER_OWNER_MAX];
+    json_t *o = json_object();
+
+    docker_owner(owner);
+    snprintf(user, sizeof(user), "%u:%u", plan->ids.outside_uid, plan->ids.outside_gid);
+    json_object_set_new(o, "Image", json_string(DOCKER_EMPTY));
+    json_object_set_new(o, "Entrypoint", json_pack("[s]", DOCKER_INSIDE "/" DOCKER_GUEST));
+    json_object_set_new(o, "Cmd", json_pack("[s, s, s]", DOCKER_INSIDE "/" DOCKER_FILTER, "/",
+                                            DOCKER_INSIDE "/" DOCKER_SOCKET));
+    json_object_set_new(o, "User", json_string(user));
+    json_object_set_new(o, "Hostname", json_string(plan->hostname));
+    json_object_set_new(o, "WorkingDir", json_string("/"));
+    json_object_set_new(o, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
+    json_object_set_new(o, "Labels", json_pack("{s:s, s:s}", "dev.cloche.sandbox", sb->native.id, "dev.cloche.owner",
+                                               owner));
+    json_object_set_new(o, "HostConfig", host_config(sb, limits));
+    return o;
+}
+
+static int
+make(struct docker *sb, const struct cgroup_limits *limits, struct err *err)
+{
+    json_t *body = request(sb, limits), *said = NULL;
+    char path[128];
+    unsigned status;
+    int r;
+
+    snprintf(path, sizeof(path), "/containers/create?name=" DOCKER_PREFIX "%s", sb->native.id);
+    sb->made = true;
+    r = docker_ask(&sb->daemon, &(struct docker_ask){ .method = "POST", .path = path, .body = body }, &status, &said,
+                   err);
+    if (r == 0 && status != 201)
+        r = docker_refused(&sb->daemon, status, said, "docker.create", "a container", err);
+    json_decref(said);
+    json_decref(body);
+    return r;
+}
+
+static int
+start(const struct docker *sb, struct err *err)
+{
+    char path[128];
+    json_t *said = NULL;
+    unsigned status;
+    int r;
+
+    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s/start", sb->native.id);
+    r = docker_ask(&sb->daemon, &(struct docker_ask){ .method = "POST", .path = path }, &status, &said, err);
+    if (r == 0 && status != 204 && status != 304)
+        r = docker_refused(&sb->daemon, status, said, "docker.start", "start the container", err);
+    json_decref(said);
+    return r;
+}
+
+/* The number of its process 1, as this host counts; 0: it runs no more. */
+static int
+number(struct docker *sb, struct err *err)
+{
+    char path[128];
+    json_t *said = NULL;
+    unsigned status;
+    json_int_t pid;
+
+    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s/json", sb->native.id);
+    if (docker_ask(&sb->daemon, &(struct docker_ask){ .method = "GET", .path = path }, &status, &said, err) < 0)
+        return -1;
+    pid = json_integer_value(json_object_get(json_object_get(said, "State"), "Pid"));
+    json_decref(said);
+    if (status != 200 || pid <= 0 || pid > INT32_MAX)
+        return err_set(err, ERR_SYSTEM, "docker.gone", "the container ended before the guest in it had started");
+    sb->pid = (pid_t)pid;
+    return 0;
+}
+
+/* The guest comes; nobody else in the container could, and nobody else may. */
+static int
+meet(struct docker *sb, struct err *err)
+{
+    struct pollfd p = { .fd = sb->listener, .events = POLLIN };
+    struct ucred who;
+    socklen_t n = sizeof(who);
+    int came = 0;
+
+    for (int i = 0; i < GUEST_ATTEMPTS && came == 0; i++) {
+        came = poll(&p, 1, 100);
+        if (came == 0 && i % 10 == 9 && number(sb, err) < 0)
+            return -1;
+    }
+    sb->hand = came > 0 ? accept4(sb->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+    close_fd(&sb->listener);
+    if (sb->hand < 0)
+        return err_set(err, ERR_SYSTEM, "docker.guest", "the guest in the container does not come");
+    if (number(sb, err) < 0)
+        return -1;
+    if (getsockopt(sb->hand, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.pid != sb->pid ||
+        who.uid != sb->native.plan.ids.outside_uid) {
+        err_set(err, ERR_UNSUPPORTED, "docker.users", "process %d of user %u came from the container; process %d of user "
+                "%u is its first one", (int)who.pid, who.uid, (int)sb->pid, sb->native.plan.ids.outside_uid);
+        return err_hint(err, "a daemon that maps users (userns-remap), or runs in another pid namespace, is not for this "
+                             "engine in this release");
+    }
+    sb->guest = (int)syscall(SYS_pidfd_open, sb->pid, 0);
+    return sb->guest < 0 ? err_sys(err, errno, "docker.guest", "pidfd_open") : 0;
+}
+
+/* "KEY:\tVALUE\n" in what the kernel says of a process. */
+static bool
+has_line(const char *text, const char *key, const char *value)
+{
+    char want[64];
+    const char *at;
+
+    snprintf(want, sizeof(want), "\n%s:\t%s", key, value);
+    at = strstr(text, want);
+    return at != NULL && (at[strlen(want)] == '\n' || at[strlen(want)] == '\t');
+}
+
+/* What holds whatever runs in it, as the kernel has it and not as the daemon says. */
+static int
+look(const struct docker *sb, struct err *err)
+{
+    static const char *const none[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
+    cleanup_buf struct buf text = BUF_INIT(65536);
+    char path[64], id[16];
+    const char *lacks = NULL, *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)sb->pid);
+    if (io_read_file(AT_FDCWD, path, &text) < 0 || buf_nul(&text) < 0)
+        return err_sys(err, errno, "docker.wall", "%s", path);
+    status = (const char *)text.p;
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        if (!has_line(status, none[i], "0000000000000000"))
+            lacks = none[i];
+    snprintf(id, sizeof(id), "%u", sb->native.plan.ids.outside_uid);
+    if (!has_line(status, "Uid", id))
+        lacks = "Uid";
+    if (!has_line(status, "NoNewPrivs", "1"))
+        lacks = "NoNewPrivs";
+    return lacks == NULL ? 0 : err_set(err, ERR_UNSUPPORTED, "docker.wall",
+                                       "the container is not as it was asked for: %s", lacks);
+}
+
+int
+docker_container(struct docker *sb, const struct cgroup_limits *limits, struct err *err)
+{
+    if (docker_folder_make(sb, err) < 0 || make(sb, limits, err) < 0 || start(sb, err) < 0 || meet(sb, err) < 0 ||
+        look(sb, err) < 0)
+        return -1;
+    cgroup_adopt(&sb->native.cgroup, sb->pid, limits);
+    return 0;
+}
+
+bool
+docker_remove(const struct docker_daemon *d, const char *id)
+{
+    char path[128];
+    unsigned status;
+
+    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s?force=true&v=true", id);
+    /* 409: it is on its way out */
+    return docker_ask(d, &(struct docker_ask){ .method = "DELETE", .path = path }, &status, NULL, NULL) == 0 &&
+           status == 404;
+}

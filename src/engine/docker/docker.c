@@ -1,0 +1,224 @@
+/* engine/docker/docker.c: the docker engine: a daemon's container around a tree of ours (see docker.h) */
+#include "engine/docker/docker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "wall/caps.h"
+
+#define PATIENCE_MS 10000       /* for processes that were killed */
+#define ATTEMPTS    500         /* of 20 ms, for the daemon to remove a container that has ended */
+
+static const struct sandbox_differs differs[] = {
+    { NULL, NULL, NULL },
+};
+
+static int
+refuse(struct err *err, const char *code, const char *what, const char *instead)
+{
+    err_set(err, ERR_UNSUPPORTED, code, "the engine docker %s", what);
+    return err_hint(err, "%s", instead);
+}
+
+bool
+docker_is_root(void)
+{
+    return geteuid() == 0 && caps_give_identity();
+}
+
+/* What this engine does not do whatever the host is: said before anything is made. */
+static int
+check_policy(const struct policy *p, const char *id, struct err *err)
+{
+    if (id != NULL)
+        return refuse(err, "docker.serve", "is not for sandboxes of cloche serve in this release",
+                      "use --engine native");
+    if (p->mode.v == MODE_LIGHT)
+        return refuse(err, "docker.mode", "has no light mode", "use --mode standard or max, or --engine native");
+    if (p->view.v != VIEW_PRIVATE)
+        return refuse(err, "docker.view", "has only --view private", "use --engine native to show the host's tree");
+    if (p->network.v == NETWORK_HOST)
+        return refuse(err, "docker.network", "does not share the host's network", "use --allow-domain HOST, or "
+                      "--engine native: its Landlock keeps the host's abstract sockets away");
+    if (p->nested_userns.v)
+        return refuse(err, "docker.nested", "lets no sandbox make user namespaces", "use --engine native for that");
+    if (!docker_is_root())
+        return refuse(err, "docker.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
+                      "run it as root (who may speak to the daemon is root anyway), or use --engine native, which an "
+                      "ordinary user can");
+    return 0;
+}
+
+/* --- what native.c asks of it ------------------------------------------------------------------------------------- */
+
+static void
+limits(const struct native *native, struct cgroup_limits *out)
+{
+    (void)native;
+    out->pids_counted = false;      /* the daemon's cgroup counts */
+}
+
+static int
+check(struct native *native, const struct policy *p, struct err *err)
+{
+    struct docker *sb = (struct docker *)native;
+    struct native_plan *plan = &native->plan;
+
+    (void)p;
+    plan->root.uid = plan->ids.outside_uid;     /* there is no user namespace */
+    plan->root.gid = plan->ids.outside_gid;
+    if (!plan->privileged)
+        return refuse(err, "docker.root", "needs a root that can give the sandbox a user of its own",
+                      "use --engine native");
+    if (docker_check_socket(&sb->daemon, plan, err) < 0)
+        return -1;
+    docker_sweep(&sb->daemon);
+    return docker_empty_image(&sb->daemon, err);
+}
+
+static int
+begin(struct native *native, const struct policy *p, const struct cgroup_limits *limits_, struct err *err)
+{
+    (void)p;
+    return docker_container((struct docker *)native, limits_, err);
+}
+
+static bool
+tidy(struct native *native)
+{
+    const struct docker *sb = (const struct docker *)native;
+
+    return docker_remove(&sb->daemon, native->id) && docker_folder_remove(native->id);
+}
+
+static const struct native_way way = {
+    .flags = 0,
+    .limits = limits,
+    .check = check,
+    .child = docker_child,
+    .begin = begin,
+    .tidy = tidy,
+};
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+static void
+end(struct sandbox *base)
+{
+    struct docker *sb = docker_of(base);
+    struct cgroup_now now;
+
+    if (sb->guest < 0 || sb->native.ending)
+        return;
+    /* what the cgroup counted goes with it */
+    cgroup_read(&sb->native.cgroup, &sb->native.last);
+    cgroup_now(&sb->native.cgroup, &now);
+    sb->cpu_us = now.cpu_us;
+    (void)syscall(SYS_pidfd_send_signal, sb->guest, SIGKILL, NULL, 0);
+    native_end(base);
+}
+
+/* Process 1 of a pid namespace takes the whole namespace along, and is gone last. */
+static void
+kill_all(struct sandbox *base)
+{
+    struct docker *sb = docker_of(base);
+    struct pollfd p = { .fd = sb->guest, .events = POLLIN };
+
+    end(base);
+    if (sb->guest >= 0)
+        (void)poll(&p, 1, PATIENCE_MS);
+    native_kill(base);
+}
+
+static void
+destroy(struct sandbox *base)
+{
+    struct docker *sb = docker_of(base);
+    const struct timespec pause = { 0, 20 * 1000 * 1000 };
+
+    kill_all(base);
+    close_fd(&sb->listener);
+    close_fd(&sb->hand);
+    close_fd(&sb->guest);
+    for (int i = 0; sb->made && i < ATTEMPTS && !docker_remove(&sb->daemon, sb->native.id); i++)
+        nanosleep(&pause, NULL);
+    native_destroy(base);
+}
+
+static int
+build(struct docker *sb, const struct policy *p, const char *id, struct err *err)
+{
+    native_init(&sb->native, id);
+    sb->listener = sb->hand = sb->guest = -1;
+    sb->pid = -1;
+    sb->native.way = &way;
+    sb->native.plan.by_runtime = sb->native.plan.same_ids = true;
+    if (check_policy(p, id, err) < 0 || docker_find(&sb->daemon, err) < 0)
+        return -1;
+    return native_build(&sb->native, p, err);
+}
+
+static int
+create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
+{
+    struct docker *sb = calloc(1, sizeof(*sb));
+
+    if (sb == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (build(sb, p, id, err) < 0)
+        return -1;
+    sb->native.base.facts.differs = differs;
+    *out = &sb->native.base;
+    return 0;
+}
+
+static pid_t
+guest(const struct sandbox *base)
+{
+    return ((const struct docker *)base)->pid;
+}
+
+static void
+usage(struct sandbox *base, struct sandbox_usage *out)
+{
+    native_usage(base, out);
+    out->cpu_us = docker_of(base)->cpu_us;
+}
+
+static int
+gone(struct sandbox *base, struct err *err)
+{
+    (void)base;
+    err_set(err, ERR_SYSTEM, "guest.gone", "the container ended before its command did");
+    return err_hint(err, "somebody removed it, the daemon was stopped, or the host ran out of memory");
+}
+
+const struct engine engine_docker = {
+    .name = "docker",
+    .probe = docker_probe,
+    .rules = native_rules,
+    .create = create,
+    .guest = guest,
+    .connect = native_connect,
+    .setup = native_setup,
+    .usage = usage,
+    .now = native_now,
+    .over_memory = native_over_memory,
+    .pause = native_pause,
+    .resume = native_resume,
+    .tend = native_tend,
+    .setup_failed = native_setup_failed,
+    .gone = gone,
+    .abandon = native_abandon,
+    .end = end,
+    .kill = kill_all,
+    .destroy = destroy,
+};
