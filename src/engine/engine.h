@@ -182,6 +182,7 @@ struct sandbox_facts {
     bool other_user;
     uid_t uid;
     gid_t gid;
+    bool same_ids;                      /* ... and inside: it has no user namespace */
     /* Who holds it to its limits: "cgroup v1", "cgroup v2", "rlimit", "tmpfs", "supervised", "none". */
     const char *memory_by, *cpu_by, *pids_by, *disk_by;
     const char *pause_by;               /* what sandbox_pause() does it with; NULL: it cannot */

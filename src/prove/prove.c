@@ -185,6 +185,9 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
     if (box_open(p->policy, p->bare, &box, err) < 0)
         return -1;
     p->differs = p->bare ? NULL : box_facts(box)->differs;
+    p->same_ids = !p->bare && box_facts(box)->same_ids;
+    p->same_uid = box_facts(box)->uid;
+    p->same_gid = box_facts(box)->gid;
     p->own_kernel = !p->bare && box_facts(box)->own_kernel;
     if (!p->bare)
         defaults_check(p);

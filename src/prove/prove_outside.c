@@ -117,9 +117,20 @@ check_privilege(struct proof *p, pid_t pid, const struct guest *g)
                   true, "seccomp 2, no_new_privs 1");
 }
 
+/* The one supplementary group is the group that it is in anyway. */
+static bool
+is_own_group(const struct guest *g)
+{
+    size_t n = strcspn(g->groups, " \t");
+
+    return g->groups[n + strspn(g->groups + n, " \t")] == '\0' && n == strcspn(g->gid, " \t") &&
+           strncmp(g->groups, g->gid, n) == 0;
+}
+
 static void
 check_identity(struct proof *p, const struct guest *g)
 {
+    struct odd groups = ODD(p, "outside.groups");
     bool root = prove_gives_users();
     unsigned u = geteuid(), own_group = getegid();
     bool uid = four_of(g->uid, root ? NULL : &u), gid = four_of(g->gid, root ? NULL : &own_group);
@@ -127,9 +138,9 @@ check_identity(struct proof *p, const struct guest *g)
     proof_add(p, "outside.identity", "privilege", "R26", "on the host it is a separate user, or you, and never root",
               "outside", uid && gid ? CHECK_HELD : CHECK_SURPRISE, "uid %.60s, gid %.60s", g->uid, g->gid);
     /* an ordinary user cannot give groups up */
-    proof_add(p, "outside.groups", "privilege", "R26", "on the host it is in none of your groups", "outside",
-              g->groups[0] == '\0' ? CHECK_HELD : root ? CHECK_SURPRISE : CHECK_NOT_PROMISED, "%s",
-              g->groups[0] == '\0' ? "none" : g->groups);
+    if (g->groups[0] != '\0')
+        odd_note(&groups, "%s", is_own_group(g) ? "its own group" : g->groups);
+    proof_add_odd(p, &groups, "privilege", "R26", "on the host it is in none of your groups", "outside", root, "none");
 }
 
 /* --- beside each other -------------------------------------------------------------------------------------------- */
@@ -152,7 +163,7 @@ check_neighbour(struct proof *p, pid_t mine, pid_t other, const struct guest *g,
 {
     static const char *const spaces[] = { "user", "mnt", "pid", "ipc", "uts", "cgroup", "net" };
     size_t n = p->policy->network.v == NETWORK_HOST ? 6 : 7;
-    const char *shared = NULL;
+    struct odd shared = ODD(p, "outside.neighbour.namespaces");
 
     /* the owner of what is opened for writing is both sandboxes' user in mode light */
     if (prove_gives_users())
@@ -163,10 +174,10 @@ check_neighbour(struct proof *p, pid_t mine, pid_t other, const struct guest *g,
                   "uid %.60s and %.60s", g->uid, o->uid);
     for (size_t i = 0; proof_boxed(p) && i < n; i++)
         if (same_space(mine, other, spaces[i]))
-            shared = spaces[i];
+            odd_note(&shared, "%s", spaces[i]);
     if (proof_boxed(p))
-        proof_add(p, "outside.neighbour.namespaces", "namespaces", "R20", "another sandbox shares no namespace with it",
-                  "outside", shared == NULL ? CHECK_HELD : CHECK_SURPRISE, "%s", shared == NULL ? "none" : shared);
+        proof_add_odd(p, &shared, "namespaces", "R20", "another sandbox shares no namespace with it", "outside", true,
+                      "none");
 }
 
 /* --- the cgroup --------------------------------------------------------------------------------------------------- */

@@ -454,9 +454,11 @@ adopt(struct cgroup *cg, const struct buf *self, bool v2)
     bool all = true;
 
     for (size_t h = 0; h < (v2 ? 1 : CGROUP_HIERARCHIES); h++) {
-        if (!own_path(self, v2 ? "" : controllers[h], own, sizeof(own)))
+        /* what was used is counted there, wherever that is mounted */
+        const char *controller = v2 ? "" : h == H_CPU ? "cpuacct" : controllers[h];
+        if (!own_path(self, controller, own, sizeof(own)))
             return false;
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s", v2 ? "" : controllers[h], own);
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s", controller, own);
         cg->dirs[h] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         all = all && cg->dirs[h] >= 0;
     }

@@ -58,12 +58,28 @@ take_along(struct native_plan *plan, struct err *err)
     return 0;
 }
 
+/* A mount of layers that are named by this host's /proc: made before we go in. */
+static int overlay = -1;
+
 static int
 have_overlay(void *ctx, struct err *err)
 {
-    int fd = fcntl(*(int *)ctx, F_DUPFD_CLOEXEC, 10);
+    int fd = fcntl(overlay, F_DUPFD_CLOEXEC, 10);
 
+    (void)ctx;
     return fd < 0 ? fail(err, "copy-on-write workspace") : fd;
+}
+
+static int
+make_overlay(const struct launch *l, struct err *err)
+{
+    struct root_plan *root = &l->plan->root;
+
+    if (root->overlay_mount == NULL)
+        return 0;
+    overlay = root->overlay_mount(root->overlay_ctx, err);
+    root->overlay_mount = have_overlay;
+    return overlay < 0 ? -1 : 0;
 }
 
 /* The namespace @name of the guest's; the pidfd says that it is still the guest. */
@@ -83,28 +99,21 @@ go_in(const struct docker *sb, struct launch *l, struct err *err)
 {
     struct pollfd guest = { .fd = sb->guest, .events = POLLIN };
     struct native_plan *plan = l->plan;
-    cleanup_close int net = namespace_of(sb, "net", err), mnt = namespace_of(sb, "mnt", err), overlay = -1;
+    cleanup_close int net = namespace_of(sb, "net", err), mnt = namespace_of(sb, "mnt", err);
     int listeners[CAPTURE_LISTENERS];
 
     if (net < 0 || mnt < 0 || poll(&guest, 1, 0) != 0)
         return err_set(err, ERR_SYSTEM, "docker.gone", "the container ended while its sandbox was made");
     plan->root.proc_tree = proc_from_outside(sb->guest, plan->root.proc_subset, plan->root.proc_open, err);
-    if (plan->root.proc_tree < 0 || take_along(plan, err) < 0)
+    if (plan->root.proc_tree < 0 || take_along(plan, err) < 0 || launch_as_user(l, make_overlay, err) < 0)
         return -1;
-    if (plan->root.overlay_mount != NULL) {
-        overlay = plan->root.overlay_mount(plan->root.overlay_ctx, err);
-        if (overlay < 0)
-            return -1;
-        plan->root.overlay_mount = have_overlay;
-        plan->root.overlay_ctx = &overlay;
-    }
     if (ns_enter_network(net, err) < 0 ||
         (plan->capture && capture_open(plan->ports, plan->n_ports, listeners, err) < 0))
         return -1;
     if (setns(mnt, CLONE_NEWNS) < 0)
         return fail(err, "the container's mount namespace");
     plan->net_is_there = true;
-    if (launch_surroundings_of_user(l, err) < 0)
+    if (launch_as_user(l, launch_surroundings, err) < 0)
         return -1;
     if (chdir(plan->workdir) < 0) {
         err_sys(err, errno, "wall.workdir", "working directory %s", plan->workdir);

@@ -291,7 +291,7 @@ launch_surroundings(const struct launch *l, struct err *err)
 
 /* What is made belongs to the sandbox's user. Everything else stays root's. */
 int
-launch_surroundings_of_user(const struct launch *l, struct err *err)
+launch_as_user(const struct launch *l, int (*job)(const struct launch *l, struct err *err), struct err *err)
 {
     const struct native_plan *plan = l->plan;
     int r;
@@ -306,7 +306,7 @@ launch_surroundings_of_user(const struct launch *l, struct err *err)
         return err_set(err, ERR_SYSTEM, "wall.user", "this process cannot make files as uid %u", plan->ids.outside_uid);
     if (caps_raise(err) < 0)
         return -1;
-    r = launch_surroundings(l, err);
+    r = job(l, err);
     setfsuid(0);
     setfsgid(0);
     /* a change of uid forgets it (prctl(2)); who died meanwhile is missed by launch_meet_parent() */

@@ -32,8 +32,8 @@ int launch_say(int go, char what, const int *fds, size_t n, struct err *err);
 int launch_first_steps(const struct launch *l, struct err *err);
 /* The root file system and, beside it, the network; what the parent has of both goes to it. */
 int launch_surroundings(const struct launch *l, struct err *err);
-/* The same by root, where what is made is to belong to the sandbox's user: as that user, as far as files go. */
-int launch_surroundings_of_user(const struct launch *l, struct err *err);
+/* @job by root, where what is made is to belong to the sandbox's user: as that user, as far as files go. */
+int launch_as_user(const struct launch *l, int (*job)(const struct launch *l, struct err *err), struct err *err);
 /* The guest's executable, when the parent is done with its part; joins the cgroups. */
 int launch_meet_parent(const struct launch *l, struct err *err);
 _Noreturn void launch_give_up(int status, const struct err *err);

@@ -131,7 +131,7 @@ oci_child(const struct native *native, const struct launch *l)
     pid_t pid;
 
     prctl(PR_SET_NAME, name);
-    if (launch_first_steps(l, &err) < 0 || work_folder(&err) < 0 || launch_surroundings_of_user(l, &err) < 0 ||
+    if (launch_first_steps(l, &err) < 0 || work_folder(&err) < 0 || launch_as_user(l, launch_surroundings, &err) < 0 ||
         (guest = launch_meet_parent(l, &err)) < 0 || bundle(sb, &err) < 0 || rlimit_apply(&none, &err) < 0)
         launch_give_up(l->status, &err);
     close(guest);       /* the tree has it */
