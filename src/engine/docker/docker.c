@@ -102,7 +102,7 @@ tidy(struct native *native)
 {
     const struct docker *sb = (const struct docker *)native;
 
-    return docker_remove(&sb->daemon, native->id) && docker_folder_remove(native->id);
+    return docker_remove(&sb->daemon, native->id) > 0 && docker_folder_remove(native->id);
 }
 
 static const struct native_way way = {
@@ -155,7 +155,7 @@ destroy(struct sandbox *base)
     close_fd(&sb->listener);
     close_fd(&sb->hand);
     close_fd(&sb->guest);
-    for (int i = 0; sb->made && i < ATTEMPTS && !docker_remove(&sb->daemon, sb->native.id); i++)
+    for (int i = 0; sb->made && i < ATTEMPTS && docker_remove(&sb->daemon, sb->native.id) == 0; i++)
         nanosleep(&pause, NULL);
     native_destroy(base);
 }
