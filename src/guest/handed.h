@@ -13,8 +13,8 @@
 #define HANDED_LIMITS 8
 
 struct handed {
-    struct { uint32_t resource; uint32_t used; uint64_t most; } limits[HANDED_LIMITS];      /* RLIMIT_..., soft and hard;
-                                                                                         * a lower one stays */
+    /* RLIMIT_..., soft and hard; a lower one stays */
+    struct { uint32_t resource; uint32_t used; uint64_t most; } limits[HANDED_LIMITS];
     char workdir[PATH_MAX];     /* as long as the message is; no zero byte */
 };
 

@@ -64,8 +64,8 @@ void cgroup_find(struct cgroup *cg, const char *id, const struct cgroup_limits *
  * cgroup that looked possible, the kind becomes NONE, with @why_not. */
 int cgroup_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, struct err *err);
 
-/* The cgroups in which the process @pid is, made, held to @limits and removed by somebody else: they are only looked at.
- * @cg is CGROUP_INIT. Where they cannot be found it stays so, with @why_not. */
+/* The cgroups in which the process @pid is, made, held to @limits and removed by somebody else: they are only looked
+ * at. @cg is CGROUP_INIT. Where they cannot be found it stays so, with @why_not. */
 void cgroup_adopt(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits);
 
 /* For a process that a service manager started in a cgroup of its own to divide (systemd's Delegate=), as an ordinary

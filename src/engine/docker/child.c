@@ -1,7 +1,7 @@
 /* engine/docker/child.c: who goes into the container, and who waits for its end (see docker.h)
  *
- * Two processes of ours, with root's rights; neither has a connection to the daemon. The first goes into the container's
- * network and mount namespace, and builds there:
+ * Two processes of ours, with root's rights; neither has a connection to the daemon. The first goes into the
+ * container's network and mount namespace, and builds there:
  *
  *   1. in the host's view: detached copies of what of the host's the sandbox sees; /proc of its pid namespace
  *   2. in its network: the listeners

@@ -35,8 +35,8 @@ host_config(const struct docker *sb, const struct cgroup_limits *limits)
     json_object_set_new(o, "ReadonlyRootfs", json_true());
     json_object_set_new(o, "Privileged", json_false());
     json_object_set_new(o, "CapDrop", json_pack("[s]", "ALL"));
-    /* the daemon's own list refuses what the name guard needs (pidfd_getfd); ours is shorter, and the guest, which is all
-     * that runs until then, sets it before it hears anything */
+    /* the daemon's own list refuses what the name guard needs (pidfd_getfd); ours is shorter, and the guest, which is
+     * all that runs until then, sets it before it hears anything */
     json_object_set_new(o, "SecurityOpt", json_pack("[s, s]", "no-new-privileges", "seccomp=unconfined"));
     json_object_set_new(o, "IpcMode", json_string("private"));
     json_object_set_new(o, "CgroupnsMode", json_string("private"));
@@ -154,10 +154,10 @@ meet(struct docker *sb, struct err *err)
         return -1;
     if (getsockopt(sb->hand, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.pid != sb->pid ||
         who.uid != sb->native.plan.ids.outside_uid) {
-        err_set(err, ERR_UNSUPPORTED, "docker.users", "process %d of user %u came from the container; process %d of user "
-                "%u is its first one", (int)who.pid, who.uid, (int)sb->pid, sb->native.plan.ids.outside_uid);
-        return err_hint(err, "a daemon that maps users (userns-remap), or runs in another pid namespace, is not for this "
-                             "engine in this release");
+        err_set(err, ERR_UNSUPPORTED, "docker.users", "process %d of user %u came from the container; process %d of "
+                "user %u is its first one", (int)who.pid, who.uid, (int)sb->pid, sb->native.plan.ids.outside_uid);
+        return err_hint(err, "a daemon that maps users (userns-remap), or runs in another pid namespace, is not for "
+                             "this engine in this release");
     }
     sb->guest = (int)syscall(SYS_pidfd_open, sb->pid, 0);
     return sb->guest < 0 ? err_sys(err, errno, "docker.guest", "pidfd_open") : 0;

@@ -148,6 +148,10 @@ docker_empty_image(const struct docker_daemon *d, struct err *err)
 {
     static const char *const folders[] = { "dev/", "etc/", "proc/", "sys/", ".cloche/" };
     uint8_t tar[TAR_BLOCK * (ARRAY_LEN(folders) + 2)] = { 0 };
+    const struct docker_ask import = {
+        .method = "POST", .path = "/images/create?fromSrc=-&repo=cloche-empty&tag=1", .type = "application/x-tar",
+        .raw = tar, .raw_n = sizeof(tar),
+    };
     json_t *said;
     unsigned status;
     int r = 0;
@@ -159,9 +163,7 @@ docker_empty_image(const struct docker_daemon *d, struct err *err)
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(folders); i++)
         tar_folder(tar + i * TAR_BLOCK, folders[i]);
-    if (docker_ask(d, &(struct docker_ask){ .method = "POST", .path = "/images/create?fromSrc=-&repo=cloche-empty&tag=1",
-                                            .type = "application/x-tar", .raw = tar, .raw_n = sizeof(tar) },
-                   &status, &said, err) < 0)
+    if (docker_ask(d, &import, &status, &said, err) < 0)
         return -1;
     if (status != 200)
         r = docker_refused(d, status, said, "docker.image", "the empty image", err);

@@ -18,9 +18,9 @@
 
 /* What a daemon leaves as it is, and why that is no hole. The names are those of `prove`. */
 static const struct sandbox_differs differs[] = {
-    { "posture.identity.map", "0 0 4294967295", "a daemon gives a container no user namespace; its user owns nothing on "
-                                                "the host, and has no capability" },
-    { "posture.namespace.user", "user:*", "a daemon gives a container no user namespace: making one inside is refused" },
+    { "posture.identity.map", "0 0 4294967295", "a daemon gives a container no user namespace; its user owns nothing "
+                                                "on the host, and has no capability" },
+    { "posture.namespace.user", "user:*", "a daemon gives a container none; making one inside is refused" },
     { "outside.neighbour.namespaces", "user", "neither has one of its own" },
     { "outside.groups", "its own group", "a daemon gives a user's group once more as a supplementary one" },
     { "posture.securebits", "0", "a daemon sets none; all capability sets are empty, the bounding set too" },

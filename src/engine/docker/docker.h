@@ -88,7 +88,8 @@ int docker_empty_image(const struct docker_daemon *d, struct err *err);
 
 /* container.c: made and started, with the guest waiting at @hand. */
 int docker_container(struct docker *sb, const struct cgroup_limits *limits, struct err *err);
-/* Ask that it be no more, whatever it is now. 1: there is none of that id; 0: not yet; -1: the daemon does not answer. */
+/* Ask that it be no more, whatever it is now. 1: there is none of that id; 0: not yet; -1: the daemon does not
+ * answer. */
 int docker_remove(const struct docker_daemon *d, const char *id);
 
 /* folder.c: what the container is given, and its end. True: it is gone. */

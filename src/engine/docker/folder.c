@@ -1,8 +1,8 @@
 /* engine/docker/folder.c: the folder that a container is given, whose it is, and what dead makers left
  *
  * It holds the guest, its filter, and the socket to which the guest comes; it is shown to the container read-only, and
- * only until the sandbox's own tree takes its place. On the host it is root's alone to pass through, but for the socket:
- * the guest is another user, so every folder on the way lets others pass, and the socket is for that user.
+ * only until the sandbox's own tree takes its place. The guest is another user, so every folder on the way lets others
+ * pass, though nobody but root lists it; the socket is for that user.
  */
 #include <dirent.h>
 #include <errno.h>

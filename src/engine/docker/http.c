@@ -36,12 +36,13 @@ reach(const struct docker_daemon *d, struct err *err)
         int why = errno;
         err_sys(err, why, why == EACCES ? "docker.socket.denied" : "docker.socket.absent", "no daemon answers at %s",
                 d->socket);
-        return err_hint(err, why == EACCES ? "its socket is for root and the group docker, whose members are root by it"
+        return err_hint(err, why == EACCES ? "its socket is for root and the group docker"
                                            : "start it (systemctl start docker; Podman: systemctl start podman.socket),"
                                              " or name its socket: DOCKER_HOST=unix:///PATH");
     }
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.uid != 0) {
-        err_set(err, ERR_DENIED, "docker.socket.owner", "who listens at %s is not root, but uid %u", d->socket, who.uid);
+        err_set(err, ERR_DENIED, "docker.socket.owner", "who listens at %s is not root, but uid %u", d->socket,
+                who.uid);
         return err_hint(err, "a daemon without root's rights is not for this engine in this release");
     }
     return take_fd(&fd);

@@ -41,8 +41,8 @@ docker_probe(const char *runtime, struct engine_report *out, struct err *err)
     if (kernel.n_features == 0 && native_probe(NULL, &kernel, err) < 0)
         return -1;
     memcpy(out->promises, kernel.promises, sizeof(out->promises));
-    not_kept(out, PROMISE_LANDLOCK, "a container's daemon sets no Landlock: mounts, the user and the name guard are the "
-             "walls around files", "--engine native has it");
+    not_kept(out, PROMISE_LANDLOCK, "a daemon sets no Landlock: mounts, the user and the name guard are the walls "
+             "around files", "--engine native has it");
     not_kept(out, PROMISE_KERNEL_BOUNDARY, "containers share the host's kernel", "--runtime runsc has its own");
     out->info = info;
     out->n_features = DOCKER_FEATURES;

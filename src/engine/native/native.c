@@ -36,8 +36,6 @@
 #include "wall/sockmem.h"
 #include "wire/packet.h"
 
-#define NET_MEMORY       (512UL * 1024 * 1024)
-#define NET_MEMORY_LEAST (64UL * 1024 * 1024)
 #define CLONE_WALL (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 /* The kernel counts nothing for uid 0 of the host; a root that cannot give the sandbox another uid is that one. */
@@ -66,32 +64,6 @@ native_cgroup_limits(const struct policy *p, struct cgroup_limits *out)
 }
 
 static int said_why(struct native *sb, struct err *err);
-
-/* What carries a sandbox's connections works for it and counts against what it may have, beside it: the sandbox must
- * not be able to have its own gatekeeper killed for want of memory that it used itself. */
-static void
-net_cgroup_find(struct native *sb, const struct policy *p)
-{
-    uint64_t memory = p->limits.memory.v > 0 && p->limits.memory.v < NET_MEMORY ? p->limits.memory.v : NET_MEMORY;
-    char name[sizeof(sb->id) + 8];
-
-    if (p->network.v != NETWORK_ALLOWLIST || p->mode.v == MODE_LIGHT)
-        return;
-    memory = memory < NET_MEMORY_LEAST ? NET_MEMORY_LEAST : memory;
-    sb->net_limits = (struct cgroup_limits){ .memory = memory, .sockets = memory };
-    snprintf(name, sizeof(name), "%s-net", sb->id);
-    cgroup_find(&sb->net_cgroup, name, &sb->net_limits);
-}
-
-/* Without one it goes on: the process bounds its own memory (egress/confine.c). */
-static void
-net_cgroup_make(struct native *sb)
-{
-    struct err err = ERR_INIT;
-
-    if (cgroup_make(&sb->net_cgroup, -1, &sb->net_limits, &err) < 0)
-        plan_warn(&sb->plan, "what carries the network is in no cgroup: %s", err.msg);
-}
 
 static int
 random_id(char out[33], struct err *err)
@@ -153,7 +125,7 @@ let_in(struct native *sb, const struct policy *p, const struct cgroup_limits *li
     }
     if (check_limits(sb, p, err) < 0)
         return -1;
-    net_cgroup_make(sb);
+    native_net_make(sb);
     guest = ahead_image(err);
     if (guest < 0)
         return -1;
@@ -383,7 +355,7 @@ build(struct native *sb, const struct policy *p, struct err *err)
     sb->named = limits.one_by_one = limits.commands = named;    /* it is to outlive its commands */
     if (!made_by_others(sb))
         cgroup_find(&sb->cgroup, sb->id, &limits);
-    net_cgroup_find(sb, p);
+    native_net_find(sb, p);
     if (p->mode.v == MODE_LIGHT && light_folder_plan(&sb->plan, sb->id, err) < 0)
         return -1;
     leavings_note(sb);

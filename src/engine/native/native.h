@@ -88,6 +88,9 @@ native_of(struct sandbox *base)
 
 /* native.c: whether RLIMIT_NPROC counts a sandbox's processes exactly, in every mode but light. */
 bool native_counts_pids(void);
+/* net.c: the cgroup beside it: decided, made. */
+void native_net_find(struct native *sb, const struct policy *p);
+void native_net_make(struct native *sb);
 /* What the cgroup of a sandbox by @p is held to. */
 void native_cgroup_limits(const struct policy *p, struct cgroup_limits *out);
 
