@@ -206,7 +206,7 @@ refusals(void **state)
         { "policy.mode", { "--mode", "strict" } },
         { "policy.view", { "--view", "all" } },
         { "policy.engine.unknown", { "--engine", "magic" } },
-        { "policy.engine.not-yet", { "--engine", "docker" } },
+        { "policy.engine.not-yet", { "--engine", "apple" } },
         { "policy.fallback", { "--fallback", "maybe" } },
         { "policy.audit", { "--audit", "maybe" } },
         { "policy.network.mode", { "--network", "bridge" } },

@@ -250,7 +250,7 @@ yaml_refusals(void **state)
         { "capAdd: [SYS_ADMIN]\n", "policy.capability.add", 1, { NULL } },
         { "browser: {enabled: true}\n", "policy.browser.not-yet", 1, { NULL } },
         { "ports: ['80:80']\n", "policy.ports.not-yet", 1, { NULL } },
-        { "engine: docker\n", "policy.engine.not-yet", 1, { "docker" } },
+        { "engine: apple\n", "policy.engine.not-yet", 1, { "apple" } },
         { "binds: [{dest: /x}]\n", "policy.bind.syntax", 1, { "binds[0]", "source" } },
         { "binds: [{source: a, dest: /x, access: w}]\n", "policy.bind.access", 1, { NULL } },
         { "binds: ['a:/dev/x']\n", "policy.bind.reserved", 1, { "/dev" } },
