@@ -46,6 +46,7 @@ WORKLOAD = [
     "test_serve_transcript.py::test_old_transcripts_go_and_those_of_the_living_stay",
     "test_serve_webhook.py::test_what_is_not_tried_again",
     "test_serve_otlp.py::test_tried_again_when_the_collector_says_so",
+    "test_serve_otlp.py::test_what_is_refused_is_not_tried_again",
     "test_serve_network.py",
     "test_serve_policy.py::TestNetwork::test_rules_change",
     "test_serve_limits.py::test_less_memory",
