@@ -118,9 +118,10 @@ _cloche() {
             valued="--expires --reason --socket"
             words="ls show approve deny watch" ;;
         audit)
-            flags="-f --follow -n --limit --type --severity --sandbox --host --since --until --text --expect
-                --format --dir --json --help"
-            valued="-n --limit --type --severity --sandbox --host --since --until --text --expect --format --dir"
+            flags="-f --follow -n --limit --type --severity --sandbox --by --host --since --until --text
+                --expect --format --dir --json --help"
+            valued="-n --limit --type --severity --sandbox --by --host --since --until --text --expect --format
+                --dir"
             words="tail query verify export"
             rest="files" ;;
         gate)
@@ -260,16 +261,16 @@ _cloche() {
             *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | \
             *" --grace" | *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | \
             *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
-            *" --reason" | *" -n" | *" --limit" | *" --since" | *" --until" | *" --text" | *" --expect" | \
-            *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | *" --region" | \
-            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
-            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
-            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
-            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
-            *" --transcript-keep" | *" --transcript-retention" | *" --webhook-url" | *" --webhook-timeout" | \
-            *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | *" --public-url" | *" --label" | \
-            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" -c" | \
-            *" --control-fd")
+            *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | \
+            *" --expect" | *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | \
+            *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
+            *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | *" --pool-idle" | \
+            *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
+            *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
+            *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
+            *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | \
+            *" --otlp-interval" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
+            *" --name" | *" --ttl" | *" --within" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

@@ -412,6 +412,7 @@ complete -c cloche -n '__cloche_seen_subcommand_from audit' -l limit -x -d 'at m
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l type -x -a 'sandbox_lifecycle sandbox_mode_transition policy_decision secret_token_replacement_outbound secret_sanitization_inbound privileged_capability_invocation plugin_fallback_attempt fetch_proxy_error security_kill_switch signing_request_submitted signing_request_rejected signing_request_approved' -d 'entries of this type; may be repeated'
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l severity -x -a 'info warn error critical' -d 'info, warn, error or critical; may be repeated'
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l sandbox -x -d 'of the sandbox whose id begins with ID'
+complete -c cloche -n '__cloche_seen_subcommand_from audit' -l by -x -d 'what WHO asked for: a token\'s id, its name, "the owner"'
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l host -x -d 'about that host; .HOST: about any below it'
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l since -x -d '2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d'
 complete -c cloche -n '__cloche_seen_subcommand_from audit' -l until -x -d 'the same; that time is included'

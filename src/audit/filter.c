@@ -18,6 +18,21 @@ host_matches(const struct audit_line *line, struct str want)
     return host.value.n == want.n && strncasecmp(host.value.p, want.p, want.n) == 0;
 }
 
+/* A token's id, its name, or all that is said of who asked: blanks, or the ends, are around it. */
+static bool
+is_by(const struct audit_line *line, struct str want)
+{
+    struct audit_member by;
+
+    if (!audit_member(line, "by", &by) || by.kind != AUDIT_STRING)
+        return false;
+    for (size_t i = 0; i + want.n <= by.value.n; i++)
+        if (memcmp(by.value.p + i, want.p, want.n) == 0 && (i == 0 || by.value.p[i - 1] == ' ') &&
+            (i + want.n == by.value.n || by.value.p[i + want.n] == ' '))
+            return true;
+    return false;
+}
+
 static bool
 contains(struct str s, struct str want)
 {
@@ -41,7 +56,7 @@ audit_filter_match(const struct audit_filter *f, const struct audit_line *line)
         (f->since.n > 0 && compare(line->timestamp, f->since) < 0) ||
         (f->until.n > 0 && compare(line->timestamp, f->until) > 0) || !str_starts(line->sandbox, f->sandbox))
         return false;
-    if (f->host.n > 0 && !host_matches(line, f->host))
+    if ((f->host.n > 0 && !host_matches(line, f->host)) || (f->by.n > 0 && !is_by(line, f->by)))
         return false;
     return f->text.n == 0 || contains(line->summary, f->text) || contains(line->metadata, f->text);
 }

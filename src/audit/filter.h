@@ -9,6 +9,7 @@ struct audit_filter {
     uint32_t severities;        /* 1 << enum audit_severity; 0: all */
     struct str sandbox;         /* the beginning of its id; empty: all */
     struct str host;            /* a connection's, whole or from a dot on (".example.org"); empty: all */
+    struct str by;              /* who asked: a whole word, or several, of what the member "by" says; empty: all */
     struct str since, until;    /* the beginning of a timestamp, both inclusive; empty: no bound */
     struct str text;            /* somewhere in the summary or the metadata, any case; empty: all */
 };

@@ -34,7 +34,7 @@ struct options {
     struct show_options show;
     const char *expect, *dir;
     struct moment since, until;
-    struct text sandbox, host, text;
+    struct text sandbox, host, by, text;
     bool json, follow;
 };
 
@@ -128,6 +128,8 @@ static const struct verb_flag audit_flags[] = {
     { "--severity", 0, "LEVEL", "info, warn, error or critical; may be repeated",
       FLAG_SET(struct options, show, add_severity) },
     { "--sandbox", 0, "ID", "of the sandbox whose id begins with ID", FLAG_SET(struct options, sandbox, set_text) },
+    { "--by", 0, "WHO", "what WHO asked for: a token's id, its name, \"the owner\"",
+      FLAG_SET(struct options, by, set_text) },
     { "--host", 0, "HOST", "about that host; .HOST: about any below it", FLAG_SET(struct options, host, set_text) },
     { "--since", 0, "TIME", "2026-11-21, 2026-11-21T17:00, or how long ago: 10m, 2h, 3d",
       FLAG_SET(struct options, since, set_moment) },
@@ -315,10 +317,12 @@ cmd_audit(int argc, char **argv)
     o.until.bound = &o.show.filter.until;
     o.sandbox.field = &o.show.filter.sandbox;
     o.host.field = &o.show.filter.host;
+    o.by.field = &o.show.filter.by;
     o.text.field = &o.show.filter.text;
     code = verb_main(&audit, &o, argc, argv);
     buf_free(&o.sandbox.escaped);
     buf_free(&o.host.escaped);
+    buf_free(&o.by.escaped);
     buf_free(&o.text.escaped);
     return code;
 }

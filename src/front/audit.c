@@ -18,8 +18,9 @@
 
 struct wanted {
     uint32_t types, severities;
-    uint64_t since_ms, after;
+    uint64_t since_ms, until_ms, after;
     uint16_t limit;
+    char by[EDGE_WHO_MAX + 1];
 };
 
 static bool
@@ -63,6 +64,9 @@ wanted_of(struct request *r, struct wanted *out)
     *out = (struct wanted){ .limit = 0 };
     well = words_of(r, "type", true, &out->types, &bad) && words_of(r, "severity", false, &out->severities, &bad);
     (void)number_of(r, r->api ? "sinceMs" : "since_ms", LATEST_MS, &out->since_ms, &bad);
+    (void)number_of(r, r->api ? "untilMs" : "until_ms", LATEST_MS, &out->until_ms, &bad);
+    if (query_get(r, "by", out->by, sizeof(out->by), &bad) == NULL)
+        out->by[0] = '\0';
     (void)number_of(r, "after", INT64_MAX, &out->after, &bad);
     (void)number_of(r, "limit", LIMIT_MAX, &limit, &bad);
     out->limit = (uint16_t)limit;
@@ -70,7 +74,8 @@ wanted_of(struct request *r, struct wanted *out)
         return true;
     reply_error(r, MHD_HTTP_BAD_REQUEST, "audit.request", "docs/audit.md lists types and severities",
                 r->api ? "type, severity, sinceMs (milliseconds since 1970) and limit (1 to 1000) are wanted"
-                       : "type=A,B, severity=A,B, since_ms=MILLISECONDS, after=NUMBER, limit=1..1000");
+                       : "type=A,B, severity=A,B, by=WHO, since_ms=MILLISECONDS, until_ms=MILLISECONDS, after=NUMBER, "
+                         "limit=1..1000");
     return false;
 }
 
@@ -133,6 +138,15 @@ static const struct answers list_answers = { .line = on_line, .end = on_end };
 static const struct answers feed_answers = { .line = on_feed_line, .end = on_feed_end };
 
 static void
+on_size(struct request *r, uint32_t count, bool more)
+{
+    (void)more;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:I}", "size", (json_int_t)count));
+}
+
+static const struct answers size_answers = { .line = on_line, .end = on_size };
+
+static void
 audit_list(struct request *r, const char *id, const struct answers *answers)
 {
     struct wanted want;
@@ -140,8 +154,9 @@ audit_list(struct request *r, const char *id, const struct answers *answers)
     if (!wanted_of(r, &want))
         return;
     r->list = json_array();
-    ASK(r, EDGE_ASK_AUDIT, answers, .types = want.types, .severities = want.severities, .since_ms = want.since_ms,
-        .after = want.after, .limit = want.limit, .id = id);
+    ASK(r, EDGE_ASK_AUDIT, answers, .count = answers == &size_answers, .types = want.types,
+        .severities = want.severities, .since_ms = want.since_ms, .until_ms = want.until_ms, .after = want.after,
+        .limit = want.limit, .by = want.by, .id = id);
 }
 
 static bool
@@ -177,6 +192,15 @@ static void
 feed(struct request *r)
 {
     audit_list(r, "", &feed_answers);
+}
+
+static void
+size(struct request *r)
+{
+    char id[EDGE_NAME_MAX + 1];
+
+    if (sandbox_of(r, id))
+        audit_list(r, id, &size_answers);
 }
 
 /* --- those that come ---------------------------------------------------------------------------------------------- */
@@ -290,7 +314,8 @@ audit_flow(struct request *r)
     }
     m->due = false;
     ASK(r, EDGE_ASK_AUDIT, m->more ? &missed_answers : &follow_answers, .follow = !m->more, .types = w->types,
-        .severities = w->severities, .since_ms = w->since_ms, .after = w->after, .limit = PAGE, .id = m->id);
+        .severities = w->severities, .since_ms = w->since_ms, .until_ms = w->until_ms, .after = w->after,
+        .limit = PAGE, .by = w->by, .id = m->id);
     if (r->ticket == 0 && r->stream)
         stream_break(r);        /* the warden does not listen; it can come again */
 }
@@ -405,6 +430,8 @@ const struct route audit_routes[] = {
     { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
     { "GET", "/v1/sandboxes/{}/transcript",  transcript, false, false },
     { "GET", "/v1/sandboxes/{}/logs",        logs,       false, false },
+    { "GET", "/v1/audit/size",               size,       false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },
+    { "GET", "/api/audit/feed/size",         size,       false, false },
 };
 const size_t audit_n_routes = ARRAY_LEN(audit_routes);

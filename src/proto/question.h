@@ -74,11 +74,14 @@ PROTO_STRUCT(ask_token, ASK_TOKEN);
 /* LINEs, of the newest or after an entry of that number, then END; or first FOLLOWING, and those that come. */
 #define ASK_AUDIT(F) \
     F(BOOL, follow) \
+    F(BOOL, count)                          /* END alone, with how many there are */ \
     F(U32_IN, types, 0, (1U << AUDIT_TYPES) - 1) \
     F(U32_IN, severities, 0, (1U << AUDIT_SEVERITIES) - 1) \
     F(U64_IN, since_ms, 0, 4102444800000)   /* until the year 2100 */ \
+    F(U64_IN, until_ms, 0, 4102444800000)   /* 0: now, and later */ \
     F(U64, after) \
     F(U16_IN, limit, 0, 1000) \
+    F(TEXT, by, EDGE_WHO_MAX)               /* whose requests; "" of all */ \
     F(TEXT, id, EDGE_NAME_MAX)              /* "" of all */
 PROTO_STRUCT(ask_audit, ASK_AUDIT);
 

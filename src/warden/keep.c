@@ -126,6 +126,7 @@ on_made(struct warden *w, const struct keep_made *m)
         return 0;       /* it was too late, and is killed: another one is made */
     b->again = false;       /* of one that was made ahead: it was given */
     b->taken_ms = 0;
+    record_mode(w, b, edge_line(m->facts, "mode"));
     box_text(&b->r.facts, m->facts);
     if (!record_made(w, b))
         keep_made(b);

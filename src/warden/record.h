@@ -73,6 +73,8 @@ bool record_made(struct warden *w, struct box *b);
 bool record_create(struct warden *w, const struct edge_box *r);
 bool record_asked(struct warden *w, struct box *b, const char *id, const char *what);
 bool record_expose(struct warden *w, struct box *b, uint16_t port, const char *name);
+/* It is made in that mode; which is another one than in its former life. */
+void record_mode(struct warden *w, struct box *b, struct str mode);
 bool record_op(struct warden *w, struct box *b, const struct edge_op *op);
 
 /* record_keep.c: the operation at hand, @op, is under way in @b: its span is told when it is over. */

@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 #include "warden/record_priv.h"
 
+#define MILLISECONDS (AUDIT_TIME_TEXT - 4)      /* "…T17:00:00.123": all that is in that one is in it */
+
 static void
 say_line(struct warden *w, struct asker to, struct str line)
 {
@@ -104,6 +106,10 @@ follow(struct warden *w, const struct audit_filter *filter, struct err *err)
     *one = (struct follower){ .to = w->asker, .proof = w->proof, .who = w->who, .filter = *filter };
     snprintf(one->id, sizeof(one->id), "%.*s", (int)filter->sandbox.n, filter->sandbox.p);
     one->filter.sandbox = str_of(one->id);
+    snprintf(one->by, sizeof(one->by), "%.*s", (int)filter->by.n, filter->by.n > 0 ? filter->by.p : "");
+    one->filter.by = str_of(one->by);
+    snprintf(one->until, sizeof(one->until), "%.*s", (int)filter->until.n, filter->until.n > 0 ? filter->until.p : "");
+    one->filter.until = str_of(one->until);
     one->filter.since = (struct str){ NULL, 0 };
     follow_look(w);
     return 0;
@@ -199,11 +205,14 @@ asked_audit(struct warden *w, const struct ask_audit *m)
 {
     struct telling t = { .reach = { .w = w, .who = &w->who }, .to = w->asker, .after = m->after, .limit = m->limit };
     struct audit_filter filter = { .types = m->types, .severities = m->severities };
-    char since[AUDIT_TIME_TEXT + 1], id[EDGE_ID + 1] = "";
+    char since[AUDIT_TIME_TEXT + 1], until[AUDIT_TIME_TEXT + 1], id[EDGE_ID + 1] = "";
     struct err err = ERR_INIT;
 
     moment(m->since_ms, since);
+    moment(m->until_ms, until);
     filter.since = m->since_ms > 0 ? str_of(since) : (struct str){ NULL, 0 };
+    filter.until = m->until_ms > 0 ? (struct str){ until, MILLISECONDS } : (struct str){ NULL, 0 };
+    filter.by = str_of(m->by);
     if ((m->id[0] != '\0' && whose_record(w, m->id, id, &err) < 0) ||
         (filter.sandbox = str_of(id), m->follow && follow(w, &filter, &err) < 0)) {
         answer_no(w, w->asker, &err);
@@ -213,8 +222,12 @@ asked_audit(struct warden *w, const struct ask_audit *m)
         ANSWER(w, w->asker, EDGE_FOLLOWING);
         t.limit = t.after > 0 ? AUDIT_FEED_MAX : 0;     /* who comes again misses nothing that is still there */
     }
-    if (t.limit > 0)
+    if (m->count) {
+        t.count = true;
+        (void)audit_feed_query(w->record->feed, &filter, AUDIT_FEED_MAX, tell, &t);
+    } else if (t.limit > 0) {
         tell_all(&t, &filter);
+    }
     if (!m->follow)
         answer_end(w, w->asker, (uint32_t)t.n, t.more);
     return 0;

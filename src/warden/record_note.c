@@ -121,6 +121,21 @@ record_asked(struct warden *w, struct box *b, const char *id, const char *what)
     return record_first(w, b, &e);
 }
 
+void
+record_mode(struct warden *w, struct box *b, struct str mode)
+{
+    struct audit_entry e = { .type = AUDIT_MODE_TRANSITION, .severity = AUDIT_WARN, .summary =
+                             STR_LIT("a sandbox is made anew in another mode") };
+    struct str before = edge_line(b->r.facts, "mode");
+
+    if (before.n == 0 || mode.n == 0 || str_eq(before, mode))
+        return;
+    audit_put_cstr(&e, "event", "mode");
+    audit_put(&e, "from_mode", before);
+    audit_put(&e, "to_mode", mode);
+    record_say(w, b, &e);
+}
+
 bool
 record_expose(struct warden *w, struct box *b, uint16_t port, const char *name)
 {

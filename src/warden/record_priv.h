@@ -42,7 +42,8 @@ struct follower {
     struct proof proof;             /* of who follows, judged anew for each entry */
     struct who who;                 /* as they were when they began */
     struct audit_filter filter;
-    char id[EDGE_ID + 1];           /* the filter's */
+    char id[EDGE_ID + 1], by[EDGE_WHO_MAX + 1];     /* the filter's */
+    char until[AUDIT_TIME_TEXT + 1];
 };
 
 struct record {

@@ -1,6 +1,7 @@
 """The daemon's audit record: what is asked and done is in one chain, before it is done where that is required; nothing
 that goes wrong loses or forges an entry; who may read it does, and what is secret is not in it."""
 import contextlib
+import datetime
 import fcntl
 import hashlib
 import json
@@ -57,6 +58,49 @@ def test_a_promise_that_is_kept_in_a_weaker_way_is_in_the_record(cloche):
     found = written(daemon, lambda e: e["type"] == "plugin_fallback_attempt" and e["summary"] == warning)
     assert [(e["severity"], e["sandbox"]) for e in found] == [("warn", box.id)], found
     assert daemon.stop() == 0
+
+
+def test_who_asked_and_until_when(cloche, daemon):
+    agent, other = caller(daemon, "agent", name="builder"), caller(daemon, "agent", name="builder-2")
+    ids = {t["name"]: t["id"] for t in daemon.get("/v1/tokens").json["tokens"]}
+    first, second = agent.create(), other.create()
+    assert first.exec("true")["exit_code"] == 0 and second.exec("true")["exit_code"] == 0
+    assert daemon.create().exec("true")["exit_code"] == 0
+
+    def boxes(query):
+        found = entries(daemon, query)
+        assert found, query
+        return {e["metadata"]["by"].split(" ")[-1] for e in found}
+    assert boxes("&by=builder") == boxes(f"&by={ids['builder']}") == {"builder"}
+    assert boxes(f"&by={ids['builder-2']}&type=privileged_capability_invocation") == {"builder-2"}
+    assert boxes("&by=the%20owner") == boxes("&by=owner") == {"owner"} and not entries(daemon, "&by=build") and not entries(daemon, "&by=nobody")
+    # until a moment: what is in that millisecond is in it
+    every = entries(daemon)
+    middle = every[len(every) // 2]["timestamp"]
+    ms = int(datetime.datetime.fromisoformat(middle.replace("Z", "+00:00")).timestamp() * 1000)
+    early = entries(daemon, f"&until_ms={ms}")
+    assert early == [e for e in every if e["timestamp"][:23] <= middle[:23]] and len(early) < len(every)
+    # an agent counts what it may see
+    for route in ("/v1/audit/size", "/api/audit/feed/size"):
+        assert daemon.get(route).json == {"size": len(entries(daemon))}
+        assert 0 < agent.get(route).json["size"] == len(agent.get("/v1/audit?limit=1000").json["entries"]) < len(every)
+        assert agent.get(f"{route}?sandbox={first.id}&type=sandbox_lifecycle").json["size"] == \
+            len(agent.get(f"/v1/audit?sandbox={first.id}&type=sandbox_lifecycle").json["entries"])
+        assert agent.get(f"{route}?sandbox={second.id}").status == 404
+    found = recorded(cloche, "--by", ids["builder"])
+    assert found and {e["metadata"]["by"] for e in found} == {f"agent {ids['builder']} builder"}
+
+
+def test_another_mode_is_in_the_record(daemon):
+    box = daemon.create(policy={"mode": "standard"})
+    assert box.delete().ok and daemon.post(f"{box.at}/recover").ok
+    assert not entries(daemon, "&type=sandbox_mode_transition")     # the same
+    assert box.delete().ok
+    changed = daemon("PATCH", f"{box.at}/policy", json.dumps({"mode": "max"}).encode(), {"Content-Type": "application/merge-patch+json"})
+    assert changed.ok and daemon.post(f"{box.at}/recover").ok, changed
+    entry, = written(daemon, lambda e: e["type"] == "sandbox_mode_transition")
+    assert entry["sandbox"] == box.id and entry["severity"] == "warn"
+    assert (entry["metadata"]["from_mode"], entry["metadata"]["to_mode"]) == ("standard", "max"), entry
 
 
 def test_every_operation_and_its_result_is_in_the_record(cloche, daemon):
@@ -406,7 +450,7 @@ def test_who_does_not_read_holds_nobody_up(daemon):
     slow = Followed(daemon)
     for i in range(20):
         box.put("x" * 200 + str(i), b"")
-    assert len(written(daemon, lambda e: what(e) == "write")) >= 20
+    assert wait_for(lambda: len([e for e in entries(daemon) if what(e) == "write"]) >= 20)
     slow.close()
     for _ in range(70):                 # places of those who have gone are free again
         Followed(daemon).close()

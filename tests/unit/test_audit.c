@@ -396,6 +396,29 @@ test_filter(void **state)
 }
 
 static void
+test_who_asked(void **state)
+{
+    static const struct { const char *by; bool match; } rows[] = {
+        { "agent 0f builder", true }, { "0f", true }, { "builder", true }, { "agent 0f", true }, { "agent", true },
+        { "build", false }, { "f builder", false }, { "Builder", false }, { "agent 0f builder x", false },
+        { "gent", false }, { "0f builde", false },
+    };
+    struct audit_head head = { .seq = 0 };
+    cleanup_buf struct buf body = BUF_INIT(AUDIT_LINE_MAX), log = BUF_INIT(AUDIT_LINE_MAX);
+    struct audit_line line;
+    struct audit_entry e;
+
+    (void)state;
+    make_entry(&e, 0);
+    audit_put_cstr(&e, "by", "agent 0f builder");
+    assert_int_equal(audit_body(&e, NULL, NULL, &body, NULL), 0);
+    assert_int_equal(audit_seal(&head, of_buf(&body), &log), 0);
+    assert_true(audit_parse((struct str){ (char *)log.p, log.n - 1 }, &line));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(audit_filter_match(&(struct audit_filter){ .by = str_of(rows[i].by) }, &line), rows[i].match);
+}
+
+static void
 test_times(void **state)
 {
     static const struct { const char *text; int64_t ms; } rows[] = {
@@ -501,6 +524,7 @@ main(void)
         cmocka_unit_test(test_entries_that_break_a_rule_are_refused),
         cmocka_unit_test(test_what_is_redacted_is_nowhere),
         cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_who_asked),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_feed_keeps_the_newest),
         cmocka_unit_test(test_ocsf_of_a_refused_connection),
