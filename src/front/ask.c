@@ -352,7 +352,8 @@ on_epochs(struct heard *h, const struct nothing *m)
     R(EDGE_PORT, on_port, false, 1) \
     R(EDGE_ATTACHED, on_attached, false, 1) \
     R(EDGE_EPOCHS, on_epochs, false, 1) \
-    R(EDGE_HEARD, late_on_pong, false, 1)
+    R(EDGE_HEARD, late_on_pong, false, 1) \
+    R(EDGE_BEHIND, late_on_behind, false, 1)
 PROTO_RULES(warden_rules, HEARS)
 
 int

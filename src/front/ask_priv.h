@@ -18,6 +18,7 @@ int ask_frame(struct request *r, struct buf *b, uint8_t type, uint32_t ticket, c
               size_t n);
 int ask_post(struct front *f, struct buf *b);   /* a whole frame, to the warden; -1: too much waits, or it is gone */
 int late_on_pong(struct heard *h, const struct nothing *m);     /* late.c */
+int late_on_behind(struct heard *h, const struct edge_why *m);
 void ask_over(struct request *r);       /* that was the last word on it */
 
 #endif

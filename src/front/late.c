@@ -8,7 +8,7 @@
  * and ends one that stays like that. Looks are counted, a second apart, and not time: while this process was stopped
  * itself, nobody was late.
  *
- * GET /ready asks the same question.
+ * GET /ready asks the same question. A warden that cannot put on record what happens says so then.
  */
 #include "base/clock.h"
 #include "front/ask_priv.h"
@@ -123,17 +123,39 @@ late_ready(struct request *r)
         ping(f);
 }
 
+/* @why: NULL when all is well. */
+static int
+answered(struct front *f, const struct err *why)
+{
+    struct err err = ERR_INIT;
+
+    f->late.answered++;
+    for (struct request *r = f->requests; r != NULL; r = r->next) {
+        if (!waits(r) || r->asked != EDGE_PING)
+            continue;
+        ask_over(r);
+        if (why != NULL) {
+            err_set(&err, why->kind, "serve.state.behind", "%s: what happens waits in memory for its record [%s]",
+                    why->msg, why->code);
+            err_hint(&err, "%s", why->hint);
+            reply_err(r, &err);
+        } else {
+            reply_json(r, MHD_HTTP_OK, json_pack("{s:s}", "status", "ready"));
+        }
+        http_wake(r);
+    }
+    return 0;
+}
+
 int
 late_on_pong(struct heard *h, const struct nothing *m)
 {
     (void)m;
-    h->f->late.answered++;
-    for (struct request *r = h->f->requests; r != NULL; r = r->next) {
-        if (!waits(r) || r->asked != EDGE_PING)
-            continue;
-        ask_over(r);
-        reply_json(r, MHD_HTTP_OK, json_pack("{s:s}", "status", "ready"));
-        http_wake(r);
-    }
-    return 0;
+    return answered(h->f, NULL);
+}
+
+int
+late_on_behind(struct heard *h, const struct edge_why *m)
+{
+    return answered(h->f, &m->why);
 }

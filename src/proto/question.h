@@ -317,7 +317,8 @@ PROTO_STRUCT(tell_attach, TELL_ATTACH);
     M(EDGE_PORT,      192, tell_port) \
     M(EDGE_ATTACHED,  155, tell_attach) \
     M(EDGE_EPOCHS,    212, nothing)         /* no answer, but the first that it says: with the page of epoch.h */ \
-    M(EDGE_HEARD,     230, nothing)         /* to EDGE_PING */
+    M(EDGE_HEARD,     230, nothing)         /* to EDGE_PING */ \
+    M(EDGE_BEHIND,    233, edge_why)        /* the same, while what happens cannot be put on record */
 PROTO_EDGE(edge_answer, EDGE_ANSWERS);
 
 #endif

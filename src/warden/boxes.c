@@ -59,13 +59,12 @@ box_put(struct box *b, struct err *err)
     return put(b, state_put, err);
 }
 
-/* One that is no more is not there to be stored anew. */
 void
 box_store(struct box *b)
 {
     struct err err = ERR_INIT;
 
-    if (put(b, b->r.state != BOX_STOPPED ? state_put_soon : state_put, &err) < 0)
+    if (put(b, state_put_soon, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 

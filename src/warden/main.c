@@ -94,15 +94,21 @@ void
 warden_flush(struct warden *w)
 {
     struct err err = ERR_INIT;
+    uint64_t lost;
 
-    if (!state_waits(w->state))
+    if (!state_waits(w->state) && w->behind.kind == ERR_NONE)
         return;
     record_keep_head(w);
-    if (state_flush(w->state, &err) == 0)
-        return;
-    log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
-        (void)box_put(b, NULL);     /* with what there is of room for that */
+    if (state_flush(w->state, &err) == 0) {
+        if (w->behind.kind != ERR_NONE)
+            log_say(LEVEL_WARN, "what happened since is on record now");
+        w->behind = (struct err)ERR_INIT;
+    } else if (w->behind.kind == ERR_NONE) {
+        log_say(LEVEL_ERROR, "%s: what happens waits in memory for its record [%s]", err.msg, err.code);
+        w->behind = err;
+    }
+    if ((lost = state_lost(w->state)) > 0)
+        log_say(LEVEL_ERROR, "%llu changes are in no record: too many waited for it", (unsigned long long)lost);
 }
 
 /* One who is heard: a keeper (@box), a front, or the launcher. */
@@ -208,6 +214,13 @@ on_rest(struct timer *t)
     state_settle(w->state);
 }
 
+/* When there is something to do for the record though nothing happens. */
+static uint64_t
+rest_at(const struct warden *w)
+{
+    return state_log_is_long(w->state) ? clock_ms() + REST_MS : state_again_ms(w->state);
+}
+
 static void
 serve(struct warden *w)
 {
@@ -221,8 +234,8 @@ serve(struct warden *w)
         volumes_turn(w);
         usage_turn(w);
         time_seen(w, false);
-        loop_at(&w->loop, &w->rest, state_log_is_long(w->state) ? clock_ms() + REST_MS : 0);
         warden_flush(w);
+        loop_at(&w->loop, &w->rest, rest_at(w));
         (void)loop_round(&w->loop, -1, NULL);
     }
 }
@@ -295,6 +308,7 @@ main(int argc, char **argv)
     time_seen(&w, true);
     record_end(&w);
     record_keep_head(&w);
+    state_at_once(w.state);
     warden_flush(&w);
     return 0;
 }

@@ -28,7 +28,7 @@ static const char *const texts[Q_N] = {
                "(?3 OR state <> 'stopped') AND (?4 = '' OR (created, id) > (ifnull((SELECT created FROM "
                "sandbox WHERE id = ?4), nullif(?6, 0)), ?4)) AND (?7 IS NULL OR owner = ?7) AND "
                "(?8 = '' OR workspace = ?8) ORDER BY created, id LIMIT ?5",
-    [Q_NOTE] = "INSERT INTO event (at, id, type, detail) VALUES (?1, ?2, ?3, ?4)",
+    [Q_NOTE] = "INSERT INTO event (at, id, type, detail, number) VALUES (?1, ?2, ?3, ?4, ?5)",
     [Q_EVENTS] = "SELECT * FROM (SELECT number, at, id, type, detail FROM event WHERE (?1 = '' OR id = ?1) "
                  "AND (?3 IS NULL OR id IN (SELECT id FROM sandbox WHERE owner = ?3)) ORDER BY number "
                  "DESC LIMIT ?2) ORDER BY number",
@@ -107,7 +107,7 @@ version_of(void *ctx, int n, char **values, char **names)
 {
     (void)names;
     if (n == 1 && values[0] != NULL)
-        snprintf(ctx, 16, "%s", values[0]);
+        snprintf(ctx, 24, "%s", values[0]);
     return 0;
 }
 
@@ -153,7 +153,7 @@ prepare(struct state *s, struct err *err)
     static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = "
                                    "NORMAL; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA "
                                    "journal_size_limit = 4194304; BEGIN IMMEDIATE; COMMIT;";
-    char version[16] = "0";
+    char version[24] = "0", last[24] = "0";
     unsigned char seed;
     uint64_t at;
 
@@ -170,6 +170,10 @@ prepare(struct state *s, struct err *err)
     if (take_steps(s, at) != SQLITE_OK || state_begin_log(s) != SQLITE_OK ||
         sqlite3_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
         return state_broken(s, err);
+    if (sqlite3_exec(s->db, "SELECT seq FROM sqlite_sequence WHERE name = 'event'", version_of, last, NULL) !=
+        SQLITE_OK)
+        return state_broken(s, err);
+    (void)str_parse_u64(str_of(last), INT64_MAX, &s->last_event);
     state_keep_log(s);
     return state_prepare(s, NULL, texts, s->q, Q_N, err) < 0 || state_once_prepare(s, err) < 0 ||
            state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ||
@@ -218,101 +222,11 @@ bind_u64(sqlite3_stmt *q, int at, uint64_t v)
     sqlite3_bind_int64(q, at, v > INT64_MAX ? INT64_MAX : (sqlite3_int64)v);
 }
 
-static void
-ready(sqlite3_stmt *q)
+void
+state_ready(sqlite3_stmt *q)
 {
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
-}
-
-static bool
-done(struct state *s, enum query which)
-{
-    bool ok = sqlite3_step(s->q[which]) == SQLITE_DONE;
-
-    if (ok)
-        sqlite3_reset(s->q[which]);
-    return ok;
-}
-
-/* It is taken back; who flushes next learns it. */
-static int
-not_soon(struct state *s, struct err *err)
-{
-    s->why = (struct err)ERR_INIT;
-    (void)state_broken(s, &s->why);
-    sqlite3_reset(s->q[Q_BEGIN]);
-    sqlite3_reset(s->q[Q_COMMIT]);
-    if (sqlite3_get_autocommit(s->db) == 0)
-        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    s->open = false;
-    s->broken = true;
-    if (err != NULL)
-        *err = s->why;
-    return -1;
-}
-
-int
-state_change_soon(struct state *s, sqlite3_stmt *q, struct err *err)
-{
-    int r;
-
-    if (!s->open && sqlite3_get_autocommit(s->db) == 0)     /* in another transaction it is a part of that */
-        return state_change(s, q, err);
-    if (!s->open && !done(s, Q_BEGIN)) {
-        ready(q);
-        return not_soon(s, err);
-    }
-    s->open = true;
-    r = sqlite3_step(q) == SQLITE_DONE ? 0 : not_soon(s, err);
-    ready(q);
-    return r;
-}
-
-bool
-state_waits(const struct state *s)
-{
-    return s->open || s->broken;
-}
-
-int
-state_flush(struct state *s, struct err *err)
-{
-    if (s->open && !done(s, Q_COMMIT))
-        (void)not_soon(s, NULL);
-    s->open = false;
-    if (!s->broken)
-        return 0;
-    s->broken = false;
-    if (err != NULL)
-        *err = s->why;
-    return -1;
-}
-
-void
-state_end_open(struct state *s)
-{
-    if (s->open && state_flush(s, NULL) < 0)
-        s->broken = true;
-}
-
-/* With what was put soon, which ends by it. False: all of that is taken back, and @q is to be run anew. */
-static bool
-changed_with_open(struct state *s, sqlite3_stmt *q)
-{
-    if (!s->open)
-        return false;
-    if (sqlite3_step(q) == SQLITE_DONE) {
-        sqlite3_reset(q);
-        if (done(s, Q_COMMIT)) {
-            s->open = false;
-            sqlite3_clear_bindings(q);
-            return true;
-        }
-    }
-    (void)not_soon(s, NULL);
-    sqlite3_reset(q);
-    return false;
 }
 
 int
@@ -321,7 +235,7 @@ state_change(struct state *s, sqlite3_stmt *q, struct err *err)
     bool alone;
     int r;
 
-    if (changed_with_open(s, q))
+    if (state_change_with_soon(s, q))
         return 0;
     /* a part of a transaction is not tried again: all of it may have been taken back */
     alone = sqlite3_get_autocommit(s->db) != 0;
@@ -333,7 +247,7 @@ state_change(struct state *s, sqlite3_stmt *q, struct err *err)
         state_keep_room(s);
     }
     r = r == SQLITE_DONE ? 0 : state_broken(s, err);
-    ready(q);
+    state_ready(q);
     return r;
 }
 
@@ -342,7 +256,7 @@ state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err)
 {
     if (r != SQLITE_ROW && r != SQLITE_DONE)
         n = state_broken(s, err);
-    ready(q);
+    state_ready(q);
     return n;
 }
 
@@ -380,31 +294,61 @@ bind_box(struct state *s, const struct edge_box *box)
     return q;
 }
 
+static const char *
+key_of(char what, const char *id, char out[STATE_KEY])
+{
+    snprintf(out, STATE_KEY, "%c%s", what, id);
+    return out;
+}
+
+/* What was put soon of that sandbox is older than what is on record now. */
+static void
+forget_soon(struct state *s, const char *id)
+{
+    char key[STATE_KEY];
+
+    state_soon_forget(s, key_of('b', id, key));
+    state_soon_forget(s, key_of('u', id, key));
+}
+
 int
 state_put(struct state *s, const struct edge_box *box, struct err *err)
 {
-    return state_change(s, bind_box(s, box), err);
+    int r = state_change(s, bind_box(s, box), err);
+
+    if (r == 0)
+        forget_soon(s, box->id);
+    return r;
 }
 
 int
 state_put_soon(struct state *s, const struct edge_box *box, struct err *err)
 {
-    return state_change_soon(s, bind_box(s, box), err);
+    char key[STATE_KEY];
+
+    return state_change_soon(s, bind_box(s, box), key_of('b', box->id, key), err);
 }
 
 int
 state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err)
 {
+    char key[STATE_KEY];
+
     bind_text(s->q[Q_USED], 1, id);
     bind_u64(s->q[Q_USED], 2, used_ms);
-    return state_change_soon(s, s->q[Q_USED], err);
+    return state_change_soon(s, s->q[Q_USED], key_of('u', id, key), err);
 }
 
 int
 state_forget(struct state *s, const char *id, struct err *err)
 {
+    int r;
+
     bind_text(s->q[Q_FORGET], 1, id);
-    return state_change(s, s->q[Q_FORGET], err);
+    r = state_change(s, s->q[Q_FORGET], err);
+    if (r == 0)
+        forget_soon(s, id);
+    return r;
 }
 
 const char *
@@ -469,6 +413,7 @@ rows(struct state *s, enum query which, int most, state_box_fn *fn, void *ctx, s
     sqlite3_stmt *q = s->q[which];
     int n = 0, r;
 
+    state_show(s);
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_box box;
         if (box_of(q, &box) && n++ < most)
@@ -494,6 +439,7 @@ state_named(struct state *s, const char *owner, const char *name)
 
     bind_text(q, 1, name);
     bind_text(q, 2, owner);
+    state_show(s);
     r = sqlite3_step(q);
     return state_done(s, q, r, r == SQLITE_ROW, NULL) != 0;
 }
@@ -541,13 +487,17 @@ state_note(struct state *s, const struct edge_event *event, struct err *err)
     bind_text(q, 2, event->id);
     bind_text(q, 3, event->type);
     bind_text(q, 4, event->detail);
-    return state_change_soon(s, s->q[Q_NOTE], err);
+    bind_u64(q, 5, s->last_event + 1);
+    if (state_change_soon(s, q, "", err) < 0)
+        return -1;
+    s->last_event++;
+    return 0;
 }
 
 uint64_t
 state_last_event(struct state *s)
 {
-    return (uint64_t)sqlite3_last_insert_rowid(s->db);
+    return s->last_event;
 }
 
 int
@@ -560,6 +510,7 @@ state_events(struct state *s, const char *id, const char *owner, unsigned limit,
     bind_text(q, 1, id);
     sqlite3_bind_int(q, 2, (int)limit);
     bind_text(q, 3, owner);
+    state_show(s);
     while ((r = sqlite3_step(q)) == SQLITE_ROW) {
         struct edge_event event = { .number = col_u64(q, 0), .at_ms = col_u64(q, 1), .id = col_text(q, 2),
                                     .type = col_text(q, 3), .detail = col_text(q, 4) };

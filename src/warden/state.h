@@ -3,7 +3,8 @@
  * One file, state.db, in a folder of the daemon's own. Each call is a transaction of its own in the write-ahead log:
  * what has returned survives the end of the process, however it comes (not that of the machine: no sandbox survives
  * that either). But what is put soon (state_put_soon, state_note, state_head_put) is one transaction until
- * state_flush(), or until something else is put: so each page is written once for all of it. The file is held
+ * state_flush(), or until something else is put: so each page is written once for all of it. Where that cannot be
+ * written it waits in memory until it can (state_soon.c), and is read as if it were. The file is held
  * exclusively, so that there is one daemon for one folder, and no second file is opened after state_open: the warden
  * has given up opening files by then.
  */
@@ -38,8 +39,12 @@ int state_put_soon(struct state *s, const struct edge_box *box, struct err *err)
 int state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err);
 /* Whether something waits for state_flush(). */
 bool state_waits(const struct state *s);
-/* What was put soon is on record now. -1 with @err: nothing of it since the last time, and it has to be put anew. */
+/* What was put soon is on record now. -1 with @err: it is not yet; it is tried again at its time. */
 int state_flush(struct state *s, struct err *err);
+uint64_t state_again_ms(const struct state *s);     /* when that is, on the monotonic clock; 0: it does not wait */
+void state_at_once(struct state *s);                /* it is now */
+/* How many changes were given up since the last time: too many waited, or they were wrong. */
+uint64_t state_lost(struct state *s);
 
 /* What is found is the callback's for the time of the call. */
 typedef void state_box_fn(void *ctx, const struct edge_box *box);

@@ -30,7 +30,7 @@ state_head_put(struct state *s, const struct audit_head *head, const char *boot,
     bind_u64(q, 1, head->seq);
     sqlite3_bind_blob(q, 2, head->hash, AUDIT_HASH, SQLITE_STATIC);
     bind_text(q, 3, boot);
-    return state_change_soon(s, q, err);
+    return state_change_soon(s, q, "head", err);
 }
 
 int

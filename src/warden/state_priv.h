@@ -28,18 +28,33 @@ struct state {
     sqlite3_stmt *latest[LATEST_N];
     int room;       /* bytes that are given up when the disk is full (state_room.c) */
     int log_pages;  /* in SQLite's log, and not in the file yet */
-    bool open;      /* there is a transaction of what is put soon */
-    bool broken;    /* and it was taken back */
-    struct err why;
+    struct {
+        struct state_soon *first, **end;
+        size_t n, bytes, events;
+    } soon;         /* what is put soon and not on record yet, in its order (state_soon.c) */
+    bool open;      /* there is a transaction of it */
+    bool behind;    /* it could not be written, */
+    uint64_t again_ms;      /* and is tried again then, */
+    struct err why;         /* because of that */
+    uint64_t lost;          /* changes that were given up */
+    uint64_t last_event;    /* the number of the last one */
 };
 
 /* What SQLite said last, as an error: -1. */
 int state_broken(const struct state *s, struct err *err);
 /* Run a statement that gives no rows, and make it ready for the next time. 0 or -1 with @err. */
 int state_change(struct state *s, sqlite3_stmt *q, struct err *err);
-/* The same, at the next state_flush(). */
-int state_change_soon(struct state *s, sqlite3_stmt *q, struct err *err);
-/* Before what is a transaction of its own. What is lost by it is still said to whoever flushes. */
+void state_ready(sqlite3_stmt *q);      /* that alone */
+
+/* state_soon.c. The same, at the next state_flush(), in place of what was put soon under that key ("": of nothing). */
+#define STATE_KEY (EDGE_ID + 2)
+int state_change_soon(struct state *s, sqlite3_stmt *q, const char *key, struct err *err);
+void state_soon_forget(struct state *s, const char *key);
+/* Run @q with what is put soon. False: neither is on record; @q may be run anew, by itself. */
+bool state_change_with_soon(struct state *s, sqlite3_stmt *q);
+/* Before something is read: so that what is put soon is seen. */
+void state_show(struct state *s);
+/* Before what is a transaction of its own. */
 void state_end_open(struct state *s);
 /* After the last row: @n, or -1 with @err where @r, which the last step returned, is a failure. Makes @q ready too. */
 int state_done(struct state *s, sqlite3_stmt *q, int r, int n, struct err *err);

@@ -173,7 +173,9 @@ struct attaches;
 
 struct warden {
     struct state *state;
-    struct timer rest;                  /* nothing happened for a moment: there is time for state_settle() */
+    struct timer rest;                  /* nothing happened for a moment: there is time for state_settle(); or what
+                                         * waits for its record is tried again */
+    struct err behind;                  /* why it waits; ERR_NONE: it does not */
     struct box *boxes;
     struct box *by_id[WARDEN_BY_ID];
     size_t n_boxes, n_sweepers, max_boxes, max_per_agent;
@@ -295,7 +297,7 @@ void box_kill_all(struct warden *w);
 void box_lost(struct box *b);                                       /* its keeper has ended */
 void box_not_spawned(struct box *b, const struct err *why);
 int box_put(struct box *b, struct err *err);    /* into the record of sandboxes. 0 or -1 with @err */
-void box_store(struct box *b);                  /* the same; that it failed is logged */
+void box_store(struct box *b);                  /* the same, soon */
 void box_used(struct box *b);                                       /* now; and store it */
 void box_touched(struct box *b);                                    /* the same, where nothing else changed */
 void box_text(const char **text, const char *new);                  /* owned; keeps the old one without memory */

@@ -283,9 +283,15 @@ front_asks(struct warden *w, struct front_edge *e, const struct frame *f, const 
 static enum msg_verdict
 on_ping(struct warden *w, struct front_edge *e, const struct frame *f)
 {
+    const struct asker to = { .front = (uint32_t)(e - w->fronts) };
+
     if (f->length != 0 || f->flags != 0)
         return MSG_TOO_LONG;
-    answer(w, (struct asker){ .front = (uint32_t)(e - w->fronts) }, EDGE_HEARD, &nothing_shape, NULL, -1);
+    warden_flush(w);
+    if (w->behind.kind != ERR_NONE)
+        answer(w, to, EDGE_BEHIND, EDGE_BEHIND_SHAPE(), &(const struct edge_why){ .why = w->behind }, -1);
+    else
+        answer(w, to, EDGE_HEARD, &nothing_shape, NULL, -1);
     return MSG_OK;
 }
 

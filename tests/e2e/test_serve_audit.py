@@ -683,6 +683,44 @@ def test_a_small_disk_is_not_full_of_what_is_on_record_twice(cloche, small_disk)
 
 
 @pytest.mark.root
+@requirement("R61", "R91")
+def test_a_full_disk_loses_nothing_of_what_happened(cloche, small_disk):
+    """What cannot be put on record waits in memory, is seen meanwhile, said by /ready and the log, and is on record when there is room."""
+    daemon, folder = small_disk("--audit", "off", folder=cloche.state / "cloche", size="1m")
+    box, other = daemon.create(name="b"), daemon.create(name="o")
+
+    def seen():
+        return [(e["number"], e["type"], e.get("detail")) for e in daemon.get("/v1/events?limit=1000").json["events"]]
+
+    def again():
+        """Something that makes an event; no more than that."""
+        assert daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
+        return daemon.get("/ready")
+    assert daemon.get("/ready").json == {"status": "ready"}
+    fill(folder)
+    before = wait_for(lambda: (a := again()).status != 200 and a)
+    assert (before.status, before.json["code"], before.json["detail"]) == (503, "serve.state.behind", "make room there"), before
+    n = len(seen())
+    for _ in range(20):
+        assert again().status == 503
+    assert len(seen()) == n + 40 and box.exec(["echo", "on"])["stdout"] == "on\n"
+    assert other.delete().ok and other.show()["state"] == "stopped"
+    refused = wait_for(lambda: (a := daemon.post("/v1/sandboxes", {"name": "more", "policy": {"env": {"X": "x" * 30000}}})).status != 201 and a)
+    assert (refused.status, refused.json["code"]) == (507, "serve.state.full"), refused
+    waiting = seen()
+    assert [number for number, _, _ in waiting] == list(range(1, len(waiting) + 1))
+    os.unlink(f"{folder}/filler")
+    assert wait_for(lambda: daemon.get("/ready").json == {"status": "ready"})
+    assert seen()[:len(waiting)] == waiting
+    restart(daemon)
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
+    assert seen()[:len(waiting)] == waiting
+    assert other.show()["state"] == "stopped" and "killed" not in other.show()["detail"]
+    assert daemon.stop() == 0
+    assert daemon.log.count("[serve.state.full]") == 1 and "is on record now" in daemon.log, daemon.log
+
+
+@pytest.mark.root
 @requirement("R91")
 def test_a_full_disk_does_not_keep_a_sandbox_alive(small_disk):
     daemon, folder = small_disk("--audit", "required")

@@ -518,12 +518,91 @@ what_is_put_soon(void **state)
     assert_int_equal(sqlite3_exec(s->db, broken, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(state_put_soon(s, &c, NULL), 0);
     assert_int_equal(state_find(s, c.id, count, &n, NULL), 1);
-    assert_int_equal(state_note(s, &event, NULL), -1);
-    assert_int_equal(state_find(s, c.id, count, &n, NULL), 0);
-    assert_int_equal(state_put(s, &b, NULL), 0);
-    assert_true(state_waits(s) && state_flush(s, &err) == -1);
+    /* what is wrong is not kept, and the rest is in the transaction again */
+    assert_int_equal(state_note(s, &event, &err), -1);
     assert_string_equal(err.code, "serve.state");
-    assert_true(!state_waits(s) && state_flush(s, NULL) == 0);
+    assert_int_equal(state_find(s, c.id, count, &n, NULL), 1);
+    assert_int_equal(state_put(s, &b, NULL), 0);
+    assert_true(!state_waits(s) && state_lost(s) == 0);
+    assert_int_equal(state_find(s, c.id, count, &n, NULL), 1);
+}
+
+struct seen_events { uint64_t first, last, n; };
+
+static void
+see_event(void *ctx, const struct edge_event *event)
+{
+    struct seen_events *seen = ctx;
+
+    if (seen->n++ == 0)
+        seen->first = event->number;
+    else
+        assert_int_equal(event->number, seen->last + 1);
+    seen->last = event->number;
+}
+
+/* As a full disk: no page more, and none is written again. */
+static void
+set_full(struct state *s, bool full)
+{
+    char text[80];
+
+    snprintf(text, sizeof(text), "PRAGMA max_page_count = %d", full ? 1 : 1073741823);      /* what there is at least */
+    assert_int_equal(sqlite3_exec(s->db, text, NULL, NULL, NULL), SQLITE_OK);
+}
+
+/* What could not be written waits, is read meanwhile, and is there in the end. */
+static void
+what_waits_for_room(void **state)
+{
+    struct edge_box a = box_of(1, BOX_READY), big = box_of(4, BOX_READY);
+    char detail[4000], folder[128];
+    const struct edge_event event = { .at_ms = 1, .id = a.id, .type = "exec", .detail = detail };
+    struct seen_events seen = { .n = 0 };
+    unsigned n = 0;
+    struct err err = ERR_INIT;
+    struct state *s;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s/w", root);
+    memset(detail, 'x', sizeof(detail) - 1);
+    detail[sizeof(detail) - 1] = '\0';
+    big.policy = detail;
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    assert_int_equal(state_put(s, &a, NULL), 0);
+    set_full(s, true);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(state_note(s, &event, NULL), 0);
+    a.used_ms = 78;
+    assert_int_equal(state_put_soon(s, &a, NULL), 0);
+    assert_int_equal(state_flush(s, &err), -1);
+    assert_string_equal(err.code, "serve.state.full");
+    assert_true(state_waits(s) && state_again_ms(s) > 0 && state_last_event(s) == 50);
+    assert_int_equal(state_put(s, &big, &err), -1);
+    set_full(s, false);
+    /* it is not time yet, and is read all the same */
+    s->again_ms = UINT64_MAX;
+    assert_int_equal(state_flush(s, NULL), -1);
+    assert_int_equal(state_events(s, "", NULL, 1000, see_event, &seen, NULL), 50);
+    assert_int_equal(state_find(s, a.id, is_used, &a, NULL), 1);
+    assert_int_equal(sqlite3_get_autocommit(s->db), 0);
+    /* it does not keep others from being written by themselves, and nothing older comes after them */
+    a.used_ms = 79;
+    assert_true(state_put(s, &big, NULL) == 0 && state_put(s, &a, NULL) == 0 && state_waits(s));
+    /* the newest wait */
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(state_note(s, &event, NULL), 0);
+    assert_true(state_lost(s) > 900 && s->soon.bytes <= 10UL * 1024 * 1024);
+    state_at_once(s);
+    assert_int_equal(state_flush(s, NULL), 0);
+    assert_true(!state_waits(s) && state_again_ms(s) == 0 && state_lost(s) == 0);
+    seen.n = 0;
+    assert_true(state_events(s, "", NULL, 10000, see_event, &seen, NULL) > 1000);
+    assert_int_equal(seen.last, 3050);
+    assert_int_equal(state_find(s, a.id, is_used, &a, NULL), 1);
+    assert_int_equal(state_find(s, big.id, count, &n, NULL), 1);
 }
 
 /* Above a ceiling the oldest go of whoever has most: one busy caller moves nobody else's out. */
@@ -580,7 +659,7 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const folders[] = { "c/", "g/", "l/", "p/", "s/", "" };
+    static const char *const folders[] = { "c/", "g/", "l/", "p/", "s/", "w/", "" };
     static const char *const files[] = { "state.db", "state.db-wal", "state.room", "" };
     char path[128];
 
@@ -603,7 +682,7 @@ main(void)
         cmocka_unit_test(flags_of_operations), cmocka_unit_test(last_words),
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
-        cmocka_unit_test(the_log_waits), cmocka_unit_test(what_is_put_soon),
+        cmocka_unit_test(the_log_waits), cmocka_unit_test(what_is_put_soon), cmocka_unit_test(what_waits_for_room),
         cmocka_unit_test(nobody_moves_anothers_out),
         cmocka_unit_test(kept_by_the_confined),
     };
