@@ -421,11 +421,21 @@ static int
 on_granted(struct hosted *h, const struct tell_ticket *m)
 {
     (void)m;
-    if (passed < 0 || h->v.op_answers == NULL)
+    struct err err = ERR_INIT;
+
+    if (passed == -1 || h->v.op_answers == NULL)
         return -1;
     if (!h->asks)
         return 0;       /* its socket is closed, which ends it */
     h->asks = false;
+    if (passed == PACKET_FULL) {
+        err_sys(&err, EMFILE, "serve.op", "the adapter");
+        if (h->v.answers->no != NULL)
+            h->v.answers->no(&h->v, &err);
+        else
+            visit_err(&h->v, &err);
+        return 0;
+    }
     host_op_take(h, take_fd(&passed));
     if (h->v.answers->granted != NULL)
         h->v.answers->granted(&h->v);

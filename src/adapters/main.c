@@ -36,6 +36,8 @@ on_front(struct watch *w, uint32_t events)
         if (r < 0 && errno == EAGAIN)
             return;
         in = wire_in_of(r > 0 ? f.payload : NULL, r > 0 ? f.length : 0);
+        if (r > 0 && f.type == EDGE_VISIT && fd == PACKET_FULL)
+            continue;       /* its socket is closed, which says so */
         if (r <= 0 || f.type != EDGE_VISIT || fd < 0 || !adapt_visit_get(&in, &m) ||
             host_visit(&m, take_fd(&fd)) < 0)
             hosting.ended = true;

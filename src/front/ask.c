@@ -253,18 +253,23 @@ static int
 on_granted(struct heard *h, const struct tell_ticket *m)
 {
     struct request *r = ask_whose(h->f, m->ticket);
+    struct err err = ERR_INIT;
 
-    if (h->fd < 0 || (r != NULL && r->op_answers == NULL && r->visit == NULL))
+    if (h->fd == -1 || (r != NULL && r->op_answers == NULL && r->visit == NULL))
         return -1;
     if (r == NULL)
         return 0;       /* its socket is closed, which ends it */
     ask_over(r);
-    if (r->visit != NULL)
+    if (h->fd == PACKET_FULL) {
+        err_sys(&err, EMFILE, "serve.op", "the front");
+        (r->answers->no != NULL ? r->answers->no : reply_err)(r, &err);
+    } else if (r->visit != NULL) {
         visit_granted(r, take_fd(&h->fd));
-    else if (op_take(r, take_fd(&h->fd)) < 0)
+    } else if (op_take(r, take_fd(&h->fd)) < 0) {
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "serve.busy", "try again", "the daemon is busy");
-    else if (r->answers->granted != NULL)
+    } else if (r->answers->granted != NULL) {
         r->answers->granted(r);
+    }
     http_wake(r);
     return 0;
 }

@@ -260,9 +260,13 @@ doors_connection(struct front *f, const struct frame *message, int fd)
     struct sockaddr_in v4 = { .sin_family = AF_INET };
     const struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-    if (!launch_connection_get(&in, &m) || fd < 0 || (m.family != 0) != f->strangers || f->doors.client_ms == 0) {
+    if (!launch_connection_get(&in, &m) || fd == -1 || (m.family != 0) != f->strangers || f->doors.client_ms == 0) {
         close_fd(&fd);
         return -1;
+    }
+    if (fd == PACKET_FULL) {    /* it is closed */
+        log_say(LEVEL_WARN, "a connection was refused: too many open files");
+        return 0;
     }
     if (f->n_links >= f->max_links && f->idle_first != NULL)
         cut(f, f->idle_first);

@@ -1,4 +1,5 @@
 /* front/reply.c: responses */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,6 +222,7 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "serve.warden.late", 503 }, { "serve.maker.late", 503 },
+    { "serve.keeper.ended", 503 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 }, { "gate.changed", 409 },
@@ -230,6 +232,26 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "context.dead", 409 }, { "context.busy", 409 }, { "context.ends", 409 },
     { "exec.ended", 409 }, { "exec.stdin-closed", 409 }, { "exec.stdin-busy", 409 }, { "exec.no-terminal", 409 },
 };
+
+/* What the host has too little of at the moment: whoever asks again may have more luck. */
+static unsigned
+status_of_system(const struct err *err)
+{
+    switch (err->sys_errno) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return MHD_HTTP_INSUFFICIENT_STORAGE;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EAGAIN:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return err_is(err, "memory") ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
 
 unsigned
 status_of(const struct err *err)
@@ -245,7 +267,7 @@ status_of(const struct err *err)
     case ERR_USAGE: return MHD_HTTP_BAD_REQUEST;
     case ERR_UNSUPPORTED: return MHD_HTTP_NOT_IMPLEMENTED;
     case ERR_PROTOCOL: return MHD_HTTP_BAD_GATEWAY;
-    default: return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    default: return status_of_system(err);
     }
 }
 

@@ -153,8 +153,12 @@ on_op(struct keeper_live *k, const struct keep_op *m)
     static struct edge_op op;
     struct wire_in in = wire_in_of(m->op, m->n_op);
 
-    if (k->passed < 0 || !edge_op_get(&in, &op))
+    if (k->passed == -1 || !edge_op_get(&in, &op))
         return -1;
+    if (k->passed == PACKET_FULL) {     /* its socket is closed, which says so */
+        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+        return 0;
+    }
     keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));
     return 0;

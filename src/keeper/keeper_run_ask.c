@@ -381,6 +381,10 @@ asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
     struct run_asker *a;
     size_t i;
 
+    if (k->passed == PACKET_FULL) {     /* its socket is closed, which says so */
+        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+        return 0;
+    }
     if (k->passed < 0)
         return -1;
     for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)

@@ -116,7 +116,7 @@ start_keeper(struct launcher *l, const char *id, int *out, struct err *err)
         if (k == NULL)
             return -1;
         if (!name_it(k, id)) {
-            err_sys(err, errno, "serve.start", "a keeper ended as soon as it was started");
+            err_sys(err, errno, "serve.keeper.ended", "a keeper ended as soon as it was started");
             vacant_end(l, k);
             return -1;
         }

@@ -52,9 +52,16 @@ static _Noreturn void
 become(const char *program, char *const argv[], char *const env[], const int *fds, size_t n,
        const struct rlimit *files)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[MAKER_FDS];
+    struct rlimit own = { 0, 0 }, most;
+    int null, high[MAKER_FDS];
     sigset_t none;
 
+    /* cloche-maker's own may have been lowered below what is open in it */
+    if (getrlimit(RLIMIT_NOFILE, &own) == 0) {
+        most = (struct rlimit){ own.rlim_max, own.rlim_max };
+        (void)setrlimit(RLIMIT_NOFILE, &most);
+    }
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || n > MAKER_FDS || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         _exit(1);
     for (size_t i = 0; i < n; i++)
@@ -63,7 +70,7 @@ become(const char *program, char *const argv[], char *const env[], const int *fd
         if (high[i] < 0 || dup2(high[i], 3 + (int)i) < 0)
             _exit(1);
     (void)io_close_from(3 + (int)n);
-    if (files != NULL && setrlimit(RLIMIT_NOFILE, files) < 0)
+    if (setrlimit(RLIMIT_NOFILE, files != NULL ? files : &own) < 0)
         _exit(1);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -217,6 +224,7 @@ struct maker {
     char **paths;               /* the programs', in the order of enum maker_program */
     int given[MAKER_FDS];
     size_t n_given;
+    bool no_place;              /* for one that was to be given */
     int passed;                 /* the descriptor that came with the message at hand; -1 */
     int *made;                  /* of each process that was started, and may live, a descriptor (pidfd_open(2)) */
     size_t n_made, room;
@@ -248,6 +256,10 @@ static int
 on_give(struct maker *m, const struct nothing *given)
 {
     (void)given;
+    if (m->passed == PACKET_FULL) {
+        m->no_place = true;
+        return 0;
+    }
     if (m->passed < 0 || m->n_given == MAKER_FDS)
         return -1;
     m->given[m->n_given++] = take_fd(&m->passed);
@@ -345,9 +357,11 @@ on_make(struct maker *m, const struct maker_wanted *w)
 
     if (m->passed >= 0 || (w->program != MAKE_KEEPER && m->paths[w->program][0] == '\0'))
         return -1;
-    pid = sibling(m);
+    errno = EMFILE;
+    pid = m->no_place ? -1 : sibling(m);
     if (pid == 0)
         maker_begin(m, w);
+    m->no_place = false;
     said.number = pid > 0 ? (uint32_t)pid : (uint32_t)errno;
     forget_given(m);
     return pid > 0 ? proto_send(FD_LAUNCHER, MAKER_MADE, MAKER_MADE_SHAPE(), &said, -1)

@@ -202,6 +202,7 @@ struct its {
     char program[PATH_MAX];
     int given[GIVEN_MAX];       /* -1: none in its place */
     size_t n_given;
+    bool no_place;              /* for one that was to be given */
     int passed;                 /* the descriptor that came with the message at hand; -1 */
     struct msg_gate gate;
     uint8_t in[FRAME_HEADER + edge_number_MOST + 1];
@@ -213,6 +214,7 @@ on_give(struct its *s, const struct nothing *m)
     (void)m;
     if (s->n_given == GIVEN_MAX)
         return -1;
+    s->no_place |= s->passed == PACKET_FULL;
     s->given[s->n_given++] = take_fd(&s->passed);
     return 0;
 }
@@ -234,7 +236,9 @@ on_start(struct its *s, const struct edge_number *m)
     for (size_t i = 0; i < CGROUP_HIERARCHIES; i++)
         cg.tasks[i] = s->given[i];
     cg.dirs[0] = s->given[CGROUP_HIERARCHIES];
-    pid = helper_spawn(&h, s->program, s->given[GIVEN_CGROUP], true, &err);
+    pid = s->no_place ? err_sys(&err, EMFILE, "serve.start", "descriptors")
+                      : helper_spawn(&h, s->program, s->given[GIVEN_CGROUP], true, &err);
+    s->no_place = false;
     for (; s->n_given > 0; s->n_given--)
         close_fd(&s->given[s->n_given - 1]);
     if (pid > 0)

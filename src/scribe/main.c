@@ -214,11 +214,11 @@ on_read(struct scribe *s, const struct scribe_read *m)
     struct page *p;
     size_t i;
 
-    if (s->passed < 0)
+    if (s->passed == -1)
         return -1;
     for (i = 0; i < SCRIBE_READS && s->pages[i].socket.fd >= 0; i++)
         ;
-    if (i == SCRIBE_READS)
+    if (i == SCRIBE_READS || s->passed == PACKET_FULL)
         return 0;       /* its socket is closed, which says so */
     p = &s->pages[i];
     p->socket = (struct watch){ .fd = take_fd(&s->passed), .ready = on_room, .owner = s };

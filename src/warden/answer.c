@@ -65,6 +65,7 @@ answer_no_text(struct warden *w, struct asker to, const struct err *said)
 
     err_set(&err, said->kind, said->code, "%s", said->msg);
     err_hint(&err, "%s", said->hint);
+    err.sys_errno = said->sys_errno;
     answer_no(w, to, &err);
 }
 

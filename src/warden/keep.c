@@ -346,7 +346,15 @@ static int
 on_spawned(struct warden *w, const struct edge_only_id *m)
 {
     struct box *b = box_of_id(w, m->id);
+    struct err err = ERR_INIT;
 
+    if (w->passed == PACKET_FULL) {
+        if (b != NULL && b->edge.fd < 0) {
+            err_sys(&err, EMFILE, "serve.start", "the warden");
+            box_not_spawned(b, &err);
+        }
+        return launcher_say(w, EDGE_SHOOT, m->id);
+    }
     if (w->passed < 0)
         return -1;
     if (b == NULL)
@@ -390,10 +398,12 @@ on_adopt(struct warden *w, const struct edge_only_id *m)
 {
     struct adopt a = { .w = w, .fd = -1 };
 
-    if (w->passed < 0)
+    if (w->passed == -1)
         return -1;
     if (box_of_id(w, m->id) != NULL)
         return 0;
+    if (w->passed == PACKET_FULL)
+        return launcher_say(w, EDGE_SHOOT, m->id);
     a.fd = take_fd(&w->passed);
     (void)state_find(w->state, m->id, adopt, &a, NULL);
     if (a.fd >= 0) {

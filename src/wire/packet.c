@@ -79,7 +79,8 @@ packet_send(int socket, const struct buf *frame, int fd)
     return send_frame(socket, frame, fd, 0);
 }
 
-/* The one descriptor of @m, if it has one and only one; all others are closed. musl's CMSG_NXTHDR mixes signs. */
+/* The one descriptor of @m, if it has one and only one, or PACKET_FULL; all others are closed. musl's CMSG_NXTHDR mixes
+ * signs. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 static int
@@ -87,7 +88,7 @@ passed(struct msghdr *m, bool *more)
 {
     int found = -1;
 
-    *more = (m->msg_flags & MSG_CTRUNC) != 0;
+    *more = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
         size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS
                        ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
@@ -102,7 +103,9 @@ passed(struct msghdr *m, bool *more)
             }
         }
     }
-    return found;
+    if ((m->msg_flags & MSG_CTRUNC) != 0 && found >= 0)
+        *more = true;
+    return (m->msg_flags & MSG_CTRUNC) != 0 && found < 0 ? PACKET_FULL : found;
 }
 #pragma GCC diagnostic pop
 
@@ -123,10 +126,10 @@ packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, in
     if (n < 0)
         return -1;
     got = passed(&m, &more);
-    if (n == 0 && got < 0 && !more)
+    if (n == 0 && got == -1)
         return 0;
     /* a message without a byte but with a descriptor is no end */
-    if (more || (got >= 0 && fd == NULL) || (m.msg_flags & MSG_TRUNC) || !frame_header_decode(p, (size_t)n, f) ||
+    if (more || (got != -1 && fd == NULL) || (m.msg_flags & MSG_TRUNC) || !frame_header_decode(p, (size_t)n, f) ||
         (size_t)n != (size_t)FRAME_HEADER + f->length) {
         if (got >= 0)
             close(got);

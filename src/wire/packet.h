@@ -15,7 +15,9 @@ int packet_send(int socket, const struct buf *frame, int fd);
 
 /* Receive one message into p[0..room); @room is above the longest message by at least one byte. 1 with @f filled, 0 at
  * the end, -1 with errno: EAGAIN, EPROTO for a message that is no single whole frame. A passed descriptor comes in @fd
- * (to be closed by the caller, -1 when there is none); NULL: descriptors are refused. */
+ * (to be closed by the caller, -1 when there is none, PACKET_FULL when this process has no place for it: so many are
+ * open); NULL: descriptors are refused. */
+#define PACKET_FULL (-2)
 int packet_receive(int socket, uint8_t *p, size_t room, struct frame *f, int *fd, int flags);
 
 /* A be32 length and that many bytes; wire_put_cstr is for what is a C string on both sides. */
