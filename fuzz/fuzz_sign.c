@@ -1,6 +1,6 @@
-/* sign: a transaction that is read is written as the same bytes; calls, typed data and amounts are read or refused
+/* sign: a transaction that is read is written as the same bytes; all else is read or refused
  *
- * Input: a letter (t a transaction, c data of a call, j typed data, n an amount), then that.
+ * Input: a letter (t a transaction, c data of a call, j typed data, n an amount, p a policy), then that.
  */
 #include "fuzz.h"
 
@@ -8,7 +8,7 @@
 
 #include "sign/address.h"
 #include "sign/calldata.h"
-#include "sign/rules.h"
+#include "sign/policy.h"
 #include "sign/typed.h"
 
 static void
@@ -67,6 +67,19 @@ amount(const uint8_t *data, size_t n)
     (void)sign_address_parse((struct str){ (const char *)data, n }, address);
 }
 
+static void
+policy(const uint8_t *data, size_t n)
+{
+    static struct sign_policy p;
+    struct err err = ERR_INIT;
+
+    if (sign_policy_read(data, n, &p, &err) == 0)
+        FUZZ_ASSERT(p.rules.n_chains <= RULES_ENTRIES_MAX && p.rules.n_selectors <= RULES_ENTRIES_MAX &&
+                    p.rules.per_day <= RULES_PER_DAY_MAX && p.rules.per_hour <= RULES_PER_DAY_MAX);
+    else
+        FUZZ_ASSERT(err.kind != ERR_NONE);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -75,6 +88,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     case 'c': call(data + 1, n - 1); break;
     case 'j': typed(data + 1, n - 1); break;
     case 'n': amount(data + 1, n - 1); break;
+    case 'p': policy(data + 1, n - 1); break;
     default: break;
     }
     return 0;

@@ -87,8 +87,5 @@ call_read(const uint8_t *data, size_t n, struct call *out)
     out->has_amount = k->amount != NO;
     if (out->has_amount)
         memcpy(out->amount.b, data + CALL_SELECTOR + k->amount * (size_t)WORD, WORD);
-    /* an allowance of nothing takes away; so does an operator who is no longer one */
-    if (strcmp(k->text, "approve(spender, amount)") == 0 && u256_is_zero(&out->amount))
-        out->class = CALL_HARMLESS;
     return true;
 }

@@ -34,13 +34,26 @@ sign_key_free(struct sign_key *k)
     if (k->context != NULL)
         secp256k1_context_destroy(k->context);
     explicit_bzero(k, sizeof(*k));
-    free(k);
+    (void)munmap(k, sizeof(*k));
+}
+
+/* Pages of its own, which are not swapped out as far as that can be had, and on no core file. */
+static struct sign_key *
+pages(void)
+{
+    void *p = mmap(NULL, sizeof(struct sign_key), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)mlock(p, sizeof(struct sign_key));
+    (void)madvise(p, sizeof(struct sign_key), MADV_DONTDUMP);
+    return p;
 }
 
 struct sign_key *
 sign_key_new(const uint8_t bytes[SIGN_KEY_SIZE], struct err *err)
 {
-    struct sign_key *k = calloc(1, sizeof(*k));
+    struct sign_key *k = pages();
     uint8_t blind[32];
     secp256k1_pubkey point;
 

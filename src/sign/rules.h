@@ -25,10 +25,10 @@ struct sign_rules {
     size_t n_allowed;
     const uint8_t (*denied)[TX_ADDRESS];        /* also as the party of a known call */
     size_t n_denied;
-    const uint8_t (*selectors)[CALL_SELECTOR];  /* none: any */
+    const uint8_t (*selectors)[CALL_SELECTOR];  /* none: any, and who calls one asks a person */
     size_t n_selectors;
     struct u256 max_value, max_fee;             /* wei, of one transaction; @max_fee of gas times its highest price */
-    struct u256 confirm_above;                  /* a value above it needs a person */
+    struct u256 confirm_above;                  /* a value above it needs a person; also see sign_judge() */
     bool confirm_all;
     uint32_t per_hour, per_day;                 /* signatures; 0: none at all */
     struct u256 spend_hour, spend_day;          /* value and fees together; zero: no such limit */
@@ -49,8 +49,10 @@ struct sign_verdict {
     char reason[RULES_REASON_MAX + 1];
 };
 
-/* @past: all of the last day, in any order; one that lies in the future (a clock was set back) counts as made now.
- * @seen: this request's id came before. */
+/* A person is needed, whatever the thresholds say, for what lets somebody else move tokens, for a delegation
+ * (EIP-7702), and for each other call but those that take nothing (calldata.h), unless its selector is in the list:
+ * what it is worth is not in wei. @past: all of the last day, in any order; one that lies in the future (a clock was
+ * set back) counts as made now. @seen: this request's id came before. */
 void sign_judge(const struct sign_rules *rules, const struct sign_past *past, size_t n_past, const struct tx *tx,
                 bool seen, uint64_t now_ms, struct sign_verdict *out);
 /* What @tx can cost at most: value, and gas at its highest price, blobs too. False: more than 256 bits hold. */

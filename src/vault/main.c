@@ -7,35 +7,21 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "vault/cmd.h"
+#include "vault/seal.h"
 #include "vault/serve.h"
 
 #define FD_SUPERVISOR 3
-
-static int
-harden(void)
-{
-    const struct rlimit none = { 0, 0 };
-    struct rlimit lock = { RLIM_INFINITY, RLIM_INFINITY };
-
-    /* root's: everything is locked, also what a library copies somewhere; others have the locked heap of seal.c */
-    if (setrlimit(RLIMIT_MEMLOCK, &lock) == 0)
-        (void)mlockall(MCL_CURRENT | MCL_FUTURE);
-    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ? -1 : 0;
-}
 
 int
 main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
 
-    if (harden() < 0) {
+    if (secret_process() < 0) {
         perror("cloche-vault");
         return 1;
     }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 
@@ -25,6 +27,18 @@ failed(struct err *err, const char *what)
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
+
+int
+secret_process(void)
+{
+    const struct rlimit none = { 0, 0 };
+    struct rlimit lock = { RLIM_INFINITY, RLIM_INFINITY };
+
+    /* root's: everything is locked, also what a library copies somewhere; others have the locked heap below */
+    if (setrlimit(RLIMIT_MEMLOCK, &lock) == 0)
+        (void)mlockall(MCL_CURRENT | MCL_FUTURE);
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ? -1 : 0;
+}
 
 int
 secret_memory_init(struct err *err)

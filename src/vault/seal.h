@@ -26,6 +26,9 @@ struct secret {
 
 #define cleanup_secret __attribute__((cleanup(secret_free)))
 
+/* First of all: nobody can read this process's memory, it leaves no core, and as root nothing of it is swapped out. 0
+ * or -1 with errno. */
+int secret_process(void);
 /* Once, before anything else here: reserve the locked memory. 0, or -1 with @err (vault.memory) when it cannot be
  * locked: a secret that may reach the swap is refused. */
 int secret_memory_init(struct err *err);

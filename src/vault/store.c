@@ -70,11 +70,14 @@ store_meta_at(const struct store *s, size_t index, struct store_meta *meta, stru
     return store_meta_parse(s->file.records[index].meta, meta, err) < 0 ? err_wrap(err, "%s/" STORE_FILE, s->path) : 0;
 }
 
-int
-store_find(const struct store *s, const char *name, struct store_meta *meta, size_t *index, struct err *err)
+static int
+find(const struct store *s, enum store_kind kind, const char *name, struct store_meta *meta, size_t *index,
+     struct err *err)
 {
+    const bool signs = kind == STORE_SIGNING;
+
     for (size_t i = 0; i < s->file.n; i++) {
-        if (s->file.records[i].kind != STORE_SECRET)
+        if (s->file.records[i].kind != kind)
             continue;
         if (store_meta_at(s, i, meta, err) < 0)
             return -1;
@@ -82,8 +85,21 @@ store_find(const struct store *s, const char *name, struct store_meta *meta, siz
         if (strcmp(meta->name, name) == 0)
             return 0;
     }
-    err_set(err, ERR_NOT_FOUND, "vault.unknown", "there is no secret \"%.64s\"", name);
-    return err_hint(err, "`cloche secret ls` lists them, `cloche secret set %.64s` makes it", name);
+    err_set(err, ERR_NOT_FOUND, "vault.unknown", "there is no %s \"%.64s\"", signs ? "signing key" : "secret", name);
+    return err_hint(err, signs ? "`cloche signer ls` lists them, `cloche signer add %.64s` makes it"
+                               : "`cloche secret ls` lists them, `cloche secret set %.64s` makes it", name);
+}
+
+int
+store_find(const struct store *s, const char *name, struct store_meta *meta, size_t *index, struct err *err)
+{
+    return find(s, STORE_SECRET, name, meta, index, err);
+}
+
+int
+store_find_key(const struct store *s, const char *name, struct store_meta *meta, size_t *index, struct err *err)
+{
+    return find(s, STORE_SIGNING, name, meta, index, err);
 }
 
 static int
@@ -175,12 +191,12 @@ change(struct store *s, const struct change *c, struct err *err)
     return r < 0 ? -1 : read_store(s, err);
 }
 
-int
-store_put(struct store *s, const struct store_meta *meta, const struct secret *value, struct err *err)
+static int
+put(struct store *s, enum store_kind kind, const struct store_meta *meta, const struct secret *value, struct err *err)
 {
     cleanup_buf struct buf text = BUF_INIT(STORE_META_MAX);
     struct store_meta *old = malloc(sizeof(*old));
-    struct change c = { .replaces = SIZE_MAX, .kind = STORE_SECRET, .plain = value };
+    struct change c = { .replaces = SIZE_MAX, .kind = kind, .plain = value };
     struct err ignored = ERR_INIT;
     size_t index;
 
@@ -188,7 +204,7 @@ store_put(struct store *s, const struct store_meta *meta, const struct secret *v
         free(old);
         return err_set(err, ERR_LIMIT, "vault.store.full", "the description of %s is too long", meta->name);
     }
-    if (store_find(s, meta->name, old, &index, &ignored) == 0)
+    if (find(s, kind, meta->name, old, &index, &ignored) == 0)
         c.replaces = index;
     free(old);
     c.meta = (struct str){ (const char *)text.p, text.n };
@@ -196,15 +212,39 @@ store_put(struct store *s, const struct store_meta *meta, const struct secret *v
 }
 
 int
-store_remove(struct store *s, const char *name, struct err *err)
+store_put(struct store *s, const struct store_meta *meta, const struct secret *value, struct err *err)
+{
+    return put(s, STORE_SECRET, meta, value, err);
+}
+
+int
+store_put_key(struct store *s, const struct store_meta *meta, const struct secret *value, struct err *err)
+{
+    return put(s, STORE_SIGNING, meta, value, err);
+}
+
+static int
+take_away(struct store *s, enum store_kind kind, const char *name, struct err *err)
 {
     struct store_meta *meta = malloc(sizeof(*meta));
     struct change c = { .plain = NULL };
     int r = meta == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
-                         : store_find(s, name, meta, &c.replaces, err);
+                         : find(s, kind, name, meta, &c.replaces, err);
 
     free(meta);
     return r < 0 ? -1 : change(s, &c, err);
+}
+
+int
+store_remove(struct store *s, const char *name, struct err *err)
+{
+    return take_away(s, STORE_SECRET, name, err);
+}
+
+int
+store_remove_key(struct store *s, const char *name, struct err *err)
+{
+    return take_away(s, STORE_SIGNING, name, err);
 }
 
 static size_t

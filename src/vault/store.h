@@ -51,6 +51,11 @@ int store_value(const struct store *s, size_t index, struct secret *out, struct 
 int store_put(struct store *s, const struct store_meta *meta, const struct secret *value, struct err *err);
 int store_remove(struct store *s, const char *name, struct err *err);
 
+/* The same of keys that sign (STORE_SIGNING), whose names are their own. */
+int store_find_key(const struct store *s, const char *name, struct store_meta *meta, size_t *index, struct err *err);
+int store_put_key(struct store *s, const struct store_meta *meta, const struct secret *value, struct err *err);
+int store_remove_key(struct store *s, const char *name, struct err *err);
+
 /* The CA's record (ca.h packs it). 1 with @out, 0 when there is none yet, -1 with @err. */
 int store_ca(const struct store *s, struct secret *out, struct err *err);
 /* Keep a new one and write its certificate to ca.pem. */

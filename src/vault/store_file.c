@@ -32,7 +32,7 @@ parse_record(struct wire_in *in, struct store_record *r, struct err *err)
     uint8_t kind = wire_u8(in);
     uint32_t meta_n, sealed_n;
 
-    if (!three_zeros(in) || (kind != STORE_SECRET && kind != STORE_CA))
+    if (!three_zeros(in) || (kind < STORE_SECRET || kind > STORE_SIGNING))
         return corrupt(err, "a record of no known kind");
     meta_n = wire_be32(in);
     if (in->bad || meta_n > STORE_META_MAX)

@@ -26,7 +26,8 @@
 #define STORE_PLAIN_MAX   (3 * VAULT_VALUE_MAX)
 #define STORE_FILE_MAX    (8UL * 1024 * 1024)
 
-enum store_kind { STORE_SECRET = 1, STORE_CA = 2 };
+/* A key that signs is a kind of its own: nothing that binds secrets to hosts ever finds it. */
+enum store_kind { STORE_SECRET = 1, STORE_CA = 2, STORE_SIGNING = 3 };
 
 struct store_record {
     enum store_kind kind;

@@ -400,8 +400,8 @@ test_calls(void **state)
     assert_true(c.has_party && memcmp(c.party, fives, sizeof(fives)) == 0 && c.amount.b[31] == 7);
     assert_true(call_read(data, a_call(data, "\x09\x5e\xa7\xb3", 7), &c));
     assert_int_equal(c.class, CALL_ALLOWS);
-    assert_true(call_read(data, a_call(data, "\x09\x5e\xa7\xb3", 0), &c));
-    assert_int_equal(c.class, CALL_HARMLESS);
+    assert_true(call_read(data, a_call(data, "\x09\x5e\xa7\xb3", 0), &c));      /* of an NFT it is number 0 */
+    assert_int_equal(c.class, CALL_ALLOWS);
     assert_true(call_read(data, a_call(data, "\xa2\x2c\xb4\x65", 1), &c));      /* setApprovalForAll */
     assert_int_equal(c.class, CALL_ALLOWS);
     assert_true(call_read(data, a_call(data, "\x01\x02\x03\x04", 1), &c));
