@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret serve mcp ps top events logs watch exec ports attach kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret signer serve mcp ps top events logs watch exec ports attach kill token volume config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -143,20 +143,25 @@ _cloche() {
                 --expires --from-env --from-file"
             words="set ls rm import rotate revoke ca"
             rest="files" ;;
+        signer)
+            flags="--generate --from-env --from-file --json --help"
+            valued="--from-env --from-file"
+            words="add ls rm policy check" ;;
         serve)
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
                 --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level
-                --json --help"
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
+                --public-url --log-format --log-level --json --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
                 --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level" ;;
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
+                --public-url --log-format --log-level" ;;
         mcp)
             flags="--socket --token-file --gate --settings --help"
             valued="--socket --token-file --gate --settings" ;;
@@ -206,13 +211,14 @@ _cloche() {
                 --allowed-origins --audit --audit-retention --transcript --transcript-keep
                 --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca
                 --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval
-                --otlp-commands --public-url --log-format --log-level --help"
+                --otlp-commands --signing-key --signing-policy --public-url --log-format --log-level --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
                 --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
                 --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --public-url --log-format --log-level"
+                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
+                --public-url --log-format --log-level"
             words="check show"
             rest="files" ;;
         prove)
@@ -233,8 +239,8 @@ _cloche() {
             rest="command" ;;
         help)
             words="run code shell agent diff apply discard policy why net approvals audit gate doctor image
-                secret serve mcp ps top events logs watch exec ports attach kill token volume config prove srt
-                help version" ;;
+                secret signer serve mcp ps top events logs watch exec ports attach kill token volume config
+                prove srt help version" ;;
     esac
     case $verb in attach | exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
@@ -269,14 +275,14 @@ _cloche() {
             *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
             *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
             *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | \
-            *" --otlp-interval" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
-            *" --name" | *" --ttl" | *" --within" | *" -c" | *" --control-fd")
+            *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | \
+            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
             "gate --gate" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
-            *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | *" --otlp-ca" | *" --token-file" | \
-            *" -s")
+            *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | *" --otlp-ca" | *" --signing-policy" | \
+            *" --token-file" | *" -s")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;

@@ -1,6 +1,6 @@
 /* adapters/api.c: /api/sandbox: one default sandbox, in the words that existing clients match on (docs/daemon.md)
  *
- * ?id= names another one. What there is nothing for here (a screen, audio, a browser, a signer) says so, after the
+ * ?id= names another one. What there is nothing for here (a screen, audio, a browser) says so, after the
  * request was judged as it would be with it.
  */
 #include <stdio.h>
@@ -419,12 +419,4 @@ void
 api_browser(struct visit *r)
 {
     visit_json(r, HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
-}
-
-/* --- what belongs to other parts ---------------------------------------------------------------------------------- */
-
-void
-api_no_signer(struct visit *r)
-{
-    api_refuse(r, HTTP_UNAVAILABLE, "Signing service not configured");
 }

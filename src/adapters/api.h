@@ -5,5 +5,6 @@
 #include "adapters/adapters.h"
 
 void api_refuse(struct visit *r, unsigned status, const char *what);
+struct str api_trimmed(const char *text);       /* without blanks at its ends */
 
 #endif

@@ -9,8 +9,8 @@
 #include "adapters/api.h"
 
 /* Without the blanks around it, as String.trim() has it. */
-static struct str
-trimmed(const char *text)
+struct str
+api_trimmed(const char *text)
 {
     static const char blanks[] = " \t\n\v\f\r";
     struct str s = str_of(text + strspn(text, blanks));
@@ -89,7 +89,7 @@ format_wrong(const char *text)
 {
     static const char digits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     static const char *const known[] = { "", "wav", "mp3", "ogg", "flac", "m4a" };
-    struct str s = trimmed(text);
+    struct str s = api_trimmed(text);
 
     if (strspn(s.p, digits) < s.n)
         return "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a";
@@ -108,7 +108,7 @@ api_audio_play(struct visit *r)
 
     if (!json_is_object(r->json))
         api_refuse(r, HTTP_BAD_REQUEST, "Body must be a JSON object");
-    else if (data == NULL || trimmed(data).n == 0)
+    else if (data == NULL || api_trimmed(data).n == 0)
         api_refuse(r, HTTP_BAD_REQUEST, "Missing 'data' field (base64 audio)");
     else if (format != NULL && !json_is_string(format))
         api_refuse(r, HTTP_BAD_REQUEST, "format must be a string");
@@ -169,7 +169,7 @@ api_keypress(struct visit *r)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_.,: -";
     const char *text = json_string_value(json_object_get(r->json, "keys"));
-    struct str keys = trimmed(text != NULL ? text : "");
+    struct str keys = api_trimmed(text != NULL ? text : "");
 
     if (!json_is_object(r->json))
         api_refuse(r, HTTP_BAD_REQUEST, "Keypress payload must be a JSON object");

@@ -400,6 +400,8 @@ ANSWER(EDGE_ITEM, item, false, &m->box)
 ANSWER(EDGE_EVENT, event, false, &m->event)
 ANSWER(EDGE_END, end, true, m->count, m->more)
 ANSWER(EDGE_GATE, gate, true, &m->verdict)
+ANSWER(EDGE_SIGNED, signed_, true, m->done, json_loads(m->json, 0, NULL))
+ANSWER(EDGE_SIGN_ITEM, sign_item, false, m->done, json_loads(m->json, 0, NULL))
 ANSWER(EDGE_SHOWN_PORT, port, true, json_loadb((const char *)m->json, m->n_json, 0, NULL))
 
 static int
@@ -479,6 +481,8 @@ on_in_end(struct hosted *h, const struct nothing *m)
     R(EDGE_EVENT, on_event, false, 1) \
     R(EDGE_END, on_end, false, 1) \
     R(EDGE_GATE, on_gate, false, 1) \
+    R(EDGE_SIGNED, on_signed_, false, 1) \
+    R(EDGE_SIGN_ITEM, on_sign_item, false, 1) \
     R(EDGE_SHOWN_PORT, on_port, false, 1) \
     R(EDGE_GRANTED, on_granted, false, 1) \
     R(EDGE_NO, on_no, false, 1)

@@ -18,11 +18,11 @@
     R("POST",   "/api/sandbox/recover",           api_recover,           VISIT_JSON) \
     R("POST",   "/api/sandbox/exec",              api_exec,              VISIT_JSON) \
     R("GET",    "/api/sandbox/browser",           api_browser,           0) \
-    R("POST",   "/api/sandbox/sign",              api_no_signer,         0) \
-    R("POST",   "/api/sandbox/sign/approve",      api_no_signer,         0) \
-    R("POST",   "/api/sandbox/sign/reject",       api_no_signer,         0) \
-    R("GET",    "/api/sandbox/sign/pending",      api_no_signer,         0) \
-    R("GET",    "/api/sandbox/sign/address",      api_no_signer,         0) \
+    R("POST",   "/api/sandbox/sign",              api_sign,              VISIT_JSON) \
+    R("POST",   "/api/sandbox/sign/approve",      api_sign_approve,      VISIT_JSON) \
+    R("POST",   "/api/sandbox/sign/reject",       api_sign_reject,       VISIT_JSON) \
+    R("GET",    "/api/sandbox/sign/pending",      api_sign_pending,      0) \
+    R("GET",    "/api/sandbox/sign/address",      api_sign_address,      0) \
     R("GET",    "/api/sandbox/capabilities",      api_capabilities,      0) \
     R("GET",    "/api/sandbox/screen/screenshot", api_screenshot,        0) \
     R("POST",   "/api/sandbox/screen/screenshot", api_screenshot_region, VISIT_JSON) \

@@ -22,7 +22,8 @@
 
 /* RFC 9110, 15 */
 enum http_status {
-    HTTP_OK = 200, HTTP_ACCEPTED = 202, HTTP_NO_CONTENT = 204, HTTP_BAD_REQUEST = 400, HTTP_NOT_FOUND = 404,
+    HTTP_OK = 200, HTTP_ACCEPTED = 202, HTTP_NO_CONTENT = 204, HTTP_BAD_REQUEST = 400, HTTP_FORBIDDEN = 403,
+    HTTP_NOT_FOUND = 404,
     HTTP_NOT_ALLOWED = 405, HTTP_NOT_ACCEPTABLE = 406, HTTP_TOO_LARGE = 413, HTTP_MEDIA_TYPE = 415,
     HTTP_UNPROCESSABLE = 422, HTTP_INTERNAL = 500, HTTP_UNAVAILABLE = 503
 };
@@ -42,6 +43,8 @@ struct visit_answers {
     void (*granted)(struct visit *r);
     void (*port)(struct visit *r, json_t *port);        /* that was exposed, as it is shown; taken */
     void (*gate)(struct visit *r, const struct edge_verdict *v);    /* of visit_gate(); reply or go on */
+    void (*signed_)(struct visit *r, bool done, json_t *said);      /* of a request to sign; taken */
+    void (*sign_item)(struct visit *r, bool done, json_t *said);    /* that waits; taken */
     void (*no)(struct visit *r, const struct err *err);
 };
 

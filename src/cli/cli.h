@@ -22,6 +22,7 @@ int cmd_net(int argc, char **argv);
 int cmd_gate(int argc, char **argv);
 int cmd_image(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
+int cmd_signer(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_ports(int argc, char **argv);

@@ -44,6 +44,7 @@ static const struct verb {
     { "doctor", cmd_doctor, "what this host can enforce, and how to fix the rest" },
     { "image", cmd_image, "systems that sandboxes have instead of the host's" },
     { "secret", cmd_secret, "secrets that sandboxes may use but never see" },
+    { "signer", cmd_signer, "keys that sign transactions for agents, who never see them" },
     { "serve", cmd_serve, "run sandboxes for other programs, over HTTP" },
     { "mcp", cmd_mcp, "tools that run code in sandboxes, for MCP clients" },
     { "ps", cmd_ps, "the daemon's sandboxes, and what runs in them" },

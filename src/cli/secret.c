@@ -1,7 +1,8 @@
 /* cli/secret.c: verbs that another program does
  *
- * cloche secret: cloche-vault, so that a value is in no other process. cloche gate: cloche-gate, which has the regular
- * expressions that cloche has not. cloche image: cloche-image, which reads archives. */
+ * cloche secret: cloche-vault, so that a value is in no other process. cloche signer: cloche-signer, likewise. cloche
+ * gate: cloche-gate, which has the regular expressions that cloche has not. cloche image: cloche-image, which reads
+ * archives. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -45,6 +46,14 @@ cmd_image(int argc, char **argv)
     char name[] = "cloche-image";
 
     return become("imager", name, argc, argv);
+}
+
+int
+cmd_signer(int argc, char **argv)
+{
+    char name[] = "cloche-signer";
+
+    return become("signer", name, argc, argv);
 }
 
 int

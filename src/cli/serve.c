@@ -52,7 +52,7 @@ cmd_serve(int argc, char **argv)
     if (cli_wants_help(argc, argv))
         return usage();
     plan = load(argc, argv, &err);
-    if (plan == NULL || launcher_run(plan, argc, argv, json, &err) < 0)
+    if (plan == NULL || serve_signer_check(plan, &err) < 0 || launcher_run(plan, argc, argv, json, &err) < 0)
         return cli_fail(&err, json);
     return 0;
 }
@@ -106,7 +106,7 @@ check(int argc, char **argv)
         return cli_fail(&err, json);
     }
     plan = load(3, words, &err);
-    if (plan == NULL || serve_gate_check(plan, json, &err) < 0)
+    if (plan == NULL || serve_gate_check(plan, json, &err) < 0 || serve_signer_check(plan, &err) < 0)
         return cli_fail(&err, json);
     if (refused_here(plan, &err))
         policy_warn_here(words[2], &err);

@@ -216,6 +216,8 @@ ANSWER(EDGE_GRANT, grant, false, &m->grant)
 ANSWER(EDGE_USAGE, usage, false, m->id, &m->usage)
 ANSWER(EDGE_POLICY, piece, m->last, m->json, m->n_json, m->last)
 ANSWER(EDGE_STATS, stats, true, m->samples, m->n_samples)
+ANSWER(EDGE_SIGNED, signed_, true, m->done, m->json)
+ANSWER(EDGE_SIGN_ITEM, sign_item, false, m->done, m->json)
 ANSWER(EDGE_END, end, true, m->count, m->more)
 /* of a list, or the answer itself */
 ANSWER(EDGE_TOKEN, token, r->answers->end == NULL, &m->token, m->text)
@@ -356,6 +358,8 @@ on_epochs(struct heard *h, const struct nothing *m)
     R(EDGE_VOLUME, on_volume, false, 1) \
     R(EDGE_PORT, on_port, false, 1) \
     R(EDGE_ATTACHED, on_attached, false, 1) \
+    R(EDGE_SIGNED, on_signed_, false, 1) \
+    R(EDGE_SIGN_ITEM, on_sign_item, false, 1) \
     R(EDGE_EPOCHS, on_epochs, false, 1) \
     R(EDGE_HEARD, late_on_pong, false, 1) \
     R(EDGE_BEHIND, late_on_behind, false, 1)

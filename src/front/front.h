@@ -137,6 +137,8 @@ struct answers {
     void (*volume)(struct request *r, const struct edge_volume *v);
     void (*port)(struct request *r, const struct edge_port *p, const char *capability);
     void (*attached)(struct request *r, const struct edge_attach *a, const char *text);
+    void (*signed_)(struct request *r, bool done, const char *json);
+    void (*sign_item)(struct request *r, bool done, const char *json);
     void (*who)(struct request *r);                                 /* r->who, role and role_box are there */
 };
 

@@ -148,13 +148,26 @@ on_gate(struct request *r, const struct edge_verdict *v)
 }
 
 static void
+on_signed(struct request *r, bool done, const char *json)
+{
+    SAY(r, EDGE_SIGNED, .done = done, .json = json);
+}
+
+static void
+on_sign_item(struct request *r, bool done, const char *json)
+{
+    SAY(r, EDGE_SIGN_ITEM, .done = done, .json = json);
+}
+
+static void
 on_no(struct request *r, const struct err *err)
 {
     SAY(r, EDGE_NO, .why = *ended_of(r, err));
 }
 
 static const struct answers answers = { .box = on_box, .item = on_item, .event = on_event, .end = on_end,
-                                        .port = on_port, .gate = on_gate, .no = on_no };
+                                        .port = on_port, .gate = on_gate, .signed_ = on_signed,
+                                        .sign_item = on_sign_item, .no = on_no };
 
 void
 visit_granted(struct request *r, int fd)
@@ -236,6 +249,9 @@ on_ask(struct request *r, const struct adapt_ask *m)
     FORWARD(EDGE_ASK_GATE)
     FORWARD(EDGE_ASK_EXPOSE)
     FORWARD(EDGE_ASK_RUN)
+    FORWARD(EDGE_ASK_SIGN)
+    FORWARD(EDGE_ASK_SIGN_DECIDE)
+    FORWARD(EDGE_ASK_SIGN_LOOK)
     case EDGE_ASK_OP: return ask_for_op(r, in);
     default: return -1;
     }

@@ -66,6 +66,13 @@ struct front_end {
     struct timer rest;          /* nobody is let in until then, and until @out is taken: there is no room */
 };
 
+/* What belongs to one warden and ends with it. The daemon goes on without it when it dies again and again. */
+struct lesser {
+    pid_t pid;                  /* 0: none */
+    uint64_t ms;                /* the minute whose deaths are counted began */
+    unsigned deaths;
+};
+
 #define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */
 struct listener {
     struct watch watch;
@@ -103,12 +110,10 @@ struct launcher {
     struct janitor sweeper;             /* removes them, once it is certain that no other daemon lives here, */
     bool *sweep;                        /* which is said here; shared with it */
     char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
-    pid_t webhook;              /* 0: none */
-    uint64_t webhook_ms;        /* the minute whose deaths are counted began */
-    unsigned webhook_deaths;
+    struct lesser webhook, signer;
     pid_t otlp;                 /* 0: none; and how launcher_otlp.c speaks with it */
     int otlp_edge;
-    uint64_t otlp_ms;           /* as @webhook_ms */
+    uint64_t otlp_ms;           /* as of struct lesser */
     unsigned otlp_deaths;
     struct packet_queue to_warden;
     struct timer more;          /* tries again to say what the kernel refused, other than for a slow reader */
@@ -208,8 +213,12 @@ void hear_adapter(struct launcher *l, enum which_front which);
 
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
-void webhook_reap(struct launcher *l);          /* it may have ended; another one is started, but not for ever */
-void webhook_end(struct launcher *l);
+void lessers_reap(struct launcher *l);  /* one of these may have ended; another one is started, but not for ever */
+void lesser_end(struct lesser *p);
+void lessers_end(struct launcher *l);
+
+/* launcher_signer.c: who signs. */
+int start_signer(struct launcher *l, struct err *err);          /* for the warden that lives; nothing without a key */
 
 /* launcher_otlp.c: who tells a collector what the daemon did. */
 bool otlp_wanted(const struct serve_plan *plan);

@@ -151,14 +151,14 @@ otlp_reap(struct launcher *l)
 void
 tellers_reap(struct launcher *l)
 {
-    webhook_reap(l);
+    lessers_reap(l);
     otlp_reap(l);
 }
 
 void
 tellers_end(struct launcher *l)
 {
-    webhook_end(l);
+    lessers_end(l);
     if (l->otlp <= 0)
         return;
     close_fd(&l->otlp_edge);    /* which it sees */

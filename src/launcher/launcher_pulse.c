@@ -10,6 +10,7 @@
  *     keepers     the warden asks them (warden/health.c), and says whom to kill
  *     maker       is only looked at while it owes an answer (launcher_start.c)
  *     webhook, otlp   nothing waits for them
+ *     signer      requests to sign wait for it, and nothing else
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -106,7 +107,8 @@ pulse_open(struct launcher *l)
 void
 pulse_wake_all(struct launcher *l)
 {
-    const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook, l->otlp, l->fronts[FRONT_OWNER].pid,
+    const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook.pid, l->signer.pid, l->otlp,
+                             l->fronts[FRONT_OWNER].pid,
                              l->fronts[FRONT_STRANGERS].pid, l->fronts[FRONT_OWNER].adapter.pid,
                              l->fronts[FRONT_STRANGERS].adapter.pid };
 

@@ -18,7 +18,8 @@
 static bool
 is_awaited(const struct launcher *l, pid_t pid)
 {
-    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook || pid == l->otlp;
+    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook.pid || pid == l->signer.pid ||
+              pid == l->otlp;
 
     for (enum which_front which = 0; which < FRONTS; which++)
         is |= pid == l->fronts[which].pid || pid == l->fronts[which].adapter.pid;

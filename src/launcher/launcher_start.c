@@ -56,13 +56,15 @@ start_maker(struct launcher *l, struct err *err)
         helper_find("warden", "cloche-warden", path[MAKE_WARDEN], err) < 0 ||
         helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0) ||
-        (otlp_wanted(l->plan) && helper_find("otlp", "cloche-otlp", path[MAKE_OTLP], err) < 0))
+        (otlp_wanted(l->plan) && helper_find("otlp", "cloche-otlp", path[MAKE_OTLP], err) < 0) ||
+        (l->plan->signing_key[0] != '\0' && helper_find("signer", "cloche-signer", path[MAKE_SIGNER], err) < 0))
         return -1;
     if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("adapters", "cloche-adapter", err) < 0 ||
         helper_complete("warden", "cloche-warden", err) < 0 ||
         helper_complete("scribe", "cloche-scribe", err) < 0 ||
         (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0) ||
-        (otlp_wanted(l->plan) && helper_complete("otlp", "cloche-otlp", err) < 0))
+        (otlp_wanted(l->plan) && helper_complete("otlp", "cloche-otlp", err) < 0) ||
+        (l->plan->signing_key[0] != '\0' && helper_complete("signer", "cloche-signer", err) < 0))
         return -1;
     return maker_open(paths, &l->maker, err);
 }
@@ -163,7 +165,7 @@ start_warden(struct launcher *l, struct err *err)
     l->gate.seen[0] = l->gate.seen[1] = l->gate.seen[2] = l->gate.seen[3] = 0;
     if (io_set_nonblock(l->warden.fd, true) < 0 || loop_watch(&l->loop, &l->warden, EPOLLIN) < 0)
         return err_sys(err, errno, "serve.start", "watch the warden");
-    if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0 || start_otlp(l, err) < 0)
+    if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0 || start_signer(l, err) < 0 || start_otlp(l, err) < 0)
         return -1;
     otlp_source(l, EXPORT_WARDEN);
     if (say_rules(l) < 0 || say_pool(l) < 0)

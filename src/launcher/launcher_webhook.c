@@ -43,14 +43,14 @@ start_webhook(struct launcher *l, struct err *err)
 
     if (l->plan->webhook_url[0] == '\0')
         return 0;
-    webhook_end(l);
+    lesser_end(&l->webhook);
     settings = settings_file(l->plan);
     if (settings < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, errno, "serve.start", "the webhook's settings");
     theirs = pair[1];
-    l->webhook = launcher_make(l, &(struct maker_order){
+    l->webhook.pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_WEBHOOK, .words = argv, .log = l->log, .fds = { theirs, settings }, .n_fds = 2 }, err);
-    if (l->webhook < 0) {
+    if (l->webhook.pid < 0) {
         close(pair[0]);
         return -1;
     }
@@ -58,36 +58,50 @@ start_webhook(struct launcher *l, struct err *err)
     return 0;
 }
 
-void
-webhook_reap(struct launcher *l)
+static void
+lesser_reap(struct launcher *l, struct lesser *p, const char *name, const char *gone,
+            int (*start)(struct launcher *l, struct err *err))
 {
     uint64_t now = clock_ms();
     struct err err = ERR_INIT;
     int status;
 
-    if (l->webhook <= 0 || waitpid(l->webhook, &status, WNOHANG) != l->webhook)
+    if (p->pid <= 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
         return;
-    l->webhook = 0;
+    p->pid = 0;
     if (l->ending || !launcher_warden_lives(l, status))
         return;         /* its warden's end was its own */
-    if (clock_since(now, l->webhook_ms) >= DEATHS_MS) {
-        l->webhook_ms = now;
-        l->webhook_deaths = 0;
+    if (clock_since(now, p->ms) >= DEATHS_MS) {
+        p->ms = now;
+        p->deaths = 0;
     }
-    if (++l->webhook_deaths >= DEATHS_MAX) {
-        log_say(LEVEL_ERROR, "cloche-webhook ended %u times within a minute; nobody is told of approvals until cloche "
-                "serve is restarted", l->webhook_deaths);
+    if (++p->deaths >= DEATHS_MAX) {
+        log_say(LEVEL_ERROR, "%s ended %u times within a minute; %s until cloche serve is restarted", name, p->deaths,
+                gone);
         return;
     }
-    log_say(LEVEL_WARN, "cloche-webhook ended; it is started again");
-    if (start_webhook(l, &err) < 0)
-        log_say(LEVEL_ERROR, "cloche-webhook is not started again: %s [%s]", err.msg, err.code);
+    log_say(LEVEL_WARN, "%s ended; it is started again", name);
+    if (start(l, &err) < 0)
+        log_say(LEVEL_ERROR, "%s is not started again: %s [%s]", name, err.msg, err.code);
 }
 
 void
-webhook_end(struct launcher *l)
+lessers_reap(struct launcher *l)
 {
-    if (l->webhook <= 0)
-        return;
-    end_process(&l->webhook, 0);
+    lesser_reap(l, &l->webhook, "cloche-webhook", "nobody is told of approvals", start_webhook);
+    lesser_reap(l, &l->signer, "cloche-signer", "nothing is signed", start_signer);
+}
+
+void
+lesser_end(struct lesser *p)
+{
+    if (p->pid > 0)
+        end_process(&p->pid, 0);
+}
+
+void
+lessers_end(struct launcher *l)
+{
+    lesser_end(&l->webhook);
+    lesser_end(&l->signer);
 }

@@ -232,13 +232,41 @@ struct maker {
     uint8_t in[EDGE_ROOM];
 };
 
+/* The entry of our environment for @name, or NULL. */
+static char *
+entry_of(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char **e = environ; *e != NULL; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+            return *e;
+    return NULL;
+}
+
+/* @log, and where the vault's store is (vault/store.h). */
+static void
+signers_environment(char *log, char *env[4])
+{
+    char *const where[] = { entry_of("HOME"), entry_of("XDG_DATA_HOME") };
+    size_t n = 0;
+
+    env[n++] = log;
+    for (size_t i = 0; i < ARRAY_LEN(where); i++)
+        if (where[i] != NULL)
+            env[n++] = where[i];
+    env[n] = NULL;
+}
+
 static _Noreturn void
 maker_begin(const struct maker *m, const struct maker_wanted *w)
 {
     const struct rlimit limit = { w->soft, w->hard }, *files = w->has_files ? &limit : NULL;
     char *const *words = (char *const *)(uintptr_t)w->words;     /* execve(2) writes nothing */
-    char *log = (char *)(uintptr_t)w->log, *env[] = { w->program == MAKE_SCRIBE ? NULL : log, NULL };
+    char *log = (char *)(uintptr_t)w->log, *env[4] = { w->program == MAKE_SCRIBE ? NULL : log, NULL };
 
+    if (w->program == MAKE_SIGNER)
+        signers_environment(log, env);
     if (w->program != MAKE_KEEPER)
         become(m->paths[w->program], words, env, m->given, m->n_given, files);
     (void)putenv(log);          /* how it speaks; without it as text */

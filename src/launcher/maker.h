@@ -33,7 +33,7 @@
 #define MAKER_LOG_MAX  64
 
 enum maker_program {
-    MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_ADAPTER, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_OTLP, MAKE_PROGRAMS
+    MAKE_KEEPER, MAKE_WARDEN, MAKE_FRONT, MAKE_ADAPTER, MAKE_SCRIBE, MAKE_WEBHOOK, MAKE_OTLP, MAKE_SIGNER, MAKE_PROGRAMS
 };
 
 /* A process that is wanted. It begins a session of its own, with nothing blocked, the descriptors @fds from 3 on,
@@ -42,7 +42,8 @@ struct maker_order {
     enum maker_program program;
     char *const *words;             /* argv, a NULL at its end; everybody can read it: no value of a policy */
     const char *log;                /* LOG_VARIABLE=SETTING: how it speaks (base/log.h). A keeper has the daemon's
-                                     * environment too, a scribe none at all */
+                                     * environment too, the signer what of it says where the vault's store is, a scribe
+                                     * none at all */
     int fds[MAKER_FDS];             /* borrowed */
     size_t n_fds;
     const struct rlimit *files;     /* its limit of descriptors; NULL: the daemon's */

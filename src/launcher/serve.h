@@ -86,6 +86,8 @@ struct serve_plan {
     uint64_t otlp_s, otlp_every_s;      /* for one try; between two reports of numbers */
     uint64_t otlp_commands;     /* 1: commands' words are told too */
     struct buf otlp_lines;      /* what @otlp_headers holds */
+    char signing_key[PATH_MAX]; /* the name of a key in the vault; "" none */
+    char signing_policy[PATH_MAX];
     struct runtimes runtimes;   /* languages of the user's own */
     struct buf rules;           /* what @gate holds; empty: the built-in ones */
 };
@@ -98,7 +100,7 @@ struct serve_plan *serve_plan_load(int argc, char **argv, const char *cwd, struc
 /* serve_config.c: the keys. A flag is one of them with two dashes. */
 enum serve_kind {
     SERVE_LISTEN, SERVE_PATH, SERVE_GATE, SERVE_SECONDS, SERVE_NUMBER, SERVE_WORD, SERVE_HOSTS, SERVE_ORIGINS,
-    SERVE_URL
+    SERVE_URL, SERVE_NAME
 };
 struct serve_key {
     const char *name;
@@ -134,6 +136,8 @@ int serve_gate_read(struct serve_plan *plan, struct err *err);
 /* Whether plan->gate holds rules that the gate takes, by asking cloche-gate. 0, -1 with @err; or it does not return:
  * this process is cloche-gate, which says what is wrong. */
 int serve_gate_check(const struct serve_plan *plan, bool json, struct err *err);
+/* Whether there are plan->signing_key and plan->signing_policy, and can be used, by asking cloche-signer; the same. */
+int serve_signer_check(const struct serve_plan *plan, struct err *err);
 
 /* serve_otlp.c: what OpenTelemetry's variables say, before all else. Then what came of all: 0 or -1 with @err. */
 void serve_otlp_environment(struct serve_plan *plan);

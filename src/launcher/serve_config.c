@@ -91,6 +91,10 @@ const struct serve_key serve_keys[] = {
       .restart = true, .at = AT(otlp_every_s) },
     { "otlp-commands", "off|on", "export the words of commands too (off)", SERVE_WORD, .restart = true,
       .words = off_on, .at = AT(otlp_commands) },
+    { "signing-key", "NAME", "sign transactions that agents ask for with this key (cloche signer; docs/signing.md)",
+      SERVE_NAME, .restart = true, .at = AT(signing_key) },
+    { "signing-policy", "FILE", "JSON: which of them, and what a person is asked about", SERVE_PATH, .restart = true,
+      .at = AT(signing_policy) },
     { "public-url", "URL", "this daemon's address, for links: https://HOST[:PORT]", SERVE_URL, .restart = true,
       .at = AT(public_url) },
     { "log-format", "text|json", "format of the log on stderr (text)", SERVE_WORD, .restart = true,
@@ -280,6 +284,22 @@ put_url(const struct serve_plan *plan, const struct serve_key *key, const char *
     return 0;
 }
 
+/* Of a key in the vault, which knows better what its names are. */
+static int
+put_name(const struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
+         struct err *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t n = strlen(value);
+
+    if (n == 0 || n > 64 || strspn(value, letters) != n || value[0] == '-' || value[0] == '.') {
+        err_set(err, ERR_USAGE, "serve.name", "%s \"%.64s\" is no name of a key", where, value);
+        return err_hint(err, "`cloche signer ls` lists them");
+    }
+    snprintf(path_at(plan, key), PATH_MAX, "%s", value);
+    return 0;
+}
+
 int
 serve_put(struct serve_plan *plan, const struct serve_key *key, const char *where, const char *value,
           struct err *err)
@@ -290,6 +310,7 @@ serve_put(struct serve_plan *plan, const struct serve_key *key, const char *wher
     case SERVE_ORIGINS: return put_origin(plan, where, value, err);
     case SERVE_GATE: return put_gate(plan, where, value, err);
     case SERVE_URL: return put_url(plan, key, where, value, err);
+    case SERVE_NAME: return put_name(plan, key, where, value, err);
     case SERVE_PATH: return put_path(plan, path_at(plan, key), where, value, err);
     case SERVE_SECONDS: return put_seconds(key, number_at(plan, key), where, value, err);
     case SERVE_WORD: return put_word(key, number_at(plan, key), where, value, err);
@@ -328,6 +349,7 @@ serve_copy(struct serve_plan *to, const struct serve_plan *from, const struct se
     case SERVE_PATH:
     case SERVE_GATE:
     case SERVE_URL:
+    case SERVE_NAME:
         memcpy(path_at(to, key), path_at(from, key), PATH_MAX);
         break;
     case SERVE_SECONDS:
@@ -360,6 +382,7 @@ serve_value(const struct serve_plan *plan, const struct serve_key *key, size_t i
     case SERVE_ORIGINS: return i < plan->n_origins ? plan->origins[i] : NULL;
     case SERVE_GATE:
     case SERVE_URL:
+    case SERVE_NAME:
     case SERVE_PATH: return i == 0 && path_at(plan, key)[0] != '\0' ? path_at(plan, key) : NULL;
     case SERVE_WORD: return i == 0 ? key->words[*number_at(plan, key)] : NULL;
     case SERVE_SECONDS:

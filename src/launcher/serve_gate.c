@@ -1,5 +1,6 @@
 /* launcher/serve_gate.c: the gate's rules: a file's text, for the warden, which opens no files and reads what they
- * mean; and what cloche-gate says of them, because cloche has no regular expressions */
+ * mean; and what cloche-gate says of them, because cloche has no regular expressions. Likewise what cloche-signer says
+ * of a key, because cloche never has one */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -46,20 +47,37 @@ judged(const char *program, char *const argv[], struct err *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NOTHING;
 }
 
-int
-serve_gate_check(const struct serve_plan *plan, bool json, struct err *err)
+/* 0; -1 with @err; or this process is that program, which says what is wrong. */
+static int
+check_by(const char *folder, char *const argv[], struct err *err)
 {
-    char name[] = "cloche-gate", verb[] = "gate", check[] = "check", flag[] = "--json", program[PATH_MAX];
-    char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->gate, json ? flag : NULL, NULL };
+    char program[PATH_MAX];
     int r;
 
-    if (plan->gate[0] == '\0' || strcmp(plan->gate, "off") == 0)
-        return 0;
-    if (helper_find("gate", name, program, err) < 0)
+    if (helper_find(folder, argv[0], program, err) < 0)
         return -1;
     r = judged(program, argv, err);
     if (r <= 0)
         return r;
     execv(program, argv);
     return err_sys(err, errno, "cli.program", "%s", program);
+}
+
+int
+serve_gate_check(const struct serve_plan *plan, bool json, struct err *err)
+{
+    char name[] = "cloche-gate", verb[] = "gate", check[] = "check", flag[] = "--json";
+    char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->gate, json ? flag : NULL, NULL };
+
+    return plan->gate[0] == '\0' || strcmp(plan->gate, "off") == 0 ? 0 : check_by("gate", argv, err);
+}
+
+int
+serve_signer_check(const struct serve_plan *plan, struct err *err)
+{
+    char name[] = "cloche-signer", verb[] = "signer", check[] = "check";
+    char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->signing_key,
+                     (char *)(uintptr_t)plan->signing_policy, NULL };
+
+    return plan->signing_key[0] == '\0' ? 0 : check_by("signer", argv, err);
 }

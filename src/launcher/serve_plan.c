@@ -233,6 +233,19 @@ check_otlp(struct serve_plan *plan, struct err *err)
                                                          "serve.otlp.mode", true, &plan->otlp_lines, err);
 }
 
+static int
+check_signing(const struct serve_plan *plan, struct err *err)
+{
+    const bool key = plan->signing_key[0] != '\0', policy = plan->signing_policy[0] != '\0';
+
+    if (key == policy)
+        return 0;
+    err_set(err, ERR_USAGE, "serve.signing", "%s is there and %s is not: nothing would be signed",
+            key ? "signing-key" : "signing-policy", key ? "signing-policy" : "signing-key");
+    return err_hint(err, key ? "`cloche signer policy` prints the standard one, to be changed"
+                             : "`cloche signer add NAME` keeps a key");
+}
+
 int
 serve_check_door(const struct serve_plan *plan, const struct serve_listen *listen, struct err *err)
 {
@@ -287,7 +300,7 @@ serve_check(struct serve_plan *plan, struct err *err)
         if (serve_check_door(plan, &plan->listen[i], err) < 0)
             return -1;
     return check_tls(plan, err) < 0 || check_webhook(plan, err) < 0 || check_otlp(plan, err) < 0 ||
-           serve_gate_read(plan, err) < 0 || runtimes_load(&plan->runtimes, err) < 0
+           check_signing(plan, err) < 0 || serve_gate_read(plan, err) < 0 || runtimes_load(&plan->runtimes, err) < 0
                ? -1 : check_policy(plan, err);
 }
 

@@ -52,7 +52,7 @@ PROTO_EDGE(edge_to_adapter, EDGE_TO_ADAPTER);
 #define ADAPT_SHOWN(F) F(REST, json, 2, EDGE_CHUNK)
 PROTO_STRUCT(adapt_shown, ADAPT_SHOWN);
 
-/* Beside IN and IN_END, and BOX, ITEM, EVENT, END, GRANTED, NO and GATE. */
+/* Beside IN and IN_END, and BOX, ITEM, EVENT, END, GRANTED, NO, GATE, SIGNED and SIGN_ITEM. */
 #define EDGE_TO_VISIT(M) \
     M(EDGE_SHOWN_PORT,   241, adapt_shown)
 PROTO_EDGE(edge_to_visit, EDGE_TO_VISIT);

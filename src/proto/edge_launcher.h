@@ -57,6 +57,7 @@ PROTO_STRUCT(launch_rules, LAUNCH_RULES);
     M(EDGE_RULES,        92,  launch_rules) \
     M(EDGE_WEBHOOK,      208, nothing)          /* with the edge to a new cloche-webhook */ \
     M(EDGE_EXPORT,       237, launch_export)    /* to fronts too */ \
+    M(EDGE_SIGNER,       209, nothing)          /* with the edge to a new cloche-signer */ \
     M(EDGE_SPAWNED,      217, edge_only_id)     /* with the keeper's edge */ \
     M(EDGE_NOT_SPAWNED,  218, launch_not_spawned) \
     /* with a new edge to a keeper that served the warden before; without the id to the keeper */ \

@@ -11,6 +11,7 @@
 #include "audit/audit.h"
 #include "proto/edge_gate.h"
 #include "proto/edge_run.h"
+#include "proto/edge_sign.h"
 
 #define EDGE_SECONDS_MAX (365U * 86400)
 
@@ -207,6 +208,12 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_PORTS,      189, ask_box,        ports,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
     Q(EDGE_ASK_UNEXPOSE,   190, ask_unexpose,   unexpose,   OPERATOR | AGENT,                   FREE, \
       RECORDED("unexpose_port", RECORD_INSIST)) \
+    /* the gate is not asked about these: the signing policy says what a person is asked about */ \
+    Q(EDGE_ASK_SIGN,       194, ask_sign,       sign,       OPERATOR | AGENT | KEY,             FREE, \
+      RECORDED("sign", RECORD_WAIT)) \
+    Q(EDGE_ASK_SIGN_DECIDE, 195, ask_sign_decide, sign_decide, OPERATOR | APPROVER,             FREE, \
+      RECORDED("approve", RECORD_WAIT)) \
+    Q(EDGE_ASK_SIGN_LOOK,  200, ask_sign_look,  sign_look,  OPERATOR | AGENT | APPROVER | AUDITOR | KEY, FREE, LOOKS) \
     /* whoever has the capability: PORT, and GRANTED, a connection to it */ \
     Q(EDGE_ASK_PREVIEW,    191, ask_preview,    preview,    ANYBODY,                            FREE,  NOTED) \
     /* an editor's ways in (warden/attach.c): a ticket; a session for the ticket; what that is; a connection */ \
@@ -295,7 +302,8 @@ PROTO_STRUCT(tell_port, TELL_PORT);
     F(TEXT, text, EDGE_TICKET_MAX)      /* ticket, or the session's credential; "" but in the answer to its making */
 PROTO_STRUCT(tell_attach, TELL_ATTACH);
 
-/* The last of each question ends it; but ITEM, EVENT, LINE, USAGE, APPROVAL and GRANT, behind which END comes. */
+/* The last of each question ends it; but ITEM, EVENT, LINE, USAGE, SIGN_ITEM, APPROVAL and GRANT, behind
+ * which END comes. */
 #define EDGE_ANSWERS(M) \
     M(EDGE_BOX,       32,  tell_box) \
     M(EDGE_ITEM,      33,  tell_item)       /* without its policy */ \
@@ -314,6 +322,8 @@ PROTO_STRUCT(tell_attach, TELL_ATTACH);
     M(EDGE_VOLUME,    51,  tell_volume) \
     M(EDGE_STATS,     54,  tell_stats) \
     M(EDGE_USAGE,     55,  tell_usage) \
+    M(EDGE_SIGNED,    56,  tell_signed) \
+    M(EDGE_SIGN_ITEM, 57,  tell_signed) \
     M(EDGE_PORT,      192, tell_port) \
     M(EDGE_ATTACHED,  155, tell_attach) \
     M(EDGE_EPOCHS,    212, nothing)         /* no answer, but the first that it says: with the page of epoch.h */ \

@@ -17,6 +17,7 @@
 #include "warden/entry.h"
 #include "warden/record.h"
 #include "warden/spans.h"
+#include "warden/sign.h"
 
 /* --- to keepers -------------------------------------------------------------------------------------------------- */
 
@@ -442,6 +443,7 @@ on_front(struct warden *w, const struct launch_front *m)
     loop_drop(&w->loop, &e->edge);
     packet_queue_clear(&e->out);
     approvals_front_gone(w, which);
+    sign_front_gone(w, which);
     if (w->stop_all.front == which)
         w->stop_all.ticket = 0;
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
@@ -514,6 +516,7 @@ on_ping(struct warden *w, const struct nothing *m)
     R(EDGE_SCRIBE, on_scribe, false, 1) \
     R(EDGE_WEBHOOK, hook_on_edge, false, 1) \
     R(EDGE_EXPORT, span_on_edge, false, 1) \
+    R(EDGE_SIGNER, sign_on_edge, false, 1) \
     R(EDGE_RULES, settings_on_rules, false, 1) \
     R(EDGE_COUNTS, settings_on_counts, false, 1) \
     R(EDGE_CLOSE, on_close, true, 1) \

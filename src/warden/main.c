@@ -22,6 +22,7 @@
 #include "warden/approvals.h"
 #include "warden/record.h"
 #include "warden/spans.h"
+#include "warden/sign.h"
 
 #define FD_LAUNCHER 3
 #define AT_ONCE     64      /* events of one round; messages of one peer in one */
@@ -178,6 +179,7 @@ warden_on_front(struct watch *edge, uint32_t events)
     loop_drop(&e->w->loop, edge);
     packet_queue_clear(&e->out);
     approvals_front_gone(e->w, (uint32_t)(e - e->w->fronts));
+    sign_front_gone(e->w, (uint32_t)(e - e->w->fronts));
 }
 
 static void
@@ -297,7 +299,7 @@ main(int argc, char **argv)
         record_load(&w, &err) < 0 || time_load(&w, &err) < 0 ||
         (w.epochs = epochs_new(&w.epochs_fd, &err)) == NULL || tokens_load(&w, &err) < 0 ||
         volumes_load(&w, &err) < 0 || ports_load(&w, &err) < 0 || attach_begin(&w, &err) < 0 ||
-        gate_open(&w, &err) < 0 ||
+        gate_open(&w, &err) < 0 || sign_open(&w, &err) < 0 ||
         io_set_nonblock(w.launcher.fd, true) < 0 || warden_confine(&err) < 0) {
         warden_refuse(&w, &err);
         return 1;

@@ -177,7 +177,8 @@ prepare(struct state *s, struct err *err)
     state_keep_log(s);
     return state_prepare(s, NULL, texts, s->q, Q_N, err) < 0 || state_once_prepare(s, err) < 0 ||
            state_token_prepare(s, err) < 0 || state_volume_prepare(s, err) < 0 || state_port_prepare(s, err) < 0 ||
-           state_head_prepare(s, err) < 0 || state_latest_prepare(s, err) < 0 ? -1 : 0;
+           state_head_prepare(s, err) < 0 || state_latest_prepare(s, err) < 0 ||
+           state_sign_prepare(s, err) < 0 ? -1 : 0;
 }
 
 struct state *

@@ -122,6 +122,22 @@ int state_gap(struct state *s, uint64_t *refused, uint64_t *lost, struct err *er
 /* The latest time that was seen, in milliseconds since 1970; 0 none is on record. 0 or -1 with @err. */
 int state_latest_put(struct state *s, uint64_t at_ms, struct err *err);
 int state_latest(struct state *s, uint64_t *at_ms, struct err *err);
+/* A request to sign that is done with: at @at_ms it had @spent (STATE_SPENT bytes: an amount, the highest first) signed
+ * for; or a person refused it, and that is NULL. It is on the disk when this returns; what is older than a day, and not
+ * among the newest STATE_SIGN_MAX, is forgotten. 0 or -1 with @err: also where that request is there. */
+#define STATE_SPENT    32
+#define STATE_SIGN_MAX 10000
+#define STATE_SIGN_MS  (25 * 3600000ULL)
+int state_sign_put(struct state *s, const char *request, uint64_t at_ms, const uint8_t *spent, struct err *err);
+int state_sign_forget(struct state *s, const char *request, struct err *err);      /* there is no signature */
+int state_sign_seen(struct state *s, const char *request, struct err *err);        /* 1, 0 or -1 with @err */
+typedef void state_signed_fn(void *ctx, uint64_t at_ms, const uint8_t spent[STATE_SPENT]);
+/* Those that were signed after that. How many or -1. */
+int state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *ctx, struct err *err);
+/* The first nonce of that account that nothing was signed with yet, as far as is known. 0 or -1 with @err. */
+#define STATE_ACCOUNT 20
+int state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err);
+int state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
 /* Forget what is above the ceilings. */
 int state_prune(struct state *s, struct err *err);
 

@@ -15,6 +15,9 @@ enum latest_query { LATEST_PUT, LATEST_GET, LATEST_N };
 enum head_query { HEAD_PUT, HEAD_GET, HEAD_GAP_PUT, HEAD_GAP_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
+enum sign_query { SIGN_Q_PUT, SIGN_Q_FORGET, SIGN_Q_SEEN, SIGN_Q_SINCE, SIGN_Q_PRUNE, SIGN_Q_NONCE, SIGN_Q_NONCE_PUT,
+                  SIGN_Q_N };
+
 #define STATE_FULL "serve.state.full"   /* an error's code: there is no room on the disk */
 
 struct state {
@@ -26,6 +29,7 @@ struct state {
     sqlite3_stmt *port[PORT_Q_N];
     sqlite3_stmt *head[HEAD_N];
     sqlite3_stmt *latest[LATEST_N];
+    sqlite3_stmt *sign[SIGN_Q_N];
     int room;       /* bytes that are given up when the disk is full (state_room.c) */
     int log_pages;  /* in SQLite's log, and not in the file yet */
     struct {
@@ -90,6 +94,7 @@ int state_head_prepare(struct state *s, struct err *err);
 
 /* state_latest.c: its table and statements. */
 int state_latest_prepare(struct state *s, struct err *err);
+int state_sign_prepare(struct state *s, struct err *err);      /* state_sign.c */
 
 /* state_token.c: its table and statements. */
 int state_token_prepare(struct state *s, struct err *err);

@@ -225,6 +225,7 @@ struct warden {
     struct counts counts;
     struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
+    struct signing *signing;            /* sign.h */
     struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
     struct teller tell;                 /* cloche-otlp (spans.c) */

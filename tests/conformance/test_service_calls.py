@@ -14,7 +14,7 @@ from helpers import places, recorder, requirement
 
 pytestmark = requirement("R26", "R61")
 
-PROCESSES = ["launcher", "keeper", "front", "adapter", "warden", "egress", "vault", "scribe", "webhook", "otlp"]
+PROCESSES = ["launcher", "keeper", "front", "adapter", "warden", "egress", "vault", "scribe", "webhook", "otlp", "signer"]
 EXCEPTIONS = Path(__file__).with_name("service_calls.tsv")
 PATIENCE = 900      # seconds for all of the workload, which takes one
 
@@ -57,6 +57,7 @@ WORKLOAD = [
     "test_network_tls.py::test_revoking_ends_the_connection",
     "test_network_websocket.py::test_a_placeholder_in_two_fragments",
     "test_secret_end.py::test_a_vault_that_was_stopped_goes_on",
+    "test_serve_sign.py::test_a_request_is_signed_as_ethers_signs_it",
 ]
 
 

@@ -17,7 +17,7 @@ from helpers.runner import wait_for
 pytestmark = requirement("R26", "R61")
 
 GIVE, MAKE, MADE, NOT_MADE = 1, 2, 3, 4
-KEEPER, WARDEN, FRONT, ADAPTER, SCRIBE, WEBHOOK, OTLP = range(7)
+KEEPER, WARDEN, FRONT, ADAPTER, SCRIBE, WEBHOOK, OTLP, SIGNER = range(8)
 
 
 def text(word):
@@ -45,6 +45,7 @@ class Maker:
             os.dup2(theirs.fileno(), 3)
             if files is not None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        paths = [*paths, *[""] * (SIGNER + 1 - len(paths))]
         self.process = subprocess.Popen(["cloche-maker", *paths], executable=str(cloche.binary), preexec_fn=place, pass_fds=(3,),
                                         stderr=subprocess.PIPE)
         theirs.close()
@@ -99,8 +100,24 @@ def test_what_is_asked_for_is_started_as_a_child_of_who_asks(maker):
     assert not [line for line in said if line.startswith("HOME=")]
 
 
+def test_the_signer_hears_of_the_environment_where_the_store_is(cloche, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/somewhere")
+    monkeypatch.setenv("LD_PRELOAD_OF_A_TEST", "x")
+    maker = Maker(cloche, *[""] * SIGNER, program_at(tmp_path))
+    read, write = os.pipe()
+    maker.say(frame(GIVE), write)
+    maker.say(order(SIGNER, "cloche-signer"))
+    os.close(write)
+    kind, pid = maker.hear()
+    assert kind == MADE and os.waitpid(pid, 0)[0] == pid
+    with open(read, encoding="utf-8") as f:
+        names = {line.split("=")[0] for line in f.read().splitlines() if "=" in line}
+    assert {"XDG_DATA_HOME", "CLOCHE_LOG"} <= names <= {"XDG_DATA_HOME", "CLOCHE_LOG", "HOME", "PWD", "SHLVL", "OLDPWD", "_"}, names
+    maker.end()
+
+
 BAD = {
-    "another program": order(7, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"), "another one that is not there": order(OTLP, "cloche-otlp"),
+    "another program": order(8, "x"), "the last": order(255, "x"), "one that is not there": order(WEBHOOK, "cloche-webhook"), "another one that is not there": order(OTLP, "cloche-otlp"),
     "no words": order(WARDEN), "too many words": order(WARDEN, *["x"] * 13), "fewer words than said": order(WARDEN, "x", n=3),
     "more words than said": order(WARDEN, "x", "y", n=1), "no end of a word": frame(MAKE, order(WARDEN, "x")[8:-1] + b"x"),
     "a NUL within": order(WARDEN, b"a\0b"), "neither yes nor no": order(WARDEN, "x", files=(2, 0, 0)),

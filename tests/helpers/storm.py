@@ -15,7 +15,7 @@ from helpers.daemon import Connection, Daemon, command_of
 from helpers.runner import wait_for
 
 KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-vacant", "cloche-starter", "cloche-guest",
-         "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-otlp", "cloche-janitor")
+         "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-otlp", "cloche-signer", "cloche-janitor")
 # (deed, how often); all of one moment's own are drawn, so that a moment is the same whatever came before
 DEEDS = (("kill", 8), ("stop", 6), ("stop-long", 4), ("hang", 1), ("disk", 3), ("lock-audit", 3), ("lock-state", 1), ("kill-two", 3), ("kill-all", 1))
 PATIENCE = 90           # seconds; it is not how long anything takes (slowest says that), it only ends a hang on a busy machine
@@ -267,7 +267,7 @@ class Storm:
         for pid in pids:
             signal_if(pid, signal.SIGSTOP)
         # nobody of cloche's looks after these: they are somebody else's to wake
-        alone = kind in ("cloche serve", "cloche-guest", "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-otlp", "cloche-starter", "cloche-janitor")
+        alone = kind in ("cloche serve", "cloche-guest", "cloche-egress", "cloche-vault", "cloche-webhook", "cloche-otlp", "cloche-signer", "cloche-starter", "cloche-janitor")
         if deed == "stop":
             time.sleep(lasts * 1.5)
         elif alone or deed == "hang":

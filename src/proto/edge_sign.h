@@ -1,0 +1,90 @@
+/* proto/edge_sign.h: signing: what is asked of the warden about it, and what the warden and cloche-signer say to each
+ * other (edge.h; docs/signing.md)
+ *
+ * A request is the texts of a client's; a transaction is its fields. A hash that somebody else made is in neither.
+ */
+#ifndef CLOCHE_PROTO_EDGE_SIGN_H
+#define CLOCHE_PROTO_EDGE_SIGN_H
+
+#include "proto/edge.h"
+
+#define SIGN_REQUEST_MAX 128                /* bytes of a request's id */
+#define SIGN_WORD_MAX    100                /* of an amount as text */
+#define SIGN_DATA_BYTES  (16 * 1024)        /* of a call */
+#define SIGN_NUMBER_MAX  INT64_MAX          /* chain and nonce: as JSON has them */
+#define SIGN_ADDRESS     20
+#define SIGN_AMOUNT      32                 /* of 256 bits, the highest first */
+#define SIGN_POLICY_MAX  (64 * 1024)
+#define SIGN_RAW_MAX     (SIGN_DATA_BYTES + 1024)
+#define SIGN_JSON_MAX    (100 * 1024)
+
+/* --- of a front --------------------------------------------------------------------------------------------------- */
+
+#define ASK_SIGN(F) \
+    F(TEXT, request, SIGN_REQUEST_MAX) \
+    F(U64_IN, chain, 0, SIGN_NUMBER_MAX) \
+    F(TEXT, to, 2 + 2 * SIGN_ADDRESS) \
+    F(TEXT, value, SIGN_WORD_MAX)           /* wei; what is no amount is the policy's to refuse */ \
+    F(TEXT, data, 2 + 2 * SIGN_DATA_BYTES) \
+    F(BOOL, has_nonce) \
+    F(U64_IN, nonce, 0, SIGN_NUMBER_MAX) \
+    F(TEXT, gas, SIGN_WORD_MAX)             /* "": not said; of these too: */ \
+    F(TEXT, gas_price, SIGN_WORD_MAX)       /* it is a legacy one then */ \
+    F(TEXT, max_fee, SIGN_WORD_MAX) \
+    F(TEXT, tip, SIGN_WORD_MAX) \
+    F(U64_IN, created_ms, 0, SIGN_NUMBER_MAX)
+PROTO_STRUCT(ask_sign, ASK_SIGN);
+
+#define ASK_SIGN_DECIDE(F) F(BOOL, approve) F(TEXT, request, SIGN_REQUEST_MAX)
+PROTO_STRUCT(ask_sign_decide, ASK_SIGN_DECIDE);
+
+/* What waits: SIGN_ITEMs, and END; or whose key it is. */
+enum sign_look { SIGN_PENDING = 1, SIGN_WHOSE };
+#define ASK_SIGN_LOOK(F) F(ENUM, sign_look, what, SIGN_PENDING, SIGN_WHOSE)
+PROTO_STRUCT(ask_sign_look, ASK_SIGN_LOOK);
+
+/* In the words of /api: a result, something that waits, an address. */
+#define TELL_SIGNED(F) F(U32, ticket) F(BOOL, done) F(TEXT, json, SIGN_JSON_MAX)
+PROTO_STRUCT(tell_signed, TELL_SIGNED);
+
+/* --- warden and signer -------------------------------------------------------------------------------------------- */
+
+#define EDGE_TX_FIELDS(F) \
+    F(U8_IN, type, 0, 4)                    /* 0 legacy, 2 with a dynamic fee (enum tx_type) */ \
+    F(U64_IN, chain, 1, SIGN_NUMBER_MAX) \
+    F(U64_IN, nonce, 0, SIGN_NUMBER_MAX) \
+    F(U64, gas) \
+    F(RAW, gas_price, SIGN_AMOUNT) \
+    F(RAW, max_fee, SIGN_AMOUNT) \
+    F(RAW, tip, SIGN_AMOUNT) \
+    F(RAW, to, SIGN_ADDRESS) \
+    F(RAW, value, SIGN_AMOUNT) \
+    F(BYTES, data, SIGN_DATA_BYTES)
+PROTO_STRUCT(edge_tx, EDGE_TX_FIELDS);
+
+#define SIGNER_ASK(F) \
+    F(U32_IN, number, 1, UINT32_MAX) \
+    F(BOOL, confirmed)                      /* by a person */ \
+    F(STRUCT_IN, edge_tx, tx)
+PROTO_STRUCT(signer_ask, SIGNER_ASK);
+
+#define EDGE_TO_SIGNER(M) \
+    M(SIGNER_SIGN,       170, signer_ask)
+PROTO_EDGE(edge_to_signer, EDGE_TO_SIGNER);
+
+#define SIGNER_IS(F) F(RAW, address, SIGN_ADDRESS) F(BYTES, policy, SIGN_POLICY_MAX)
+PROTO_STRUCT(signer_is, SIGNER_IS);
+
+#define SIGNER_RAW(F) F(U32, number) F(BYTES, raw, SIGN_RAW_MAX)
+PROTO_STRUCT(signer_raw, SIGNER_RAW);
+
+#define SIGNER_NO(F) F(U32, number) F(ERR, why)
+PROTO_STRUCT(signer_no, SIGNER_NO);
+
+#define EDGE_OF_SIGNER(M) \
+    M(SIGNER_READY,      171, signer_is)    /* first: whose key it has, and the policy as its owner wrote it */ \
+    M(SIGNER_MADE,       172, signer_raw)   /* the transaction as it is sent, with its signature */ \
+    M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
+PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
+
+#endif

@@ -1,0 +1,102 @@
+/* warden/sign.h: requests to sign, and the process that has the key (docs/signing.md)
+ *
+ * Each is judged by the signing policy here and, what needs no record, by cloche-signer once more. What was signed is
+ * on the disk before the signer is asked, so limits hold whoever is killed when. What needs a person becomes an
+ * approval (approvals.h), of the tool sign_transaction: its digest is of all fields and of the hash that will be
+ * signed, so who comes with the same request's id and another transaction gets nothing.
+ */
+#ifndef CLOCHE_WARDEN_SIGN_H
+#define CLOCHE_WARDEN_SIGN_H
+
+#include "proto/edge_sign.h"
+#include "sign/address.h"
+#include "sign/policy.h"
+#include "warden/approvals.h"
+
+#define SIGN_TOOL       "sign_transaction"
+#define SIGN_PERSON_S   300             /* a person has so long */
+#define SIGN_KNOWN_MS   600000          /* what is over is known so long, to say so */
+#define SIGN_WAITS_MAX  64              /* with the signer */
+#define SIGN_PENDINGS   (2 * APPROVALS_MAX)
+
+/* A transaction, with what it points to. */
+struct sign_tx {
+    struct tx tx;
+    uint8_t *data;                      /* owned */
+    char hash[2 * TX_HASH + 1];         /* what is signed */
+};
+
+/* What waits for a person. */
+struct sign_pending {
+    struct sign_pending *next;
+    char request[SIGN_REQUEST_MAX + 1];
+    char approval[EDGE_ID + 1], digest[SHA256_TEXT + 1], caller[EDGE_CALLER_MAX + 1], box[EDGE_ID + 1];
+    uint64_t created_ms, until_ms;      /* on the wall clock */
+    uint64_t forget_ms;                 /* on the monotonic one */
+    struct sign_tx what;
+    struct sign_verdict verdict;
+    json_t *shown, *call;               /* the request as it came; what it calls, or NULL */
+};
+
+/* What the signer was asked for. */
+struct sign_wait {
+    struct sign_wait *next;
+    uint32_t number;
+    struct asker to;                    /* ticket 0: nobody waits any more */
+    bool confirmed;
+    char request[SIGN_REQUEST_MAX + 1], hash[2 * TX_HASH + 1], box[EDGE_ID + 1], who[EDGE_WHO_MAX + 1];
+    char to_text[SIGN_ADDRESS_TEXT + 1];
+    uint64_t chain;
+    struct sign_verdict verdict;
+};
+
+struct signing {
+    struct watch edge;
+    struct packet_queue out;
+    struct msg_gate gate;
+    bool ready;                         /* it has said whose key it has */
+    uint8_t address[TX_ADDRESS];
+    struct sign_policy policy;
+    struct sign_wait *waits;
+    size_t n_waits;
+    uint32_t numbers;
+    struct sign_pending *pendings;      /* the newest first */
+};
+
+/* sign_edge.c: the signer. */
+int sign_open(struct warden *w, struct err *err);
+int sign_on_edge(struct warden *w, const struct nothing *m);       /* the launcher's word */
+void sign_front_gone(struct warden *w, uint32_t front);
+/* Have it signed, and answer @to. 0, or -1 with @err: it was not asked. */
+int sign_now(struct warden *w, const char *request, const char *box, const struct sign_tx *what,
+             const struct sign_verdict *verdict, bool confirmed, struct err *err);
+
+/* sign.c: one request. */
+struct sign_asked {
+    const struct ask_sign *m;
+    struct sign_tx what;
+    bool value_well, value_negative;
+    const char *failure;                /* why it cannot be signed even if it may; NULL */
+    char text[160];                     /* of that */
+};
+/* What @m says, with the policy's defaults; @nonce where it says none. 0 or -1 with @err: no memory. */
+int sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sign_asked *out, struct err *err);
+void sign_tx_free(struct sign_tx *t);
+/* By the policy and what is on record. 0 or -1 with @err. */
+int sign_verdict(struct warden *w, const char *request, const struct tx *tx, struct sign_verdict *out, struct err *err);
+/* The same of a request, with what its texts could not say. */
+int sign_verdict_asked(struct warden *w, const struct sign_asked *a, struct sign_verdict *out, struct err *err);
+/* The call in it, as people read it; NULL: none. */
+json_t *sign_call(const struct tx *tx);
+void sign_answer(struct warden *w, struct asker to, bool done, json_t *body);      /* @body is taken */
+json_t *sign_decision(const struct sign_verdict *v);
+/* A result that is no signature. */
+void sign_answer_no(struct warden *w, struct asker to, const char *error, const struct sign_verdict *v, bool confirmed);
+/* An entry of the audit record, whose summary is @summary. */
+void sign_entry(struct audit_entry *e, enum audit_type type, enum audit_severity severity, const char *summary,
+                const char *request);
+
+/* sign_ask.c: the questions; and how many wait. */
+uint64_t sign_next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err);
+
+#endif

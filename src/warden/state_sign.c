@@ -1,0 +1,129 @@
+/* warden/state_sign.c: what was signed (see state.h)
+ *
+ * A row is written before its signature is made, and is on the disk then: neither the end of this process nor that of
+ * the machine makes room in a spending limit.
+ */
+#include <string.h>
+
+#include "warden/state_priv.h"
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS signed (request TEXT PRIMARY KEY, at INTEGER NOT NULL, counts INTEGER NOT NULL, spent "
+    "BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS signed_at ON signed (at);"
+    "CREATE TABLE IF NOT EXISTS signed_nonce (account BLOB NOT NULL, chain INTEGER NOT NULL, next INTEGER NOT NULL, "
+    "PRIMARY KEY (account, chain)) WITHOUT ROWID;";
+
+static const char *const texts[SIGN_Q_N] = {
+    [SIGN_Q_PUT] = "INSERT INTO signed (request, at, counts, spent) VALUES (?1, ?2, ?3, ?4)",
+    [SIGN_Q_FORGET] = "DELETE FROM signed WHERE request = ?1",
+    [SIGN_Q_SEEN] = "SELECT 1 FROM signed WHERE request = ?1",
+    [SIGN_Q_SINCE] = "SELECT at, spent FROM signed WHERE counts = 1 AND at > ?1 ORDER BY at DESC LIMIT ?2",
+    [SIGN_Q_PRUNE] = ("DELETE FROM signed WHERE at <= ?1 AND request NOT IN "
+                      "(SELECT request FROM signed ORDER BY at DESC LIMIT ?2)"),
+    [SIGN_Q_NONCE] = "SELECT next FROM signed_nonce WHERE account = ?1 AND chain = ?2",
+    [SIGN_Q_NONCE_PUT] = ("INSERT INTO signed_nonce (account, chain, next) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
+                          "SET next = max(next, excluded.next)"),
+};
+
+int
+state_sign_prepare(struct state *s, struct err *err)
+{
+    return state_prepare(s, schema, texts, s->sign, SIGN_Q_N, err);
+}
+
+/* The statement @q, on the disk when this returns. */
+static int
+change_synced(struct state *s, sqlite3_stmt *q, struct err *err)
+{
+    int r;
+
+    state_end_open(s);      /* what is put soon is not in this transaction */
+    if (sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL) != SQLITE_OK) {
+        (void)sqlite3_reset(q);
+        return state_broken(s, err);
+    }
+    r = state_change(s, q, err);
+    (void)sqlite3_exec(s->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+    return r;
+}
+
+int
+state_sign_put(struct state *s, const char *request, uint64_t at_ms, const uint8_t *spent, struct err *err)
+{
+    static const uint8_t nothing[STATE_SPENT];
+    sqlite3_stmt *q = s->sign[SIGN_Q_PUT], *old = s->sign[SIGN_Q_PRUNE];
+
+    bind_u64(old, 1, at_ms > STATE_SIGN_MS ? at_ms - STATE_SIGN_MS : 0);
+    bind_u64(old, 2, STATE_SIGN_MAX);
+    if (state_change(s, old, err) < 0)
+        return -1;
+    bind_text(q, 1, request);
+    bind_u64(q, 2, at_ms);
+    sqlite3_bind_int(q, 3, spent != NULL);
+    sqlite3_bind_blob(q, 4, spent != NULL ? spent : nothing, STATE_SPENT, SQLITE_STATIC);
+    return change_synced(s, q, err);
+}
+
+int
+state_sign_forget(struct state *s, const char *request, struct err *err)
+{
+    bind_text(s->sign[SIGN_Q_FORGET], 1, request);
+    return state_change(s, s->sign[SIGN_Q_FORGET], err);
+}
+
+int
+state_sign_seen(struct state *s, const char *request, struct err *err)
+{
+    sqlite3_stmt *q = s->sign[SIGN_Q_SEEN];
+    int r;
+
+    bind_text(q, 1, request);
+    r = sqlite3_step(q);
+    return state_done(s, q, r, r == SQLITE_ROW ? 1 : 0, err);
+}
+
+int
+state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *ctx, struct err *err)
+{
+    sqlite3_stmt *q = s->sign[SIGN_Q_SINCE];
+    int r, n = 0;
+
+    bind_u64(q, 1, since_ms);
+    bind_u64(q, 2, STATE_SIGN_MAX);
+    for (; (r = sqlite3_step(q)) == SQLITE_ROW; n++) {
+        uint8_t spent[STATE_SPENT];
+        const void *blob = sqlite3_column_blob(q, 1);
+
+        /* what does not fit was not written by us: as much as can be */
+        memset(spent, 0xff, sizeof(spent));
+        if (blob != NULL && sqlite3_column_bytes(q, 1) == STATE_SPENT)
+            memcpy(spent, blob, sizeof(spent));
+        fn(ctx, col_u64(q, 0), spent);
+    }
+    return state_done(s, q, r, n, err);
+}
+
+int
+state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err)
+{
+    sqlite3_stmt *q = s->sign[SIGN_Q_NONCE];
+    int r;
+
+    sqlite3_bind_blob(q, 1, account, STATE_ACCOUNT, SQLITE_STATIC);
+    bind_u64(q, 2, chain);
+    r = sqlite3_step(q);
+    *next = r == SQLITE_ROW ? col_u64(q, 0) : 0;
+    return state_done(s, q, r, 0, err);
+}
+
+int
+state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err)
+{
+    sqlite3_stmt *q = s->sign[SIGN_Q_NONCE_PUT];
+
+    sqlite3_bind_blob(q, 1, account, STATE_ACCOUNT, SQLITE_STATIC);
+    bind_u64(q, 2, chain);
+    bind_u64(q, 3, next);
+    return state_change(s, q, err);
+}
