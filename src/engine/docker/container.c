@@ -181,7 +181,11 @@ meet(struct docker *sb, struct err *err)
                              "this engine in this release");
     }
     sb->guest = (int)syscall(SYS_pidfd_open, sb->pid, 0);
-    return sb->guest < 0 ? err_sys(err, errno, "docker.guest", "pidfd_open") : 0;
+    if (sb->guest < 0)
+        return err_sys(err, errno, "docker.guest", "pidfd_open");
+    /* its end of the socket is open: it lives, and the number was its own */
+    p = (struct pollfd){ .fd = sb->hand, .events = POLLIN };
+    return poll(&p, 1, 0) == 0 ? 0 : err_set(err, ERR_SYSTEM, "docker.gone", "the guest in the container has ended");
 }
 
 /* "KEY:\tVALUE\n" in what the kernel says of a process. */
