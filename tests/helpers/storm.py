@@ -235,6 +235,9 @@ class Impatient(Daemon):
 
 class Storm:
     def __init__(self, cloche, world, seed, flags=()):
+        # a store of its own: the first client has a secret
+        cloche.env["XDG_DATA_HOME"] = str(cloche.home / "data")
+        assert cloche("secret", "set", "token", "--binding", "github", stdin="a-value-that-is-long-enough\n").ok
         self.world, self.seed, self.place = world, seed, Place(cloche) if places.IS_ROOT else Home(cloche)
         self.path = cloche.home / "s"
         self.daemon = Daemon(self.place.cloche, "--audit", "required", "--listen", f"unix:{self.path}", *flags, path=self.path)
@@ -409,6 +412,8 @@ class Storm:
         self.over.set()
         for client in self.clients:
             client.join(PATIENCE)
+        idle = [client for client in self.clients if not isinstance(client, Coder) and not client.done]
+        assert len(self.log) < 20 or not idle, f"these never got anything done: {idle}"
         self.end("the last")
         self.ended("the last")
         self.end("who sweeps after the last")       # after it there is nothing to sweep
