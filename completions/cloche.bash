@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret signer serve mcp ps top events logs watch exec ports attach kill token volume config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret signer serve mcp ps top events logs watch exec ports attach kill token volume fork snapshot template config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -204,6 +204,16 @@ _cloche() {
             flags="--socket --json --help"
             valued="--socket"
             words="ls rm" ;;
+        fork)
+            flags="-n --count --name --socket --json --help"
+            valued="-n --count --name --socket" ;;
+        snapshot)
+            flags="--socket --json --help"
+            valued="--socket" ;;
+        template)
+            flags="--socket --json --help"
+            valued="--socket"
+            words="ls rm" ;;
         config)
             flags="--json --config --listen --state-dir --settings --gate --max-sandboxes
                 --max-sandboxes-per-agent --pool --pool-memory --pool-idle --idle-timeout --max-lifetime
@@ -239,8 +249,8 @@ _cloche() {
             rest="command" ;;
         help)
             words="run code shell agent diff apply discard policy why net approvals audit gate doctor image
-                secret signer serve mcp ps top events logs watch exec ports attach kill token volume config
-                prove srt help version" ;;
+                secret signer serve mcp ps top events logs watch exec ports attach kill token volume fork
+                snapshot template config prove srt help version" ;;
     esac
     case $verb in attach | exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
@@ -276,7 +286,8 @@ _cloche() {
             *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
             *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | \
             *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | \
-            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" -c" | *" --control-fd")
+            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | \
+            *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

@@ -303,6 +303,7 @@ hint_of(const char *code, const char *detail)
     static const struct { const char *code, *hint; } rows[] = {
         { "auth.malformed", token_hint }, { "auth.unknown", token_hint }, { "auth.expired", token_hint },
         { "sandbox.not-found", "`cloche ps` lists them" }, { "volume.request", "`cloche volume ls` lists them" },
+        { "template.not-found", "`cloche template ls` lists them" },
         { "volume.not-found", "`cloche volume ls` lists them" }, { "ports.none", "`cloche ports SANDBOX` lists them" },
         { "sandbox.state", "`cloche events --sandbox ID` says why" },
     };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/ops.h"
+#include "policy/place.h"
 #include "wire/msg.h"
 
 #define ENGINES_MAX 16
@@ -38,6 +39,10 @@ promise_describe(enum promise p)
 {
     return p < PROMISE_N ? promises[p].description : "?";
 }
+
+const struct engine_place engine_places[ENGINE_PLACES] = {
+    { "workspace", PLACE_WORKSPACE }, { "home", "/home/agent" }, { "tmp", "/tmp" },
+};
 
 /* --- which engine ------------------------------------------------------------------------------------------------- */
 

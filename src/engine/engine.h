@@ -197,11 +197,19 @@ struct sandbox_facts {
     const struct sandbox_own *own;      /* what has become of these is looked at when it has ended */
     size_t n_own;
     const struct sandbox_differs *differs;  /* ended by one without a check; NULL: none */
+    bool own_files;                     /* its workspace, home and /tmp are its own folders: they can be copied, and
+                                         * begin with what was copied (struct policy: fill) */
     bool own_kernel;                    /* its system calls are answered by another kernel than this host's */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;
 };
+
+/* Folders of a sandbox's own that it begins with copies for, where facts.own_files says so: the names of these in
+ * struct policy's fill, and where they lie inside. */
+#define ENGINE_PLACES 3
+struct engine_place { const char *name, *path; };
+extern const struct engine_place engine_places[ENGINE_PLACES];
 
 /* Build the wall for @p, which outlives it. @id names the sandbox (32 hex digits that nobody can guess); NULL: the
  * engine chooses it. The sandbox dies with the caller, whatever happens. 0, or -1 with @err and nothing is left. */

@@ -158,6 +158,7 @@ struct op_answers {
 };
 
 struct collect;
+struct fork;
 struct upgraded;
 struct live;
 struct preview;
@@ -243,7 +244,9 @@ struct request {
     size_t n_written;                   /* ... of these, so far */
     void (*files_then)(struct request *r);      /* ... when all are */
     struct collect *collect;            /* ... that it wants back; NULL */
-    uint32_t maker;                     /* ... the ticket of its sandbox's making: while it is asked for, that lives */
+    struct fork *fork;                  /* of .../fork: templates.c; NULL */
+    uint32_t maker;                     /* of POST /v1/execute: the ticket of its sandbox's making: while it is asked
+                                         * for, that lives */
     struct rich *rich;                  /* of a call in a context: results; NULL */
     const char *context_state;          /* ... what became of that; NULL: nobody said */
     char *below;                        /* of a watch: the directory, owned; NULL */
@@ -565,6 +568,10 @@ void visit_time(struct front *f);       /* those whose stream goes on are looked
 /* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
 extern const struct route volume_routes[];
 extern const size_t volume_n_routes;
+/* templates.c */
+extern const struct route template_routes[];
+extern const size_t template_n_routes;
+void fork_free(struct request *r);
 extern const struct route execute_routes[];
 extern const size_t execute_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];

@@ -133,6 +133,7 @@ http_bury(struct front *f)
         json_decref(r->list);
         json_decref(r->files);
         collect_free(r);
+        fork_free(r);
         contexts_free(r);
         live_free(r);
         audit_free(r);

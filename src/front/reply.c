@@ -219,9 +219,10 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "policy.fixed", 409 }, { "limits.no-cgroup", 409 }, { "limits.in-use", 409 }, { "limits.rlimit", 409 },
     { "limits.wider", 422 },
     { "volume.busy", 409 }, { "volume.gone", 410 }, { "volume.full", 507 },
+    { "template.gone", 410 }, { "template.full", 507 }, { "template.exists", 409 }, { "template.busy", 409 },
+    { "template.view", 409 },
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
-    { "transcript.off", 409 }, { "transcript.full", 507 },
     { "serve.warden.late", 503 }, { "serve.maker.late", 503 },
     { "serve.keeper.ended", 503 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
@@ -486,7 +487,8 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o}",
                      "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
                      "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
@@ -499,5 +501,6 @@ json_of_box(const struct edge_box *box)
                      "detail", json_of_text((const uint8_t *)box->detail, strlen(box->detail)), "workspace_key",
                      box->workspace[0] != '\0' ? json_of_text((const uint8_t *)box->workspace, strlen(box->workspace))
                                                : json_null(), "volume",
-                     box->volume[0] != '\0' ? json_string(box->volume) : json_null());
+                     box->volume[0] != '\0' ? json_string(box->volume) : json_null(), "template",
+                     box->base[0] != '\0' ? json_string(box->base) : json_null());
 }

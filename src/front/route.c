@@ -112,6 +112,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { change_routes, &change_n_routes },
     { token_routes, &token_n_routes },
     { volume_routes, &volume_n_routes },
+    { template_routes, &template_n_routes },
     { audit_routes, &audit_n_routes },
     { gate_routes, &gate_n_routes },
     { page_routes, &page_n_routes },

@@ -113,11 +113,13 @@ static bool
 members_known(struct request *r)
 {
     static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
-                                         "workspace_key", "reattach", "volume", "recovery", NULL };
+                                         "workspace_key", "reattach", "volume", "recovery",
+                                         "template", NULL };
     const char *name = json_unknown(r->json, known);
 
     return name == NULL || reply_member(r, "sandbox.request", name, "known members: name, labels, policy, "
-                                        "idle_timeout, max_lifetime, workspace_key, reattach, volume, recovery");
+                                        "idle_timeout, max_lifetime, workspace_key, reattach, volume, recovery, "
+                                        "template");
 }
 
 /* draft-ietf-httpapi-idempotency-key-header; neither the key nor the body is kept, only what tells them from others. */
@@ -193,6 +195,19 @@ volume_of(struct request *r, struct edge_create *c)
     return true;
 }
 
+/* The name or id of the template that its files begin as. */
+static bool
+base_of(struct request *r, struct edge_create *c)
+{
+    const json_t *v = json_object_get(r->json, "template");
+
+    c->base = v != NULL ? json_string_value(v) : "";
+    if (v == NULL || (c->base != NULL && strlen(c->base) == json_string_length(v) && edge_name_well(c->base)))
+        return c->base[0] == '\0' || c->volume[0] == '\0' ||
+               reply_unfit(r, "sandbox.request", "template or volume: both bring files of the workspace");
+    return reply_unfit(r, "sandbox.request", "template is the name or the id of one: GET /v1/templates");
+}
+
 /* NULL: it is not said, and @out stays. */
 static bool
 number_of(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
@@ -247,7 +262,7 @@ create(struct request *r)
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
-        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) ||
+        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) || !base_of(r, &c) ||
         !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||

@@ -159,6 +159,8 @@ on_op(struct keeper_live *k, const struct keep_op *m)
         KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
         return 0;
     }
+    if (snapshot_aside(k))
+        return 0;
     keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));
     return 0;
@@ -177,25 +179,36 @@ hold(struct keeper_live *k, bool paused, struct err *err)
     return k->by_signal ? guest_client_kill_all(k->l.client, SIGSTOP, err) : 0;
 }
 
-static int
-set_paused(struct keeper_live *k, bool paused)
+int
+keeper_hold(struct keeper_live *k, bool paused, struct err *err)
 {
-    struct err err = ERR_INIT;
     uint64_t now = clock_us();
 
-    if (k->paused != paused && hold(k, paused, &err) < 0) {
-        PROTO_SAY(keeper_say, k, EDGE_NOT_PAUSED, .why = err);
-        return 0;
-    }
+    if (k->paused != paused && hold(k, paused, err) < 0)
+        return -1;
     if (k->paused && !paused)
         for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
             if (k->ops[i] != NULL)
                 op_shift(k->ops[i], clock_since(now, k->paused_us));
     keeper_say_health(k, clock_since(now, k->check_us) < KEEPER_GUEST_US);
+    k->paused_us = k->paused == paused ? k->paused_us : now;
     k->paused = paused;
-    k->paused_us = now;
     k->check_us = 0;
-    PROTO_SAY(keeper_say, k, EDGE_PAUSED, .yes = paused);
+    return 0;
+}
+
+/* While its files are copied it stays paused, and is as it was told to be when that is over. */
+static int
+set_paused(struct keeper_live *k, bool paused)
+{
+    struct err err = ERR_INIT;
+
+    if (k->snapshot.pid > 0)
+        k->snapshot.resumes = !paused;
+    else if (keeper_hold(k, paused, &err) < 0)
+        PROTO_SAY(keeper_say, k, EDGE_NOT_PAUSED, .why = err);
+    if (err.kind == ERR_NONE)
+        PROTO_SAY(keeper_say, k, EDGE_PAUSED, .yes = paused);
     return 0;
 }
 
@@ -258,13 +271,6 @@ on_port_closed(struct keeper_live *k, const struct edge_only_id *port)
 }
 
 static int
-on_call(struct keeper_live *k, const struct keep_call *m)
-{
-    transcript_call(&k->transcript, m);
-    return 0;
-}
-
-static int
 on_use(struct keeper_live *k, const struct nothing *m)
 {
     (void)m;
@@ -287,7 +293,6 @@ on_stop(struct keeper_live *k, const struct nothing *m)
     R(EDGE_SWEEP, on_sweep, true, ST_FRESH) \
     R(EDGE_OP, on_op, false, ST_MADE) \
     R(EDGE_RUN_ASK, asker_on_ask, false, ST_MADE) \
-    R(EDGE_CALL, on_call, false, ST_MADE) \
     R(EDGE_CALLER_ENDED, op_on_caller_ended, false, ST_MADE) \
     R(EDGE_PAUSE, on_pause, false, ST_MADE) \
     R(EDGE_RESUME, on_resume, false, ST_MADE) \
@@ -297,6 +302,7 @@ on_stop(struct keeper_live *k, const struct nothing *m)
     R(EDGE_NET_ANSWER, keeper_on_net_answer, false, ST_MADE) \
     R(EDGE_USE, on_use, false, ST_MADE) \
     R(EDGE_PORT_CLOSED, on_port_closed, false, ST_MADE) \
+    R(EDGE_SNAPSHOT, snapshot_on_ask, false, ST_MADE) \
     R(EDGE_STOP, on_stop, false, ST_FRESH | ST_MADE | ST_ASKING | ST_PARKED)
 PROTO_RULES(warden_rules, HEARS)
 
@@ -368,9 +374,11 @@ keeper_on_launcher(struct watch *w, uint32_t events)
     keeper_hosts_drop(k);       /* what the former one wanted; the next one says it again */
     k->warden.fd = take_fd(&fd);
     k->checks = k->next_number = 0;     /* the former one's questions */
+    k->snapshot.asked = false;
     if (k->made)
         keeper_say_masks(k);
-    PROTO_SAY(keeper_say, k, EDGE_STILL, .made = k->made, .paused = k->paused, .ops = (uint32_t)op_untold(k),
+    PROTO_SAY(keeper_say, k, EDGE_STILL, .made = k->made, .paused = k->paused && !k->snapshot.resumes,
+              .ops = (uint32_t)op_untold(k),
               .asks = (uint32_t)asker_count(k), .facts = k->made ? facts_of(k, &facts) : "");
     keeper_ask_again(k);
 }

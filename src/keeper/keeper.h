@@ -148,6 +148,19 @@ struct keeper_park {
     size_t at;
 };
 
+/* keeper_snapshot.c's, of a copy that is being made. */
+struct keeper_snapshot {
+    int root;                           /* of the sandbox's files, O_PATH; -1: they are not its own */
+    char *fill;                         /* the folder that it began with; NULL */
+    int pid;                            /* who copies; 0 nobody */
+    struct watch edge;                  /* what that says of its end */
+    struct snapshot_done *done;         /* and of what it did: shared with it */
+    uint64_t begun_us;
+    struct snapshot_aside *aside;       /* operations that begin when it is over */
+    bool asked;                         /* the warden that wants it lives */
+    bool resumes;                       /* the sandbox goes on when it is over: it was paused for that alone */
+};
+
 #define KEEPER_GUEST_US 10000000    /* for the guest to answer; then it is not well. A busy sandbox has little CPU */
 
 /* What the warden may say. */
@@ -175,6 +188,7 @@ struct keeper_live {
     struct keeper_settings daemon;
     struct keeper_hosts hosts;
     struct keeper_park park;
+    struct keeper_snapshot snapshot;
     struct masks masks;         /* what is in no record */
     const char *id;             /* the sandbox's */
     struct transcript transcript;
@@ -214,6 +228,8 @@ void keeper_look_soon(struct keeper_live *k, uint64_t now);      /* as often as 
 bool keeper_short_of_memory(struct keeper_live *k);
 
 /* keeper.c */
+/* Stop everything inside, or let it go on. 0 or -1 with @err. */
+int keeper_hold(struct keeper_live *k, bool paused, struct err *err);
 /* To the warden, by PROTO_SAY(); and what has no fields. */
 void keeper_say(struct keeper_live *k, uint8_t type, const struct shape *shape, const void *m);
 #define KEEPER_SAY_SHORT(k, number) keeper_say(k, number, number##_SHAPE(), NULL)
@@ -426,10 +442,24 @@ void park_free(struct keeper_live *k);
 /* keeper_volume.c: the volume @id ("" none) as the workspace of k->policy; then now and then a look at its size; its
  * end. 0 or -1 with @err (volume.busy, volume.full ...). */
 int keeper_volume_open(struct keeper_live *k, const char *id, struct err *err);
+/* The folder of all; in it a new one for @id beside its place, and its move to that. Descriptors, or 0; -1 with
+ * @err. */
+int keeper_volumes_folder(const struct keeper_live *k, struct err *err);
+int keeper_volume_new(int dir, const char *id, struct err *err);
+int keeper_volume_named(int dir, const char *id, struct err *err);
 void keeper_volume_look(struct keeper_live *k, uint64_t now);
 void keeper_volume_close(struct keeper_live *k);
 /* Nothing is to be left of it. 0 or -1 with @err; then it can be done again. */
 int keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err);
+
+/* keeper_snapshot.c: copies of its files, as templates that others begin with. found: the root of its files; begin with
+ * the template @id ("" none). 0 or -1 with @err. The handler of EDGE_SNAPSHOT, and what ends one that is under way. */
+int snapshot_found(struct keeper_live *k, struct err *err);
+int snapshot_fill(struct keeper_live *k, const char *id, struct err *err);
+int snapshot_on_ask(struct keeper_live *k, const struct edge_only_id *m);
+watch_fn snapshot_on_end;
+bool snapshot_aside(struct keeper_live *k);     /* the operation at hand waits for its end; false: there is none */
+void snapshot_free(struct keeper_live *k);
 
 /* keeper_hosts.c: open: the hosts of @p's registries. 0, or -1 with @err; while somebody asks for them
  * (k->hosts.asker.pid > 0) that is no error: the message at hand is put aside by wait (-1: no memory), and handled

@@ -3,8 +3,8 @@
  * Before that it needs every right of its user, and would hand a filter down. From then on it hears its guest, and what
  * is not listed here ends it: it starts no program, makes no namespace and no mount, reaches no socket by name or
  * address, looks into no other process. The sandbox lives already: nothing of this reaches it. What cloche-egress needs
- * to be started anew is cloche-starter's (starter.h). A process of its own it still makes, for a volume's size or in a
- * janitor's place; that has the same list.
+ * to be started anew is cloche-starter's (starter.h). A process of its own it still makes, for a volume's size, for a
+ * copy of its files or in a janitor's place; that has the same list.
  *
  * Its user's files stay open to it: it writes transcripts and logs, the cgroup's files, and reads settings again.
  */
@@ -51,6 +51,9 @@ static const unsigned allowed[] = {
 #endif
     /* processes */
     SYS_kill, SYS_wait4, SYS_waitid, SYS_getpid, SYS_getuid, SYS_geteuid, SYS_capget,
+    /* its files are copied (keeper_snapshot.c): links, owners, times, attributes; no node of a device */
+    SYS_symlinkat, SYS_linkat, SYS_fchownat, SYS_utimensat, SYS_flistxattr, SYS_fgetxattr, SYS_fsetxattr, SYS_pwrite64,
+    SYS_copy_file_range,
     /* a janitor in the place of one that was killed, and who looks into a volume */
     SYS_clone, SYS_rt_sigprocmask, SYS_prctl, SYS_setsid, SYS_pipe2, SYS_dup3, SYS_close_range, SYS_gettid,
     SYS_set_tid_address, SYS_set_robust_list,

@@ -203,7 +203,7 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
     struct live *l = &k->l;
 
     if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 ||
-        keeper_volume_open(k, m->volume, err) < 0)
+        snapshot_fill(k, m->base, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
         return -1;
     k->s = (struct session){ .policy = &k->policy, .io = SESSION_STREAM, .quiet = true, .no_stdin = true };
     k->limits = k->policy.limits;
@@ -213,7 +213,8 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
     l->r = &k->r;
     leavings_keep(k->daemon.leavings);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
-    if (vault_start(l, err) < 0 || session_make(l, m->id, err) < 0 || wait_for_guest(l, err) < 0) {
+    if (vault_start(l, err) < 0 || session_make(l, m->id, err) < 0 || wait_for_guest(l, err) < 0 ||
+        snapshot_found(k, err) < 0) {
         if (l->sb != NULL)
             sandbox_abandon(l->sb);
         return -1;
@@ -252,6 +253,7 @@ keeper_unmake(struct keeper_live *k)
     struct live *l = &k->l;
 
     op_free_all(k);
+    snapshot_free(k);
     /* a frozen process does not die before it thaws */
     if (l->sb != NULL && k->paused && !k->by_signal)
         (void)sandbox_resume(l->sb, NULL);

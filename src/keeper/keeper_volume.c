@@ -38,11 +38,12 @@
 
 /* --- the folder --------------------------------------------------------------------------------------------------- */
 
-static int
-make_folder(int dir, const char *id, struct err *err)
+int
+keeper_volume_new(int dir, const char *id, struct err *err)
 {
     char name[EDGE_ID + 8];
     uint32_t owner;
+    int fd;
 
     snprintf(name, sizeof(name), ".new-%s", id);
     if (tree_remove(dir, name, err) < 0)
@@ -50,11 +51,31 @@ make_folder(int dir, const char *id, struct err *err)
     if (getrandom(&owner, sizeof(owner), 0) != sizeof(owner) || mkdirat(dir, name, 0700) < 0)
         return err_sys(err, errno, "volume.make", "the volume's folder");
     owner = NOBODYS | (owner & 0xffffff);
-    if (geteuid() == 0 && fchownat(dir, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(err, errno, "volume.make", "the owner of the volume's folder");
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && (geteuid() != 0 || fchown(fd, owner, owner) == 0))
+        return fd;
+    err_sys(err, errno, "volume.make", "the owner of the volume's folder");
+    close_fd(&fd);
+    return -1;
+}
+
+int
+keeper_volume_named(int dir, const char *id, struct err *err)
+{
+    char name[EDGE_ID + 8];
+
+    snprintf(name, sizeof(name), ".new-%s", id);
     if (kernel_renameat2(dir, name, dir, id, RENAME_NOREPLACE) < 0)
         return err_sys(err, errno, "volume.make", "the volume's folder");
     return 0;
+}
+
+static int
+make_folder(int dir, const char *id, struct err *err)
+{
+    cleanup_close int fd = keeper_volume_new(dir, id, err);
+
+    return fd < 0 ? -1 : keeper_volume_named(dir, id, err);
 }
 
 /* Its modes are the sandbox's to set, but for this one. */
@@ -93,8 +114,8 @@ lock(int fd, struct err *err)
     return 0;
 }
 
-static int
-volumes_folder(const struct keeper_live *k, struct err *err)
+int
+keeper_volumes_folder(const struct keeper_live *k, struct err *err)
 {
     int fd = open(k->daemon.volumes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -283,7 +304,7 @@ keeper_volume_open(struct keeper_live *k, const char *id, struct err *err)
 
     if (id[0] == '\0')
         return 0;
-    if (take_as_workspace(&k->policy, k->daemon.volumes, id, err) < 0 || (dir = volumes_folder(k, err)) < 0 ||
+    if (take_as_workspace(&k->policy, k->daemon.volumes, id, err) < 0 || (dir = keeper_volumes_folder(k, err)) < 0 ||
         (fd = open_folder(dir, id, err)) < 0 || lock(fd, err) < 0)
         return -1;
     if (k->policy.limits.disk.v > 0 && !fits(fd, k->policy.limits.disk.v)) {
@@ -317,7 +338,7 @@ open_old(int dir, const char *id)
 int
 keeper_volume_remove(struct keeper_live *k, const char *id, struct err *err)
 {
-    cleanup_close int dir = volumes_folder(k, err), fd = -1;
+    cleanup_close int dir = keeper_volumes_folder(k, err), fd = -1;
     char name[EDGE_ID + 8];
 
     snprintf(name, sizeof(name), ".new-%s", id);

@@ -179,6 +179,8 @@ struct policy {
         char *at;                           /* its path inside, settled; NULL: see policy_workspace_at() (place.h) */
         struct origin from;
     } workspace;
+    const char *fill;                       /* a folder of cloche's own with files that the sandbox's own folders begin
+                                             * with (ENGINE_PLACES); borrowed, NULL: they begin empty */
     struct policy_bool keep_path;           /* the workspace lies inside where it lies outside */
     struct policy_string settings;          /* the settings file as it was named, absolute; NULL: none */
     struct policy_string workdir;           /* cwd inside; default /workspace (private), the caller's cwd (host view) */

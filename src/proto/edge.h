@@ -187,6 +187,7 @@ bool edge_maybe_name(const char *name);
     F(TEXT, detail, EDGE_DETAIL_MAX) \
     F(TEXT_IF, workspace, EDGE_WORKSPACE_MAX, edge_workspace_well)  /* the key that its caller gave; "" none */ \
     F(MAYBE_ID, volume)                     /* that it has as its workspace; "" none */ \
+    F(MAYBE_ID, base)                       /* the template that its files began as; "" none */ \
     /* lines, of an answer to REATTACH alone; "" else: reattached=yes or no, replaced=ID, differs=NAME,... */ \
     F(TEXT_IF, how, EDGE_HOW_MAX, edge_labels_well) \
     F(UNSAID, uint8_t bounds, bounds)       /* EDGE_BOUNDED ... */ \
@@ -206,6 +207,7 @@ PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);
     F(TEXT_IF, workspace, EDGE_WORKSPACE_MAX, edge_workspace_well) \
     F(TEXT_IF, volume, EDGE_WORKSPACE_MAX, edge_workspace_well)     /* the name of its workspace; "" none */ \
     F(U32, keep_s)                          /* of it: retention; EDGE_KEEP_SAME as it is, or the usual one */ \
+    F(TEXT_IF, base, EDGE_NAME_MAX, edge_maybe_name)    /* name or id of the template that it begins with; "" none */ \
     F(TEXT, language, LANGUAGE_TEXT_MAX)    /* of code that it is made for (match/language.h); "" none */ \
     F(MAYBE, key, EDGE_HASH)                /* of the caller's idempotency key, and of what it sent with it; */ \
     F(MAYBE, body, EDGE_HASH)               /* NULL: it has none */
@@ -217,9 +219,15 @@ PROTO_STRUCT(edge_create, EDGE_CREATE_FIELDS);
 bool edge_cursor(const char *text, char id[EDGE_ID + 1], uint64_t *created_ms);
 bool edge_maybe_cursor(const char *text);
 
-/* A durable workspace. Its name is its owner's, as a workspace's key is well. */
+/* What is kept in a folder of the daemon's: a durable workspace; a template, which sandboxes begin with copies of; or
+ * one that was made for forks. */
+enum volume_kind { VOLUME_WORKSPACE, VOLUME_TEMPLATE, VOLUME_FORK, VOLUME_KINDS };
+/* The name of a volume is its owner's, as a workspace's key is well; of a template as a sandbox's; for forks its id. */
 #define EDGE_VOLUME_FIELDS(F) \
     F(ID, id) \
+    F(ENUM, volume_kind, kind, 0, VOLUME_KINDS - 1) \
+    F(U64, bytes)           /* of a template: of its files */ \
+    F(U64, paused_us)       /* in the answer to SNAPSHOT: for so long the sandbox was; else 0 */ \
     F(MAYBE_ID, owner) \
     F(MAYBE_ID, box)        /* the sandbox that has it; "" none */ \
     F(U64, created_ms) \

@@ -14,6 +14,7 @@
     F(FLAGS, bounds, EDGE_BOUNDED | EDGE_JUDGED) \
     F(TEXT, policy, EDGE_POLICY_MAX) \
     F(MAYBE_ID, volume) \
+    F(MAYBE_ID, base)                       /* the template that it begins with; "" none */ \
     F(MAYBE_ID, owner)                      /* edge_box's: the transcript is its */ \
     F(TEXT, parks, LANGUAGE_TEXT_MAX)       /* it waits for TAKE, with that language's interpreter; "" it does not */
 PROTO_STRUCT(keep_make, KEEP_MAKE);
@@ -30,15 +31,8 @@ PROTO_STRUCT(keep_take, KEEP_TAKE);
     F(REST, op, edge_op_LEAST, EDGE_OP_BYTES)       /* struct edge_op */
 PROTO_STRUCT(keep_op, KEEP_OP);
 
-#define KEEP_RUN_ASK(F) \
-    F(MAYBE_ID, caller) \
-    F(TEXT, by, EDGE_WHO_MAX)               /* of MESSAGE: who asks */ \
-    F(STRUCT_IN, edge_run_ask, ask)
+#define KEEP_RUN_ASK(F) F(MAYBE_ID, caller) F(STRUCT_IN, edge_run_ask, ask)
 PROTO_STRUCT(keep_run_ask, KEEP_RUN_ASK);
-
-/* A call of a tool, for the transcript. */
-#define KEEP_CALL(F) F(TEXT, by, EDGE_WHO_MAX) F(TEXT, tool, GATE_NAME_MAX) F(TEXT, params, EDGE_MESSAGE_TEXT)
-PROTO_STRUCT(keep_call, KEEP_CALL);
 
 #define KEEP_CHANGE(F) F(U32, number) F(TEXT, policy, EDGE_POLICY_MAX)
 PROTO_STRUCT(keep_change, KEEP_CHANGE);
@@ -61,10 +55,10 @@ PROTO_STRUCT(keep_net_answer, KEEP_NET_ANSWER);
     M(EDGE_CHANGE,       117, keep_change)      /* hold it to that from now on */ \
     M(EDGE_USE,          125, nothing)          /* what does it use? */ \
     M(EDGE_RUN_ASK,      177, keep_run_ask)     /* with its socket */ \
-    M(EDGE_CALL,         178, keep_call) \
     M(EDGE_PORT_CLOSED,  193, edge_only_id)     /* its connections end */ \
     M(EDGE_TELL_PRINT,   196, keep_tell_print)  /* before MAKE: what would it be? It can be asked again */ \
     M(EDGE_SWEEP,        198, edge_only_id)     /* in the place of MAKE: nothing is to be left of that volume */ \
+    M(EDGE_SNAPSHOT,     238, edge_only_id)     /* copy its files into that template; one at a time */ \
     M(EDGE_NET_ANSWER,   206, keep_net_answer) \
     M(EDGE_TAKE,         236, keep_take)        /* after PARKED; the answer is MADE or NOT_MADE */ \
     M(EDGE_CALLER_ENDED, 227, edge_only_id)     /* what goes on in its name ends (warden/ends.c) */
@@ -136,6 +130,11 @@ PROTO_STRUCT(keep_op_said, KEEP_OP_SAID);
     F(TEXT_IF, path, EDGE_ASKED_MAX, keep_request_well)
 PROTO_STRUCT(keep_net_ask, KEEP_NET_ASK);
 
+#define KEEP_COPIED(F) \
+    F(U64, bytes)                           /* of files' contents */ \
+    F(U64, us)                              /* for which the sandbox was paused */
+PROTO_STRUCT(keep_copied, KEEP_COPIED);
+
 #define EDGE_OF_KEEPER(M) \
     M(EDGE_MADE,       102, keep_made) \
     M(EDGE_NOT_MADE,   103, edge_why) \
@@ -153,6 +152,8 @@ PROTO_STRUCT(keep_net_ask, KEEP_NET_ASK);
     M(EDGE_MASKS,      123, keep_masks) \
     M(EDGE_PRINT,      197, keep_print)         /* the answer to TELL_PRINT, or NOT_MADE */ \
     M(EDGE_SWEPT,      199, nothing)            /* nothing is left, and it ends; or NOT_MADE */ \
+    M(EDGE_COPIED,     239, keep_copied)        /* this or NOT_COPIED is the answer to SNAPSHOT */ \
+    M(EDGE_NOT_COPIED, 240, edge_why) \
     M(EDGE_NET_ASK,    204, keep_net_ask) \
     M(EDGE_NET_OVER,   205, edge_number)        /* nobody waits for that any more */ \
     M(EDGE_USED,       228, edge_usage)         /* the answer to USE */ \

@@ -109,6 +109,11 @@ PROTO_STRUCT(ask_approvals, ASK_APPROVALS);
 #define ASK_ID(F) F(TEXT_IF, id, EDGE_ID, edge_maybe_id)
 PROTO_STRUCT(ask_id, ASK_ID);
 
+#define ASK_SNAPSHOT(F) \
+    F(TEXT, id, EDGE_NAME_MAX) \
+    F(TEXT_IF, name, EDGE_NAME_MAX, edge_maybe_name)    /* of the template; "": it is for forks */
+PROTO_STRUCT(ask_snapshot, ASK_SNAPSHOT);
+
 #define ASK_CANCEL(F) F(U32_IN, ticket, 1, UINT32_MAX)
 PROTO_STRUCT(ask_cancel, ASK_CANCEL);
 
@@ -199,6 +204,12 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* one to remove, or "": list them */ \
     Q(EDGE_ASK_VOLUMES,    25,  ask_id,         volumes,    OPERATOR | AGENT | AUDITOR,         GATED, \
       RECORDED("remove_volume", RECORD_INSIST)) \
+    /* VOLUME, when its files are copied */ \
+    Q(EDGE_ASK_SNAPSHOT,   26,  ask_snapshot,   snapshot,   OPERATOR | AGENT,                   GATED, \
+      RECORDED("snapshot", RECORD_WAIT)) \
+    /* one to remove, or "": list them */ \
+    Q(EDGE_ASK_TEMPLATES,  27,  ask_box,        templates,  OPERATOR | AGENT | AUDITOR,         GATED, \
+      RECORDED("remove_template", RECORD_INSIST)) \
     Q(EDGE_ASK_STATS,      29,  nothing,        stats,      OPERATOR | AUDITOR,                 FREE,  LOOKS) \
     Q(EDGE_ASK_USAGE,      30,  ask_box,        usage,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
     Q(EDGE_ASK_FOLLOW,     31,  ask_follow,     follow,     OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \

@@ -286,7 +286,8 @@ asked_create(struct warden *w, const struct edge_create *m)
         else
             answer_box(w, w->asker, &b->r, NULL);
     } else if (repeated(w, m, &answered, &err) < 0 ||
-               (!answered && !record_create(w, &r) && create(w, m, &r, &err) < 0)) {
+               (!answered && (template_base(w, m->base, &r, &err) < 0 ||
+                              (!record_create(w, &r) && create(w, m, &r, &err) < 0)))) {
         count_not_created(&w->counts, err.code);
         answer_no(w, w->asker, &err);
     }

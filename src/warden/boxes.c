@@ -225,7 +225,8 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
         err_set(err, ERR_DENIED, "sandbox.name-taken", "another default sandbox lives already");
         return err_hint(err, "POST /api/sandbox/stop ends it");
     }
-    if (room_for_one(w, r, probe, err) < 0 || (!probe && volume_is_free(w, r->volume, NULL, err) < 0))
+    if (room_for_one(w, r, probe, err) < 0 || (!probe && volume_is_free(w, r->volume, NULL, err) < 0) ||
+        template_is_there(w, r->base, err) < 0)
         return -1;
     if (box_count(w) + pool_count(w) >= w->max_boxes)
         pool_make_room(w);
@@ -247,7 +248,6 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
     span_asked_for(b);
-    call_asked_for(b);
     if ((how & (BOX_FLEETING | BOX_TRIAL)) != 0)
         b->maker = to;
     if (!probe)
@@ -399,6 +399,7 @@ box_lost(struct box *b)
     packet_queue_clear(&b->out);
     err_set(&err, ERR_SYSTEM, "sandbox.gone", "the sandbox ended meanwhile");
     life_gone(b, &err);
+    template_lost(b, &err);
     net_box_gone(w, b->r.id);
     b->taken_ms = 0;
     if (b->ahead)

@@ -56,7 +56,6 @@ free_box(struct box *b)
     buf_free(&b->use);
     masks_free(&b->masks);
     trial_free(b);
-    call_free(b);
     free(b);
 }
 
@@ -64,7 +63,7 @@ void
 box_take_out(struct box *b)
 {
     struct warden *w = b->w;
-    bool had_volume = b->r.volume[0] != '\0', was_default = b->r.is_default;
+    bool had_volume = b->r.volume[0] != '\0' || b->r.base[0] != '\0', was_default = b->r.is_default;
     struct box **at = &w->boxes;
 
     if (had_volume)

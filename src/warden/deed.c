@@ -287,7 +287,7 @@ deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *
 
 /* NULL when some of it is no text. */
 static json_t *
-new_one(const struct edge_create *c)
+new_one(const struct edge_create *c, const char *text)
 {
     json_t *params = json_pack("{s:s}", "name", c->name), *policy;
     int bad = 0;
@@ -313,10 +313,12 @@ new_one(const struct edge_create *c)
         bad |= json_object_set_new(params, "recovery", json_pack("{s:I, s:I, s:I}",
                                    "after", (json_int_t)c->recovery.after_s, "tries", (json_int_t)c->recovery.tries,
                                    "window", (json_int_t)c->recovery.window_s));
-    if (c->policy[0] != '\0') {
+    if (c->base[0] != '\0')
+        bad |= json_object_set_new(params, "template", json_string(c->base));
+    if (text[0] != '\0') {
         /* what is no JSON is shown as it is, and refused by its keeper */
-        policy = json_loads(c->policy, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-        bad |= json_object_set_new(params, "policy", policy != NULL ? policy : json_string(c->policy));
+        policy = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+        bad |= json_object_set_new(params, "policy", policy != NULL ? policy : json_string(text));
     }
     if (bad == 0)
         return params;
@@ -327,7 +329,27 @@ new_one(const struct edge_create *c)
 int
 deed_create(struct warden *w, const struct edge_create *m, struct deed *out, struct err *err)
 {
-    return deed_whole(w, "sandbox_create", "", new_one(m), out, err);
+    const char *text = m->policy[0] == '\0' && m->base[0] != '\0' ? template_policy(w, m->base) : m->policy;
+
+    return text == NULL ? 0         /* no such template: its handler says so */
+                        : deed_whole(w, "sandbox_create", "", new_one(m, text), out, err);
+}
+
+/* The files of one, kept by the daemon for others to begin with. */
+int
+deed_snapshot(struct warden *w, const struct ask_snapshot *m, struct deed *out, struct err *err)
+{
+    const struct box *b = usable(w, m->id, NULL);
+
+    return b == NULL ? 0 : deed_whole(w, "sandbox_snapshot", b->r.id, json_pack("{s:s}", "name", m->name), out, err);
+}
+
+int
+deed_templates(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
+{
+    if (m->id[0] == '\0' || w->who.role == EDGE_AUDITOR || template_policy(w, m->id) == NULL)
+        return 0;
+    return deed_make("template_remove", "", json_pack("{s:s}", "template", m->id), "", 0, out, err) < 0 ? -1 : 1;
 }
 
 struct subject { struct warden *w; char id[EDGE_ID + 1]; };

@@ -97,7 +97,6 @@ keep_made(struct box *b)
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
     span_made(b, NULL);
     box_state(b, BOX_READY, "");
-    call_made(b);
     made_answers(b, &b->r, NULL);
     box_text(&b->r.how, "");
     reattach_turn(b->w);
@@ -167,6 +166,7 @@ keep_make(struct box *b)
     m.parks = pool_language(b);
     memcpy(m.volume, b->r.volume, sizeof(m.volume));
     memcpy(m.owner, b->r.owner, sizeof(m.owner));
+    memcpy(m.base, b->r.base, sizeof(m.base));
     b->asked.make = true;
     box_say(b, EDGE_MAKE, EDGE_MAKE_SHAPE(), &m);
 }
@@ -314,6 +314,8 @@ on_gone(struct warden *w, const struct keep_gone *m)
     R(EDGE_GONE, on_gone, true, 1) \
     R(EDGE_SHOWN, life_on_shown, false, 1) \
     R(EDGE_CHANGED, life_on_changed, false, 1) \
+    R(EDGE_COPIED, template_on_copied, false, 1) \
+    R(EDGE_NOT_COPIED, template_on_not_copied, false, 1) \
     R(EDGE_USED, watch_on_used, false, 1) \
     R(EDGE_OP_RESULT, watch_on_op_result, false, 1) \
     R(EDGE_NET_ASK, net_on_ask, false, 1) \

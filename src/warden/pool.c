@@ -285,7 +285,7 @@ static bool
 is_for(const struct warden *w, const struct edge_create *c, const struct edge_box *r)
 {
     return c->language[0] != '\0' && w->pool.is.max > 0 && !w->closing && r->workspace[0] == '\0' && !r->is_default &&
-           c->volume[0] == '\0' && (c->flags & EDGE_REATTACH) == 0;
+           c->volume[0] == '\0' && c->base[0] == '\0' && (c->flags & EDGE_REATTACH) == 0;
 }
 
 struct box *

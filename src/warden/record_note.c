@@ -20,6 +20,7 @@ static const struct {
     { "recovery",        AUDIT_LIFECYCLE,       AUDIT_WARN,  "recovery", "recovery by itself" },
     { "reattached",      AUDIT_LIFECYCLE,       AUDIT_INFO,  "reattached", "a sandbox was taken again" },
     { "volume",          AUDIT_LIFECYCLE,       AUDIT_INFO,  "volume",   "a durable workspace was made or removed" },
+    { "template",        AUDIT_LIFECYCLE,       AUDIT_INFO,  "template", "a template was made or removed" },
     { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
     { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
@@ -101,6 +102,8 @@ record_create(struct warden *w, const struct edge_box *r)
     record_begin(w, &e, "a sandbox was asked for");
     if (r->name[0] != '\0')
         audit_put_cstr(&e, "name", r->name);
+    if (r->base[0] != '\0')
+        audit_put_cstr(&e, "template", r->base);
     audit_put_bool(&e, "default", r->is_default);
     sha256_of(r->policy, strlen(r->policy), hash);
     sha256_text(hash, hex);

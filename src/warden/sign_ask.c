@@ -144,20 +144,19 @@ deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err
 /* --- a request ---------------------------------------------------------------------------------------------------- */
 
 static void
-reject(struct warden *w, const char *request, const char *error, const struct sign_verdict *v,
-       enum audit_severity severity, bool confirmed)
+reject(struct warden *w, const struct sign_asked *a, const char *error, const struct sign_verdict *v,
+       enum audit_severity severity)
 {
     char summary[512], who[EDGE_WHO_MAX + 1];
     struct audit_entry e;
 
     who_text(w, &w->who, who);
     snprintf(summary, sizeof(summary), "Rejected: %s", error);
-    sign_entry(&e, AUDIT_SIGNING_REJECTED, severity, summary, request);
+    sign_entry(&e, AUDIT_SIGNING_REJECTED, severity, summary, a->m->request);
     audit_put_cstr(&e, "matchedRule", v->rule);
-    audit_put_bool(&e, "humanConfirmed", confirmed);
     audit_put_cstr(&e, "who", who);
     record_say(w, w->who.role == EDGE_KEY ? box_of_id(w, w->who.box) : NULL, &e);
-    sign_answer_no(w, w->asker, error, v, confirmed);
+    sign_answer_no(w, w->asker, error, v, false);
 }
 
 /* True: put aside until its entry is on the disk. */
@@ -226,7 +225,7 @@ again(struct warden *w, const struct sign_asked *a, const struct deed *d, struct
     caller_of(&w->who, caller);
     if (strcmp(caller, p->caller) != 0 || strcmp(d->digest, p->digest) != 0) {
         snprintf(no.reason, sizeof(no.reason), "Replay detected: request %s already processed", a->m->request);
-        reject(w, a->m->request, no.reason, &no, AUDIT_WARN, false);
+        reject(w, a, no.reason, &no, AUDIT_WARN);
         return 0;
     }
     if (approval->r.state != APPROVAL_APPROVED || !gate_stands(w, approval)) {
@@ -250,11 +249,11 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
 
     if (v->allowed && a->failure != NULL) {
         snprintf(failure, sizeof(failure), "Signing failed: %s", a->failure);
-        reject(w, a->m->request, failure, v, AUDIT_ERROR, false);
+        reject(w, a, failure, v, AUDIT_ERROR);
         return 0;
     }
     if (!v->allowed) {
-        reject(w, a->m->request, v->reason, v, AUDIT_WARN, false);
+        reject(w, a, v->reason, v, AUDIT_WARN);
         return 0;
     }
     if (approval != NULL) {
@@ -269,7 +268,7 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
         if (gate_settled(w, d, "") < 0) {
             *v = (struct sign_verdict){ .rule = "human_rejected" };
             snprintf(v->reason, sizeof(v->reason), "A person rejected it");
-            reject(w, a->m->request, v->reason, v, AUDIT_WARN, false);
+            reject(w, a, v->reason, v, AUDIT_WARN);
             return 0;
         }
         return ask_person(w, a, d, v, err);
@@ -340,7 +339,7 @@ approved(struct warden *w, struct sign_pending *p, struct approval *approval, st
     if (v.allowed) {
         r = sign_now(w, p->request, p->box, &p->what, &v, true, err);
     } else {
-        reject(w, p->request, v.reason, &v, AUDIT_WARN, true);
+        sign_answer_no(w, w->asker, v.reason, &v, true);
         r = 0;
     }
     drop(w->signing, p);

@@ -13,11 +13,11 @@
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
                 "owner, secret, workspace, print, volume, recover_after, recover_tries, recover_window, " \
-                "recover_used, recover_began, recover_next"
+                "recover_used, recover_began, recover_next, base"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25)",
+              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -80,6 +80,11 @@ static const char *const steps[] = {
     /* grants say of which rule they are (state_gate.c makes the table again); what those of before were about is not
      * known, so they are over */
     "DROP TABLE IF EXISTS standing;",
+    /* templates are kept as volumes are: what each is, the policy of the sandbox that it was made of, its bytes */
+    ("ALTER TABLE sandbox ADD COLUMN base TEXT NOT NULL DEFAULT '';"
+     "ALTER TABLE volume ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE volume ADD COLUMN policy TEXT NOT NULL DEFAULT '';"
+     "ALTER TABLE volume ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"),
 };
 
 #define VERSION ARRAY_LEN(steps)
@@ -292,6 +297,7 @@ bind_box(struct state *s, const struct edge_box *box)
     bind_u64(q, 23, box->recovery.used);
     bind_u64(q, 24, box->recovery.began_ms);
     bind_u64(q, 25, box->recovery.next_ms);
+    bind_text(q, 26, box->base);
     return q;
 }
 
@@ -373,11 +379,13 @@ static bool
 box_of(sqlite3_stmt *q, struct edge_box *box)
 {
     const char *id = col_text(q, 0), *owner = col_text(q, 14), *key = col_text(q, 15), *volume = col_text(q, 18);
+    const char *base = col_text(q, 25);
     uint64_t flags = col_u64(q, 3);
 
     if (!edge_is_id(id) || !box_state_parse(col_text(q, 2), &box->state) || (owner[0] != '\0' && !edge_is_id(owner)) ||
-        strlen(key) >= sizeof(box->key) || (volume[0] != '\0' && !edge_is_id(volume)))
+        strlen(key) >= sizeof(box->key) || !edge_maybe_id(volume) || !edge_maybe_id(base))
         return false;
+    memcpy(box->base, base, strlen(base) + 1);
     memcpy(box->volume, volume, strlen(volume) + 1);
     memcpy(box->id, id, EDGE_ID + 1);
     memcpy(box->owner, owner, strlen(owner) + 1);

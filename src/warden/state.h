@@ -96,10 +96,11 @@ int state_forget_token(struct state *s, const char *id, struct err *err);
 typedef void state_token_fn(void *ctx, const struct edge_token *token, const char *hash);
 /* All, oldest first. How many or -1. */
 int state_tokens(struct state *s, state_token_fn *fn, void *ctx, struct err *err);
-/* A durable workspace, inserted or replaced; @removed: nothing of it is to be left. 0 or -1 with @err. */
-int state_put_volume(struct state *s, const struct edge_volume *v, bool removed, struct err *err);
+/* A durable workspace, or a template of sandboxes with @policy, inserted or replaced; @removed: nothing of it is to be
+ * left. 0 or -1 with @err. */
+int state_put_volume(struct state *s, const struct edge_volume *v, const char *policy, bool removed, struct err *err);
 int state_forget_volume(struct state *s, const char *id, struct err *err);
-typedef void state_volume_fn(void *ctx, const struct edge_volume *v, bool removed);
+typedef void state_volume_fn(void *ctx, const struct edge_volume *v, const char *policy, bool removed);
 /* All, oldest first. How many or -1. */
 int state_volumes(struct state *s, state_volume_fn *fn, void *ctx, struct err *err);
 /* As of when what is on record about them is, in milliseconds since 1970; 0 nothing is. -1 with @err. */

@@ -16,31 +16,17 @@
 #include "base/log.h"
 #include "proto/edge_gate.h"
 #include "warden/record.h"
+#include "warden/volumes.h"
 
-#define VOLUMES_MAX   1024
-#define VOLUMES_EACH  64            /* with one token; the owner has none */
 #define TURN_MS       250
 #define SAVE_MS       60000         /* and so long a removal that failed is not tried again */
 
-struct volume {
-    struct edge_volume r;           /* its name is owned */
-    bool removed;                   /* nothing of it is to be left */
-    uint64_t again_ms;              /* when to try that again */
-};
-
-struct volumes {
-    struct volume v[VOLUMES_MAX];
-    size_t n;
-    uint64_t turn_ms, save_ms;      /* the last ones, on the monotonic clock */
-    struct timer next;              /* the next turn that there is something to do in */
-};
-
-static void
-saved(struct warden *w, const struct volume *v)
+void
+volume_saved(struct warden *w, const struct volume *v)
 {
     struct err err = ERR_INIT;
 
-    if (state_put_volume(w->state, &v->r, v->removed, &err) < 0)
+    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", v->removed, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
@@ -48,7 +34,7 @@ static void
 save_all(struct warden *w)
 {
     for (size_t i = 0; i < w->volumes->n; i++)
-        saved(w, &w->volumes->v[i]);
+        volume_saved(w, &w->volumes->v[i]);
     (void)state_volume_clock_set(w->state, clock_wall_ms(), NULL);
     w->volumes->save_ms = clock_ms();
 }
@@ -56,16 +42,17 @@ save_all(struct warden *w)
 /* --- what there is ------------------------------------------------------------------------------------------------ */
 
 static void
-load_one(void *ctx, const struct edge_volume *r, bool removed)
+load_one(void *ctx, const struct edge_volume *r, const char *policy, bool removed)
 {
     struct volumes *all = ctx;
-    char *name = strdup(r->name);
+    char *name = strdup(r->name), *text = strdup(policy);
 
-    if (name == NULL || all->n == VOLUMES_MAX) {
+    if (name == NULL || text == NULL || all->n == VOLUMES_MAX) {
         free(name);
+        free(text);
         return;
     }
-    all->v[all->n] = (struct volume){ .r = *r, .removed = removed };
+    all->v[all->n] = (struct volume){ .r = *r, .policy = text, .removed = removed };
     all->v[all->n++].r.name = name;
 }
 
@@ -87,8 +74,8 @@ volumes_load(struct warden *w, struct err *err)
     return 0;
 }
 
-static struct volume *
-of_id(const struct warden *w, const char *id)
+struct volume *
+volume_of_id(const struct warden *w, const char *id)
 {
     for (size_t i = 0; i < w->volumes->n; i++)
         if (strcmp(w->volumes->v[i].r.id, id) == 0)
@@ -109,7 +96,7 @@ user_of(const struct warden *w, const char *id, bool probes)
 int
 volume_is_free(const struct warden *w, const char *id, const struct box *b, struct err *err)
 {
-    const struct volume *v = id[0] != '\0' ? of_id(w, id) : NULL;
+    const struct volume *v = id[0] != '\0' ? volume_of_id(w, id) : NULL;
     const struct box *user = id[0] != '\0' ? user_of(w, id, false) : NULL;
 
     if (id[0] == '\0')
@@ -140,53 +127,65 @@ room_for_one(const struct warden *w, const char *owner, struct err *err)
     return err_hint(err, "DELETE /v1/volumes/{id} removes one");
 }
 
-static struct volume *
-of_name(const struct warden *w, const char *owner, const char *name)
+struct volume *
+volume_of_name(const struct warden *w, const char *owner, enum volume_kind kind, const char *name)
 {
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];
-        if (!v->removed && strcmp(v->r.owner, owner) == 0 && strcmp(v->r.name, name) == 0)
+        if (!v->removed && v->r.kind == kind && strcmp(v->r.owner, owner) == 0 && strcmp(v->r.name, name) == 0)
             return v;
     }
     return NULL;
 }
 
-static void
-forget(struct warden *w, struct volume *v)
+void
+volume_forget(struct warden *w, struct volume *v)
 {
     struct volumes *all = w->volumes;
 
     (void)state_forget_volume(w->state, v->r.id, NULL);
     free((void *)(uintptr_t)v->r.name);
+    free(v->policy);
     *v = all->v[--all->n];
+}
+
+struct volume *
+volume_new(struct warden *w, const struct edge_volume *r, const char *policy, bool removed, struct err *err)
+{
+    struct volumes *all = w->volumes;
+    struct volume *v = &all->v[all->n];
+
+    if (room_for_one(w, r->owner, err) < 0)
+        return NULL;
+    *v = (struct volume){ .r = *r, .removed = removed };
+    v->r.name = strdup(r->name);
+    v->policy = policy != NULL ? strdup(policy) : NULL;
+    all->n++;
+    if (v->r.name == NULL || (policy != NULL && v->policy == NULL))
+        err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    else if (state_put_volume(w->state, &v->r, policy != NULL ? policy : "", removed, err) == 0) {
+        if (all->n == 1)
+            save_all(w);        /* from here on there is something to count */
+        return v;
+    }
+    volume_forget(w, v);
+    return NULL;
 }
 
 int
 volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep_s, char id[EDGE_ID + 1],
             bool *made, struct err *err)
 {
-    struct volumes *all = w->volumes;
-    struct volume *v = of_name(w, owner, name);
+    struct volume *v = volume_of_name(w, owner, VOLUME_WORKSPACE, name);
+    struct edge_volume r = { .created_ms = clock_wall_ms(), .name = name,
+                             .keep_s = keep_s != EDGE_KEEP_SAME ? keep_s : EDGE_KEEP_USUAL };
 
     *made = v == NULL;
-    if (v == NULL) {
-        if (room_for_one(w, owner, err) < 0)
-            return -1;
-        v = &all->v[all->n];
-        *v = (struct volume){ .r = { .created_ms = clock_wall_ms(), .keep_s = EDGE_KEEP_USUAL } };
-        if (new_id(v->r.id) < 0 || (v->r.name = strdup(name)) == NULL)
-            return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-        memcpy(v->r.owner, owner, sizeof(v->r.owner));
-        if (keep_s != EDGE_KEEP_SAME)
-            v->r.keep_s = keep_s;
-        all->n++;
-        if (state_put_volume(w->state, &v->r, false, err) < 0) {
-            forget(w, v);
-            return -1;
-        }
-        if (all->n == 1)
-            save_all(w);        /* from here on there is something to count */
-    }
+    memcpy(r.owner, owner, sizeof(r.owner));
+    if (v == NULL && new_id(r.id) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "no random numbers");
+    if (v == NULL && (v = volume_new(w, &r, NULL, false, err)) == NULL)
+        return -1;
     memcpy(id, v->r.id, sizeof(v->r.id));
     return 0;
 }
@@ -194,23 +193,23 @@ volume_take(struct warden *w, const char *owner, const char *name, uint32_t keep
 void
 volume_not_taken(struct warden *w, const char *id)
 {
-    struct volume *v = of_id(w, id);
+    struct volume *v = volume_of_id(w, id);
 
     if (v != NULL)
-        forget(w, v);
+        volume_forget(w, v);
 }
 
 void
 volume_taken(struct box *b)
 {
-    struct volume *v = b->r.volume[0] != '\0' ? of_id(b->w, b->r.volume) : NULL;
+    struct volume *v = b->r.volume[0] != '\0' ? volume_of_id(b->w, b->r.volume) : NULL;
 
     if (v == NULL || v->removed)
         return;
     if (b->keep_s != EDGE_KEEP_SAME)
         v->r.keep_s = b->keep_s;
     v->r.unused_ms = 0;
-    saved(b->w, v);
+    volume_saved(b->w, v);
 }
 
 /* --- removing ----------------------------------------------------------------------------------------------------- */
@@ -228,14 +227,14 @@ volume_say_sweep(struct box *b)
 int
 volume_on_swept(struct warden *w, const struct nothing *m)
 {
-    struct volume *v = of_id(w, w->heard->r.volume);
+    struct volume *v = volume_of_id(w, w->heard->r.volume);
 
     (void)m;
     if (!w->heard->asked.sweep)
         return -1;
-    if (v != NULL && v->removed) {
-        warden_note_id(w, "", "volume", "%s was removed", v->r.id);
-        forget(w, v);
+    if (v != NULL && v->removed && !v->making) {
+        warden_note_id(w, "", v->r.kind == VOLUME_WORKSPACE ? "volume" : "template", "%s was removed", v->r.id);
+        volume_forget(w, v);
     }
     w->heard->stop_ms = clock_ms();
     return 0;
@@ -258,7 +257,8 @@ sweep_one(struct warden *w, uint64_t now)
         return;
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];
-        if (!v->removed || now < v->again_ms || user_of(w, v->r.id, true) != NULL)
+        if (!v->removed || v->making || now < v->again_ms || user_of(w, v->r.id, true) != NULL ||
+            template_is_read(w, v->r.id))
             continue;
         v->again_ms = now + SAVE_MS;
         (void)box_sweeper(w, v->r.id);
@@ -273,12 +273,13 @@ pass(struct warden *w, struct volume *v, uint64_t ms)
 {
     if (v->removed)
         return;
-    v->r.unused_ms = user_of(w, v->r.id, true) != NULL ? 0 : v->r.unused_ms + ms;
+    v->r.unused_ms = user_of(w, v->r.id, true) != NULL || template_is_wanted(w, v->r.id) ? 0 : v->r.unused_ms + ms;
     if (!w->settled || v->r.keep_s == 0 || v->r.unused_ms < (uint64_t)v->r.keep_s * 1000)
         return;
     v->removed = true;
-    warden_note_id(w, "", "volume", "%s was not used for %u s", v->r.id, v->r.keep_s);
-    saved(w, v);
+    if (v->r.kind == VOLUME_WORKSPACE)
+        warden_note_id(w, "", "volume", "%s was not used for %u s", v->r.id, v->r.keep_s);
+    volume_saved(w, v);
 }
 
 static uint64_t
@@ -291,6 +292,8 @@ until_next(const struct warden *w)
         uint64_t keep_ms = (uint64_t)v->r.keep_s * 1000;
         if (v->removed)
             wait = wait < 1000 ? wait : 1000;
+        else if (v->r.keep_s > 0 && template_is_wanted(w, v->r.id))
+            ;       /* a turn comes when that is over */
         else if (v->r.keep_s > 0)
             wait = keep_ms <= v->r.unused_ms ? TURN_MS
                    : keep_ms - v->r.unused_ms < wait ? keep_ms - v->r.unused_ms : wait;
@@ -339,7 +342,7 @@ warden_volumes_list(struct warden *w)
 
     for (size_t i = 0; i < w->volumes->n; i++) {
         const struct volume *v = &w->volumes->v[i];
-        if (v->removed || (owner != NULL && strcmp(owner, v->r.owner) != 0))
+        if (v->removed || v->r.kind != VOLUME_WORKSPACE || (owner != NULL && strcmp(owner, v->r.owner) != 0))
             continue;
         tell(w, v);
         n++;
@@ -351,23 +354,38 @@ const char *
 volume_name(const struct warden *w, const char *id)
 {
     const char *owner = who_owner(&w->who);
-    const struct volume *v = of_id(w, id);
+    const struct volume *v = volume_of_id(w, id);
 
-    return w->who.role == EDGE_AUDITOR || v == NULL || v->removed ||
+    return w->who.role == EDGE_AUDITOR || v == NULL || v->removed || v->r.kind != VOLUME_WORKSPACE ||
            (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v->r.name;
+}
+
+int
+volume_remove(struct warden *w, struct volume *v, struct err *err)
+{
+    v->removed = true;
+    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", true, err) < 0) {
+        v->removed = false;
+        return -1;
+    }
+    warden_note_id(w, "", v->r.kind == VOLUME_WORKSPACE ? "volume" : "template", "%s is to be removed", v->r.id);
+    tell(w, v);
+    sweep_one(w, clock_ms());
+    return 0;
 }
 
 static int
 take_away(struct warden *w, const char *id, struct err *err)
 {
     const char *owner = who_owner(&w->who);
-    struct volume *v = of_id(w, id);
+    struct volume *v = volume_of_id(w, id);
 
     if (w->who.role == EDGE_AUDITOR) {
         err_set(err, ERR_DENIED, "auth.role", "the role \"auditor\" may not do this");
         return err_hint(err, "docs/daemon.md says what each role may");
     }
-    if (v == NULL || v->removed || (owner != NULL && strcmp(owner, v->r.owner) != 0)) {
+    if (v == NULL || v->removed || v->r.kind != VOLUME_WORKSPACE ||
+        (owner != NULL && strcmp(owner, v->r.owner) != 0)) {
         if (v != NULL && owner != NULL && strcmp(owner, v->r.owner) != 0)
             who_refused(w, "asked for the volume %s", id);
         err_set(err, ERR_NOT_FOUND, "volume.not-found", "there is no volume \"%s\"", id);
@@ -379,15 +397,7 @@ take_away(struct warden *w, const char *id, struct err *err)
         err_set(err, ERR_DENIED, "volume.busy", "a sandbox is being made that is to have this volume");
         return err_hint(err, "try again when that was answered");
     }
-    v->removed = true;
-    if (state_put_volume(w->state, &v->r, true, err) < 0) {
-        v->removed = false;
-        return -1;
-    }
-    warden_note_id(w, "", "volume", "%s is to be removed", id);
-    tell(w, v);
-    sweep_one(w, clock_ms());
-    return 0;
+    return volume_remove(w, v, err);
 }
 
 int

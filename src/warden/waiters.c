@@ -17,6 +17,8 @@ box_forget_waiters(struct box *b, uint32_t front)
     }
     if (b->change.to.front == front)
         b->change.to.ticket = 0;        /* it is awaited all the same */
+    if (b->copy.to.front == front)
+        b->copy.to.ticket = 0;
     if (b->maker.front == front)
         b->maker.ticket = 0;            /* its tickets are others now */
 }

@@ -40,7 +40,6 @@
 #define WARDEN_BY_ID    1024    /* lists of sandboxes by the beginning of their ids */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
-#define WARDEN_CALLS   64
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
 #define WARDEN_TOKENS  1024
 
@@ -115,7 +114,13 @@ struct box_change {
  * said beyond that ends the edge. */
 struct box_asked {
     bool make, still, print, sweep;
-    unsigned pauses, checks, uses, shows, changes, results, said;
+    unsigned pauses, checks, uses, shows, changes, results, said, copies;
+};
+
+/* A template that is made of its files; @id "": none is. */
+struct box_copy {
+    struct asker to;                    /* ticket 0: nobody waits for it */
+    char id[EDGE_ID + 1];
 };
 
 struct box {
@@ -130,6 +135,7 @@ struct box {
     struct waiter *waiters;             /* the newest first */
     struct asker maker;                 /* whom it ends with if they go before they know of it; ticket 0: nobody */
     struct box_change change;
+    struct box_copy copy;
     unsigned ops;                       /* that run */
     struct box_asked asked;
     bool again;                         /* when it is gone it is made anew (recovery) */
@@ -165,7 +171,6 @@ struct box {
     unsigned net_asked;                 /* and how many there were */
     bool grants_over;                   /* by a change of its policy, and that is not on record yet (gate_end.c) */
     struct masks masks;                 /* values that must not be in a record of it */
-    struct call *call;                  /* of a tool, that it is made for (calls.c); NULL none */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
@@ -228,8 +233,6 @@ struct warden {
     struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
     struct signing *signing;            /* sign.h */
-    struct call *calls[WARDEN_CALLS];   /* that were let through, and make a sandbox next; NULL: a free place */
-    unsigned n_calls;
     struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
     struct teller tell;                 /* cloche-otlp (spans.c) */
@@ -260,13 +263,6 @@ uint64_t time_on_wall(const struct warden *w, uint64_t until_ms);
 int time_load(struct warden *w, struct err *err);
 /* It is as late as that; now and then, or @at_once, put on record. */
 void time_seen(struct warden *w, bool at_once);
-
-/* calls.c: a call of a tool was let through, by the question at hand: in @b, or (NULL) it makes one. Such a one is
- * asked for; is ready, when its keeper is told; is no more. */
-void call_let_through(struct warden *w, struct box *b, const char *tool, const char *params);
-void call_asked_for(struct box *b);
-void call_made(struct box *b);
-void call_free(struct box *b);
 
 /* health.c: limits, health */
 void boxes_turn(struct warden *w);
@@ -455,6 +451,15 @@ const char *volume_name(const struct warden *w, const char *id);
 void volumes_turn(struct warden *w);            /* time has passed, or one is not used any more */
 void volume_say_sweep(struct box *b);
 int volume_on_swept(struct warden *w, const struct nothing *m);
+
+/* templates.c: files that sandboxes begin with. base: r->base, and its policy where it has none, by the name or id of
+ * one ("" none). is_there: whether that of a record is there still. 0 or -1 with @err. policy: NULL: there is none. */
+int template_base(const struct warden *w, const char *name, struct edge_box *r, struct err *err);
+int template_is_there(const struct warden *w, const char *id, struct err *err);
+const char *template_policy(const struct warden *w, const char *name);
+int template_on_copied(struct warden *w, const struct keep_copied *m);      /* the keepers' answers; */
+int template_on_not_copied(struct warden *w, const struct edge_why *m);
+void template_lost(struct box *b, const struct err *why);                   /* and none will come */
 
 /* keep.c: the keepers' edge and the launcher's */
 void keep_make(struct box *b);                                      /* tell its keeper what it is to be */

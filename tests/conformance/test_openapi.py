@@ -23,7 +23,9 @@ SEED = 47
 # what would end what the others need, or fill the daemon, or does not end
 ENDS = ["GET /v1/events/stream", "GET /v1/audit/stream", "GET /v1/approvals/stream", "GET /v1/sandboxes/{id}/exec/ws",
         "GET /v1/sandboxes/{id}/exec/{exec_id}/stream", "GET /v1/sandboxes/{id}/watch",
-        "DELETE /v1/sandboxes/{id}", "POST /v1/kill", "POST /v1/sandboxes"]
+        "DELETE /v1/sandboxes/{id}", "POST /v1/kill", "POST /v1/sandboxes",
+        # these make what is called "0", and an id of the wrong type then finds it (test_serve_fork.py asks them)
+        "POST /v1/sandboxes/{id}/fork", "POST /v1/sandboxes/{id}/snapshot"]
 
 
 class Bridge(threading.Thread):

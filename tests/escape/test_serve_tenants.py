@@ -27,6 +27,7 @@ ANYBODY, STATIC, OPERATORS, APPROVERS, LIST, MAKE, DEFAULT, MCP = "anybody", "st
 NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; events that come
 TYPED = "typed"     # the credential is in the form, without which it is none
 VOLUMES = "volumes"     # test_serve_volumes.py
+TEMPLATES = "templates" # test_serve_fork.py
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
     ("GET", "/health"): ANYBODY,
@@ -43,6 +44,8 @@ JUDGED = {
     ("POST", "/v1/execute"): MAKE,
     ("GET", "/v1/volumes"): VOLUMES,
     ("DELETE", "/v1/volumes/{id}"): VOLUMES,
+    ("GET", "/v1/templates"): TEMPLATES,
+    ("DELETE", "/v1/templates/{id}"): TEMPLATES,
     ("GET", "/v1/tokens"): OPERATORS,
     ("POST", "/v1/tokens"): OPERATORS,
     ("DELETE", "/v1/tokens/{id}"): OPERATORS,
@@ -300,7 +303,7 @@ def test_what_is_about_no_one_sandbox(town, who):
                     assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
                     assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
             continue
-        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED, VOLUMES):
+        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED, VOLUMES, TEMPLATES):
             continue        # its own: tested above; tool by tool, and event by event, below
         answer = attacker(method, at, BODIES.get(path, body))
         if about == APPROVERS:

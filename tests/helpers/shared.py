@@ -27,6 +27,7 @@ own = pytest.mark.usefixtures("own_daemon")
 
 # what a test may leave in a daemon: the list, the member with its entries, where one of them is deleted
 KEPT = (("/v1/sandboxes?state=all&limit=200", "sandboxes", "/v1/sandboxes/"), ("/v1/volumes", "volumes", "/v1/volumes/"),
+        ("/v1/templates", "templates", "/v1/templates/"),
         ("/v1/tokens", "tokens", "/v1/tokens/"), ("/v1/grants", "grants", "/v1/grants/"))
 WATCHED = ("mounts", "cgroups", "files", "processes")       # of a leaks.Watch
 

@@ -73,6 +73,8 @@ static const struct { const char *tool, *params; enum gate_risk risk; bool ask; 
     { "code_read_file", "{\"file_path\": \"a.sh\"}", GATE_MEDIUM, true, 120 },
     { "code_list_files", "{}", GATE_MEDIUM, true, 120 },
     { "code_destroy_sandbox", "{}", GATE_LOW, false, 120 },
+    { "template_remove", "{\"template\": \"x\"}", GATE_LOW, false, 120 },
+    { "sandbox_snapshot", "{\"name\": \"x\"}", GATE_LOW, false, 120 },
     { "volume_remove", "{\"volume\": \"x\"}", GATE_LOW, false, 120 },
     { "sandbox_create", "{\"name\": \"x\"}", GATE_LOW, false, 120 },
     { "sandbox_create", "{\"policy\": {\"limits\": {\"memory\": \"1g\"}}}", GATE_HIGH, true, 60 },

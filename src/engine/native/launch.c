@@ -33,6 +33,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/memfile.h"
+#include "engine/native/fill.h"
 #include "guest/guest_image.h"
 #include "wall/aside.h"
 #include "wall/caps.h"
@@ -353,7 +354,7 @@ launch_child(const struct launch *l)
 
     prctl(PR_SET_NAME, name);       /* what it does from here on is not its maker's doing */
     if (launch_first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = launch_meet_parent(l, &err)) < 0 ||
-        descriptors(l, guest, &status, &err) < 0)
+        fill_places(l->plan, &err) < 0 || descriptors(l, guest, &status, &err) < 0)
         launch_give_up(status, &err);
     if (!(l->plan->light && l->plan->privileged) && chdir(l->plan->workdir) < 0) {
         err_sys(&err, errno, "wall.workdir", "working directory %s", l->plan->workdir);

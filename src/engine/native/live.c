@@ -48,6 +48,7 @@ native_fill_facts(struct native *sb)
         .n_ports = plan->n_ports,
         .listeners = sb->listeners,
         .net_cgroup = &sb->net_cgroup,
+        .own_files = sb->way == NULL && !plan->light && !plan->root.host_view,
         .own = sb->own,
         .n_own = plan->n_own,
         .warnings = (const char(*)[256])plan->warnings,

@@ -183,6 +183,8 @@ owner_identity(struct native_plan *plan, const struct policy *p, struct err *err
     if (folder == NULL && (p->workspace.kind == WORKSPACE_RO || p->workspace.kind == WORKSPACE_COW))
         folder = p->workspace.dir;
     if (folder == NULL)
+        folder = p->fill;
+    if (folder == NULL)
         return 0;
     if (stat(folder, &st) < 0)
         return err_sys(err, errno, "wall.bind.open", "%s", folder);
@@ -367,7 +369,7 @@ plan_init(struct native_plan *plan)
     plan->said = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
     plan->cow = (struct cow_state)COW_STATE_INIT;
     plan->root.host_tree = plan->root.proc_tree = -1;
-    plan->overlay.lower.tree = plan->overlay.layers.tree = -1;
+    plan->overlay.lower.tree = plan->overlay.layers.tree = plan->fill = -1;
 }
 
 /* Docker's own filter refuses pivot_root even to a container with CAP_SYS_ADMIN. */
@@ -450,7 +452,8 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         return -1;
     if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
         plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 ||
-        plan_protect(plan, p, err) < 0 || plan_identity(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
+        plan_fill(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 || plan_identity(plan, p, err) < 0 ||
+        plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (plan->capture && check_never_opened(plan, p, err) < 0)
@@ -534,6 +537,7 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->root.host_tree);
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
+    close_fd(&plan->fill);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
     buf_free(&plan->said);

@@ -123,6 +123,7 @@ struct native_plan {
     struct plan_absent *reopened;       /* writable places below one that the name guard keeps */
     size_t n_reopened;
     struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
+    int fill;                           /* struct policy's: the folder, as the child may read it; -1 none */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
     char warnings[8][256];
@@ -195,6 +196,8 @@ void plan_judge(const struct native_plan *plan, const char *inside, struct place
 void plan_judge_there(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
 /* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */
 int plan_files(struct native_plan *plan, const struct policy *p, struct err *err);
+/* fill.c: what the sandbox's own folders begin with; after plan_system(). */
+int plan_fill(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_protect.c, plan_light.c: after plan_places() */
 /* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
  * lives as long as the plan. */

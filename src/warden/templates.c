@@ -1,0 +1,274 @@
+/* warden/templates.c: templates: files of one sandbox that others begin with
+ *
+ * A sandbox's keeper copies its files (keeper/keeper_snapshot.c) into a folder that is kept as those of volumes are
+ * (volumes.c): on record as removed until all of it is there, so that a copy that was cut off is swept, by this warden
+ * or by the next one. It has no files of the new sandbox's own: id, key, ports, secrets and network are each one's, and
+ * policies are judged anew by whoever makes it.
+ *
+ * One that was made for forks has no name, and goes with the last of them; or when none was made within a minute.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "proto/edge_gate.h"
+#include "warden/approvals.h"
+#include "warden/record.h"
+#include "warden/volumes.h"
+
+#define FORK_KEEP_S 60
+#define USED_KEEP_S 1
+
+static bool
+is_template(const struct volume *v)
+{
+    return !v->removed && v->r.kind != VOLUME_WORKSPACE;
+}
+
+static bool
+begins(const struct box *b)
+{
+    return b->r.state == BOX_INITIALIZING || (b->r.state == BOX_RECOVERING && !recovery_waits(b));
+}
+
+bool
+template_is_read(const struct warden *w, const char *id)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if (begins(b) && strcmp(b->r.base, id) == 0)
+            return true;
+    return false;
+}
+
+bool
+template_is_wanted(const struct warden *w, const char *id)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if (strcmp(b->r.base, id) == 0)
+            return true;
+    return false;
+}
+
+/* --- finding one -------------------------------------------------------------------------------------------------- */
+
+/* What the caller may use of that id, or of that name, its own first. */
+static struct volume *
+find(const struct warden *w, const char *name)
+{
+    const char *owner = who_owner(&w->who);
+    struct volume *v = edge_is_id(name) ? volume_of_id(w, name) : volume_of_name(w, w->who.id, VOLUME_TEMPLATE, name);
+
+    if (v == NULL && owner == NULL && !edge_is_id(name)) {
+        for (size_t i = 0; i < w->volumes->n && v == NULL; i++)
+            if (w->volumes->v[i].r.kind == VOLUME_TEMPLATE && is_template(&w->volumes->v[i]) &&
+                strcmp(w->volumes->v[i].r.name, name) == 0)
+                v = &w->volumes->v[i];
+    }
+    return v == NULL || !is_template(v) || (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v;
+}
+
+static struct volume *
+found(const struct warden *w, const char *name, struct err *err)
+{
+    struct volume *v = find(w, name);
+
+    if (v == NULL) {
+        err_set(err, ERR_NOT_FOUND, "template.not-found", "there is no template \"%s\"", name);
+        err_hint(err, "GET /v1/templates lists them");
+    }
+    return v;
+}
+
+const char *
+template_policy(const struct warden *w, const char *name)
+{
+    const struct volume *v = find(w, name);
+
+    return v == NULL ? NULL : v->policy != NULL ? v->policy : "";
+}
+
+int
+template_base(const struct warden *w, const char *name, struct edge_box *r, struct err *err)
+{
+    struct volume *v = name[0] != '\0' ? found(w, name, err) : NULL;
+
+    if (name[0] == '\0')
+        return 0;
+    if (v == NULL)
+        return -1;
+    if (v->r.kind == VOLUME_FORK)
+        v->r.keep_s = USED_KEEP_S;
+    memcpy(r->base, v->r.id, sizeof(r->base));
+    if (r->policy[0] == '\0' && v->policy != NULL)
+        r->policy = v->policy;
+    return 0;
+}
+
+int
+template_is_there(const struct warden *w, const char *id, struct err *err)
+{
+    const struct volume *v = id[0] != '\0' ? volume_of_id(w, id) : NULL;
+
+    if (id[0] == '\0' || (v != NULL && is_template(v)))
+        return 0;
+    err_set(err, ERR_DENIED, "template.gone", "the template that it began with was removed");
+    return err_hint(err, "make another sandbox");
+}
+
+/* --- making one --------------------------------------------------------------------------------------------------- */
+
+static int
+make(struct warden *w, struct box *b, const char *name, struct err *err)
+{
+    struct edge_volume r = { .kind = name[0] != '\0' ? VOLUME_TEMPLATE : VOLUME_FORK, .created_ms = clock_wall_ms(),
+                             .keep_s = name[0] != '\0' ? 0 : FORK_KEEP_S, .name = name };
+    struct edge_only_id m;
+    struct volume *v;
+
+    if (b->copy.id[0] != '\0') {
+        err_set(err, ERR_LIMIT, "sandbox.busy", "the files of this sandbox are being copied already");
+        return err_hint(err, "try again when that is over");
+    }
+    memcpy(r.owner, w->who.id, sizeof(r.owner));
+    if (name[0] != '\0' && volume_of_name(w, r.owner, VOLUME_TEMPLATE, name) != NULL) {
+        err_set(err, ERR_DENIED, "template.exists", "there is a template \"%s\" already", name);
+        return err_hint(err, "remove it, or take another name");
+    }
+    if (new_id(r.id) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "no random numbers");
+    if (name[0] == '\0')
+        r.name = r.id;
+    v = volume_new(w, &r, b->r.policy, true, err);
+    if (v == NULL)
+        return -1;
+    v->making = true;
+    b->copy.to = w->asker;
+    memcpy(b->copy.id, r.id, sizeof(b->copy.id));
+    memcpy(m.id, r.id, sizeof(m.id));
+    b->asked.copies++;
+    box_say(b, EDGE_SNAPSHOT, EDGE_SNAPSHOT_SHAPE(), &m);
+    return 0;
+}
+
+int
+asked_snapshot(struct warden *w, const struct ask_snapshot *m)
+{
+    struct err err = ERR_INIT;
+    struct box *b = usable(w, m->id, &err);
+
+    if (b == NULL)
+        answer_no(w, w->asker, &err);
+    else if (!record_asked(w, b, m->id, NULL) && make(w, b, m->name, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+/* What was being made of @b's files; NULL: nothing. */
+static struct volume *
+made_of(struct box *b)
+{
+    struct volume *v = b->copy.id[0] != '\0' ? volume_of_id(b->w, b->copy.id) : NULL;
+
+    b->copy.id[0] = '\0';
+    if (v != NULL)
+        v->making = false;
+    return v;
+}
+
+int
+template_on_copied(struct warden *w, const struct keep_copied *m)
+{
+    struct box *b = w->heard;
+    struct err err = ERR_INIT;
+    struct edge_volume r;
+    struct volume *v;
+
+    if (!keep_answers(&b->asked.copies) || (v = made_of(b)) == NULL)
+        return -1;
+    v->removed = false;
+    v->r.bytes = m->bytes;
+    box_used(b);
+    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", false, &err) < 0) {
+        v->removed = true;
+        if (b->copy.to.ticket != 0)
+            answer_no(w, b->copy.to, &err);
+        return 0;
+    }
+    warden_note(w, b, "template", "%s was made of it", v->r.id);
+    r = v->r;
+    r.paused_us = m->us;
+    if (b->copy.to.ticket != 0)
+        ANSWER(w, b->copy.to, EDGE_VOLUME, .volume = r);
+    return 0;
+}
+
+int
+template_on_not_copied(struct warden *w, const struct edge_why *m)
+{
+    struct box *b = w->heard;
+
+    if (!keep_answers(&b->asked.copies))
+        return -1;
+    (void)made_of(b);       /* what there is of it is swept */
+    if (b->copy.to.ticket != 0)
+        answer_no_text(w, b->copy.to, &m->why);
+    return 0;
+}
+
+void
+template_lost(struct box *b, const struct err *why)
+{
+    bool waits = b->copy.id[0] != '\0' && b->copy.to.ticket != 0;
+
+    (void)made_of(b);
+    if (waits)
+        answer_no(b->w, b->copy.to, why);
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static void
+list(struct warden *w)
+{
+    const char *owner = who_owner(&w->who);
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        const struct volume *v = &w->volumes->v[i];
+        if (!is_template(v) || v->r.kind != VOLUME_TEMPLATE || (owner != NULL && strcmp(owner, v->r.owner) != 0))
+            continue;
+        ANSWER(w, w->asker, EDGE_VOLUME, .volume = v->r);
+        n++;
+    }
+    answer_end(w, w->asker, n, false);
+}
+
+static int
+take_away(struct warden *w, const char *name, struct err *err)
+{
+    struct volume *v = w->who.role != EDGE_AUDITOR ? found(w, name, err) : NULL;
+
+    if (w->who.role == EDGE_AUDITOR) {
+        err_set(err, ERR_DENIED, "auth.role", "the role \"auditor\" may not do this");
+        return err_hint(err, "docs/daemon.md says what each role may");
+    }
+    if (v == NULL)
+        return -1;
+    if (template_is_read(w, v->r.id)) {
+        err_set(err, ERR_DENIED, "template.busy", "a sandbox that begins with this template is being made");
+        return err_hint(err, "try again when that was answered");
+    }
+    return volume_remove(w, v, err);
+}
+
+int
+asked_templates(struct warden *w, const struct ask_box *m)
+{
+    struct err err = ERR_INIT;
+
+    if (m->id[0] == '\0')
+        list(w);
+    else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
