@@ -28,7 +28,7 @@ help:
 	@echo 'make check      what every change is held to: unit, end-to-end and escape tests as root and as an ordinary user,'
 	@echo '                sanitizers, fuzzers, linters; the last line counts them'
 	@echo 'make check-all  the same without what check leaves out (docs/testing.md says what)'
-	@echo 'make check-vm   the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
+	@echo 'make check-vm   the engine microvm, and the package and its units under a real systemd on cgroup v2, in QEMU (root; not part of check)'
 	@echo 'make lint       checksrc, cppcheck, shellcheck, man pages, Python'
 	@echo 'make runsc      build gVisor from its source (Go 1.26, two minutes) as $(B)/runsc, for its tests (docs/engines.md)'
 	@echo 'make fuzz       each fuzz target for FUZZ_SECONDS (60)'
@@ -70,6 +70,9 @@ test:
 
 check-vm: deb
 	@tools/deps vm
+	@tools/deps check
+	@tools/kernel build-check-vm/kernel
+	@CLOCHE_KERNEL_ROOT='$(abspath build-check-vm/kernel)' $(PYTHON) tests/run.py test tests/e2e/test_microvm.py
 	@$(PYTHON) tests/vm/run.py $$(ls -t $(B)/cloche_*.deb | head -n 1) build-check-vm
 
 FUZZ_SECONDS ?= 60

@@ -301,7 +301,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "off light standard max" -- "$current")
             return ;;
         *" --engine")
-            mapfile -t COMPREPLY < <(compgen -W "auto docker native oci" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "auto docker microvm native oci" -- "$current")
             return ;;
         *" --runtime")
             mapfile -t COMPREPLY < <(compgen -W "auto runsc crun runc" -- "$current")

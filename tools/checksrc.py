@@ -75,7 +75,7 @@ PICTURE = 'docs/architecture.md'
 DOORS = {'engine': {'engine.h', 'host.h', 'leavings.h', 'led.h', 'rules.h'}}
 LISTS = {'engine': 'src/engine/registry.c'}
 # Folders that are built on another one: oci has its tree, network and cgroup from native's plan (docs/architecture.md).
-BUILT_ON = {('engine', 'oci'): 'native', ('engine', 'docker'): 'native'}
+BUILT_ON = {('engine', 'oci'): 'native', ('engine', 'docker'): 'native', ('engine', 'microvm'): 'native'}
 
 # A header whose functions one file alone calls, beside the one that has them: it says what comes next, the others do not.
 LED = {'src/egress/stages.h': 'src/egress/way.c'}

@@ -167,6 +167,8 @@ print_promises(const struct engine_report *first, const struct engine_report *r)
         printf("%s%s%s", apart, mine == NOT_ENFORCED ? "no " : "", promise_name((enum promise)i));
         if (mine == SUPERVISED)
             printf(" only supervised");
+        if (i == PROMISE_KERNEL_BOUNDARY && mine != NOT_ENFORCED)
+            printf(" (%s)", r->promises[i].how);
         apart = ", ";
     }
     if (apart[0] == ',')

@@ -200,6 +200,7 @@ struct sandbox_facts {
     bool own_files;                     /* its workspace, home and /tmp are its own folders: they can be copied, and
                                          * begin with what was copied (struct policy: fill) */
     bool own_kernel;                    /* its system calls are answered by another kernel than this host's */
+    bool streams_only;                  /* no descriptor of ours can be handed to what runs in it */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;

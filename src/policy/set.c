@@ -260,7 +260,7 @@ set_ask_timeout(struct policy *p, const struct policy_spec *s, struct str text, 
 int
 set_engine(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
-    static const char *const later[] = { "podman", "microvm", "kata", "runsc", "crun", "runc",
+    static const char *const later[] = { "podman", "kata", "runsc", "crun", "runc",
                                          "kubernetes", "apple", "apple-container" };
     const char *words[16] = { "auto" };
     struct policy_spec named = *s;      /* with the names of those that this program has */

@@ -2,7 +2,8 @@
  *
  * The probe is handed in as a descriptor: a sealed memory file that is the command's stdin and is executed through
  * /proc/self/fd/0. So nothing has to be put into the sandbox, no path has to be opened for it, and the policy that
- * is proven is the policy as it is.
+ * is proven is the policy as it is. Where no descriptor can be handed in (struct sandbox_facts: streams_only) a shell
+ * inside writes it, from its stdin, to a file below /tmp.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 #include "probe/probe_image.h"
 #include "prove/prove.h"
 
+#define INSIDE "/tmp/cloche-probe"
 #define PROBE_MS 120000         /* one run; a probe that takes longer has hung */
 
 struct box {
@@ -99,6 +101,8 @@ struct run {
     uint16_t channel;
     bool ended;
     int status;             /* exit code, or 128 + signal */
+    bool streams;           /* the guest relays its streams, and the probe itself, of which @sent bytes are there */
+    size_t sent;
     struct buf out, said;   /* stdout, stderr */
     int out_fd, said_fd;
 };
@@ -117,6 +121,44 @@ start_inside(struct run *r, const char *const *argv, const int fds[3], struct er
     x.flags = MSG_EXEC_QUIET;
     x.umask = 022;
     return guest_client_exec(r->box->client, &x, &r->channel, err);
+}
+
+/* @argv without its first word, which is a descriptor. */
+static int
+start_streams(struct run *r, const char *const *argv, struct err *err)
+{
+    struct guest_exec x = GUEST_EXEC_INIT;
+    const char *words[PROVE_ARGS_MAX + 6] = {
+        "/bin/sh", "-c", "unset PWD; rm -f " INSIDE "; cat > " INSIDE " && chmod 555 " INSIDE " && exec " INSIDE
+        " \"$@\" < " INSIDE, "sh"
+    };
+
+    for (size_t n = 4; *++argv != NULL; n++)
+        words[n] = *argv;
+    r->streams = true;
+    x.argv = words;
+    x.env = sandbox_facts(r->box->sb)->env;
+    x.cwd = "";
+    x.flags = MSG_EXEC_QUIET;
+    x.umask = 022;
+    return guest_client_exec(r->box->client, &x, &r->channel, err);
+}
+
+/* As much of the probe as there is room for. */
+static int
+send_probe(struct run *r, struct err *err)
+{
+    struct guest_client *c = r->box->client;
+    size_t taken;
+
+    while (r->sent < probe_image_size && guest_client_stdin_room(c, r->channel) > 0) {
+        if (guest_client_stdin(c, r->channel, probe_image + r->sent, probe_image_size - r->sent, &taken, err) < 0)
+            return -1;
+        r->sent += taken;
+        if (r->sent == probe_image_size && guest_client_close_stdin(c, r->channel, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int
@@ -147,6 +189,8 @@ take_events(struct run *r, struct err *err)
         if (ev.type == GUEST_EXIT && ev.channel == r->channel) {
             r->ended = true;
             r->status = ev.exit.flags & MSG_EXIT_SIGNALED ? 128 + (int)ev.exit.status : (int)ev.exit.status;
+        } else if ((ev.type == GUEST_STDOUT || ev.type == GUEST_STDERR) && ev.channel == r->channel) {
+            (void)buf_append(ev.type == GUEST_STDOUT ? &r->out : &r->said, ev.data.p, ev.data.n);
         } else if (ev.type == GUEST_EXEC_FAILED && ev.channel == r->channel) {
             return guest_exec_failed_err(&ev.exec_failed, "the probe", sandbox_facts(r->box->sb)->workdir, err);
         } else if (ev.type == GUEST_CLOSED) {
@@ -196,7 +240,7 @@ follow(struct run *r, struct err *err)
             continue;
         if (p[2].revents != 0 && guest_client_pump(r->box->client, err) < 0)
             return -1;
-        if (take_events(r, err) < 0)
+        if (take_events(r, err) < 0 || (r->streams && !r->ended && send_probe(r, err) < 0))
             return -1;
     }
     return 0;
@@ -221,6 +265,8 @@ run_probe(struct run *r, const char *const *argv, struct err *err)
     cleanup_close int said_end = -1;
     int out[2], said[2], fds[3], rc;
 
+    if (!r->box->bare && sandbox_facts(r->box->sb)->streams_only)
+        return start_streams(r, argv, err) < 0 ? -1 : follow(r, err);
     if (pipe2(out, O_CLOEXEC) < 0)
         return err_sys(err, errno, "prove.probe", "pipe");
     r->out_fd = out[0];

@@ -87,7 +87,7 @@ send_exec(struct live *l, struct err *err)
     x.cwd = "";
     x.flags = MSG_EXEC_QUIET | MSG_EXEC_LAST;
     x.umask = 022;
-    l->relay = s->io != SESSION_PASS || s->policy->limits.output.v > 0;
+    l->relay = s->io != SESSION_PASS || s->policy->limits.output.v > 0 || sandbox_facts(l->sb)->streams_only;
     l->r->counted = l->relay;
     if (s->io == SESSION_PTY) {
         x.stdio = EXEC_STDIO_PTY;

@@ -141,7 +141,7 @@ def test_no_color_variable_on_a_terminal(cloche):
     assert "\x1b[" not in result.out, result
 
 
-@pytest.mark.parametrize("engine", ["nothing", "docker", "microvm"])
+@pytest.mark.parametrize("engine", ["nothing", "docker", "kata"])
 def test_engines_that_are_not_there(cloche, engine):
     result = cloche("run", "--engine", engine, "--", "true")
     assert result.code == 125 and engine in result.err, result

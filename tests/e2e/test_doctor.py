@@ -70,7 +70,8 @@ def test_every_engine_is_shown_with_what_is_known_of_its_version(cloche, tmp_pat
     planted.chmod(0o755)
     cloche.env["PATH"] = str(tmp_path)
     engines = {(e["engine"], e["runtime"]): e for e in doctor(cloche, args=["--json"]).json["engines"]}
-    assert set(engines) == {("native", None), ("oci", "runsc"), ("oci", "crun"), ("oci", "runc"), ("docker", None)}
+    assert set(engines) == {("native", None), ("oci", "runsc"), ("oci", "crun"), ("oci", "runc"), ("docker", None),
+                            ("microvm", None)}
     found, absent = engines["oci", "runc"], engines["oci", "crun"]
     assert (found["path"], found["version"]) == (str(planted), version) and found["usable"] and found["missing"] is None
     holes = {h["name"]: h for h in found["known_holes"]}

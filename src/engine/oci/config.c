@@ -62,7 +62,7 @@ mounts(const struct oci *sb, struct buf *out)
                hide, !sb->runtime->own_kernel && sb->native.plan.root.proc_subset ? ",\"subset=pid\"" : "");
     /* it would put a tmpfs of its own there, without the disk's limit */
     if (sb->runtime->own_kernel)
-        buf_puts(out, ",{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"" OCI_BUNDLE "/root/tmp\","
+        buf_puts(out, ",{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"" HOLDER_ROOT "/tmp\","
                  "\"options\":[\"rbind\",\"rw\",\"nosuid\",\"nodev\"]}");
     buf_puts(out, "]");
 }
@@ -78,8 +78,9 @@ oci_config(struct oci *sb, const struct policy *p, struct err *err)
                "\"root\":{\"path\":\"root\",\"readonly\":false},",
                plan->hostname);
     buf_printf(out, "\"process\":{\"terminal\":false,\"user\":{\"uid\":%u,\"gid\":%u},\"cwd\":\"/\","
-               "\"args\":[\"" OCI_GUEST "\",\"" OCI_FILTER "\",\"" OCI_WORKDIR "\"],\"env\":[],\"capabilities\":{},"
-               "\"noNewPrivileges\":true,\"rlimits\":[", plan->ids.inside_uid, plan->ids.inside_gid);
+               "\"args\":[\"" HOLDER_GUEST "\",\"" HOLDER_FILTER "\",\"" HOLDER_WORKDIR "\"],\"env\":[],"
+               "\"capabilities\":{},\"noNewPrivileges\":true,\"rlimits\":[", plan->ids.inside_uid,
+               plan->ids.inside_gid);
     if (p->limits.nofile.v > 0)
         rlimit(out, "RLIMIT_NOFILE", RLIMIT_NOFILE, p->limits.nofile.v);
     /* gVisor tells it and does not go by it: there the guest does (oci.c) */

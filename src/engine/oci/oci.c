@@ -1,21 +1,11 @@
 /* engine/oci/oci.c: the oci engine: an OCI runtime's walls around a tree of ours (see oci.h) */
 #include "engine/oci/oci.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/io.h"
-#include "base/str.h"
-#include "guest/guest_image.h"
-#include "wall/caps.h"
 #include "wall/own_id.h"
 #include "wire/msg.h"
 
@@ -28,12 +18,6 @@ refuse(struct err *err, const char *code, const char *what, const char *instead)
 {
     err_set(err, ERR_UNSUPPORTED, code, "the engine oci %s", what);
     return err_hint(err, "%s", instead);
-}
-
-bool
-oci_is_root(void)
-{
-    return geteuid() == 0 && caps_give_identity();
 }
 
 /* What this engine does not do whatever the host is: said before anything is made. */
@@ -51,34 +35,9 @@ check_policy(const struct policy *p, const char *id, struct err *err)
                       "native: its Landlock keeps the host's abstract sockets away");
     if (p->nested_userns.v)
         return refuse(err, "oci.nested", "lets no sandbox make user namespaces", "use --engine native for that");
-    if (!oci_is_root())
+    if (!holder_is_root())
         return refuse(err, "oci.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
                       "run it as root, or use --engine native, which an ordinary user can");
-    return 0;
-}
-
-/* The guest and the filter, as files of the tree, on a mount of their own that nobody inside writes to. */
-static int
-add_guest(struct oci *sb, struct err *err)
-{
-    struct native_plan *plan = &sb->native.plan;
-    const struct sock_fprog *program = seccomp_program(&plan->seccomp);
-    struct root_item *guest, *filter;
-
-    if (program == NULL)
-        return err_set(err, ERR_POLICY, "wall.seccomp.plan", "there is no such system call filter");
-    guest = plan_item(plan, ROOT_FILE, (const char *)guest_image, OCI_GUEST, err);
-    filter = guest != NULL ? plan_item(plan, ROOT_FILE, (const char *)program->filter, OCI_FILTER, err) : NULL;
-    if (filter == NULL || plan_item(plan, ROOT_SYMLINK, plan->workdir, OCI_WORKDIR, err) == NULL ||
-        plan_item(plan, ROOT_PIN, NULL, OCI_FOLDER, err) == NULL)
-        return -1;
-    guest->size = guest_image_size;
-    guest->mode = 0555;
-    filter->size = program->len * sizeof(*program->filter);
-    filter->mode = 0444;
-    plan->root.n_items = plan->n_items;
-    if (plan->root.tmpfs_bytes > 0)     /* what the policy gives is the sandbox's */
-        plan->root.tmpfs_bytes += (guest->size + filter->size + 2 * 4096) & ~4095UL;
     return 0;
 }
 
@@ -106,7 +65,7 @@ check(struct native *native, const struct policy *p, struct err *err)
     if (plan->cow.id[0] != '\0' && sb->runtime->own_kernel)
         return refuse(err, "oci.cow", "has no copy-on-write workspace in runsc", "use :ro, --runtime crun, or "
                       "--engine native");
-    return add_guest(sb, err) < 0 ? -1 : oci_config(sb, p, err);
+    return holder_add_guest(&sb->native.plan, err) < 0 ? -1 : oci_config(sb, p, err);
 }
 
 static void
@@ -142,7 +101,7 @@ build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
     sb->config = (struct buf)BUF_INIT(65536);
     sb->native.way = &way;
     sb->native.plan.by_runtime = true;
-    sb->native.plan.root.place = OCI_BUNDLE;
+    sb->native.plan.root.place = HOLDER_BUNDLE;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
     else if (check_policy(p, id, err) == 0 &&
@@ -177,77 +136,15 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     return 0;
 }
 
-static bool
-is_named(uint64_t pid, const char *name)
-{
-    cleanup_buf struct buf comm = BUF_INIT(64);
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%llu/comm", (unsigned long long)pid);
-    return io_read_file(AT_FDCWD, path, &comm) == 0 && comm.n == strlen(name) + 1 &&
-           memcmp(comm.p, name, comm.n - 1) == 0;
-}
-
-/* By the first word of its command line. */
-static bool
-calls_itself(uint64_t pid, const char *name)
-{
-    cleanup_buf struct buf line = BUF_INIT(65536);
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%llu/cmdline", (unsigned long long)pid);
-    return io_read_file(AT_FDCWD, path, &line) == 0 && line.n > strlen(name) &&
-           memcmp(line.p, name, strlen(name) + 1) == 0;
-}
-
-/* A child of @thread, in the folder @tasks, by its name; -1: it has none. */
-static pid_t
-child_of_thread(int tasks, const char *thread, bool (*is)(uint64_t, const char *), const char *name)
-{
-    cleanup_buf struct buf list = BUF_INIT(4096);
-    char path[64];
-    uint64_t child;
-
-    snprintf(path, sizeof(path), "%.20s/children", thread);
-    if (io_read_file(tasks, path, &list) < 0)
-        return -1;
-    for (size_t i = 0, start = 0; i < list.n; i++) {    /* "PID PID " */
-        if (list.p[i] != ' ')
-            continue;
-        if (str_parse_u64((struct str){ (char *)list.p + start, i - start }, INT32_MAX, &child) &&
-            is(child, name))
-            return (pid_t)child;
-        start = i + 1;
-    }
-    return -1;
-}
-
-static pid_t
-child_of(pid_t pid, bool (*is)(uint64_t pid, const char *name), const char *name)
-{
-    char path[64];
-    pid_t child = -1;
-    DIR *tasks;
-
-    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-    tasks = pid > 0 ? opendir(path) : NULL;
-    for (struct dirent *e; child < 0 && tasks != NULL && (e = readdir(tasks)) != NULL;)
-        if (e->d_name[0] != '.')
-            child = child_of_thread(dirfd(tasks), e->d_name, is, name);
-    if (tasks != NULL)
-        closedir(tasks);
-    return child;
-}
-
 static pid_t
 guest(const struct sandbox *base)
 {
     const struct oci *sb = (const struct oci *)base;
 
-    pid_t runtime = child_of(sb->native.pid, is_named, sb->runtime->name);
+    pid_t runtime = holder_child_named(sb->native.pid, sb->runtime->name);
 
-    return sb->runtime->own_kernel ? child_of(runtime, calls_itself, "runsc-sandbox")
-                                   : child_of(runtime, is_named, "cloche-guest");
+    return sb->runtime->own_kernel ? holder_child_calling_itself(runtime, "runsc-sandbox")
+                                   : holder_child_named(runtime, "cloche-guest");
 }
 
 static int
@@ -275,19 +172,7 @@ command_begin(struct sandbox *base, const struct sandbox_command_limits *wanted,
 static int
 gone(struct sandbox *base, struct err *err)
 {
-    siginfo_t info = { .si_pid = 0 };
-    const struct oci *sb = oci_of(base);
-
-    waitid(P_PID, (id_t)sb->native.pid, &info, WEXITED | WNOWAIT);
-    if (info.si_code == CLD_EXITED && info.si_status == GUEST_EXIT_WORKDIR) {
-        err_set(err, ERR_SYSTEM, "wall.workdir", "working directory %s: it is not there", base->facts.workdir);
-        return err_hint(err, "--workdir must name a folder that exists inside the sandbox");
-    }
-    if (info.si_code != CLD_EXITED)
-        return err_set(err, ERR_SYSTEM, "guest.gone", "%s was ended by signal %d before the command was done",
-                       sb->runtime->name, info.si_status);
-    return err_set(err, ERR_SYSTEM, "guest.gone", "%s or the guest in it ended (%d) before the command was done",
-                   sb->runtime->name, info.si_status);
+    return holder_gone(&oci_of(base)->native, oci_of(base)->runtime->name, err);
 }
 
 static const char *const names[] = { "runsc", "crun", "runc", NULL };

@@ -2,10 +2,9 @@
  *
  * Theory: the tree of a sandbox is built by cloche from the same plan as the native engine's, and so are its network
  * and its cgroup. The rest of the wall is an OCI runtime's (crun, runc, runsc): namespaces, the id map, /proc and /dev,
- * in runsc a kernel of its own. A child of ours, process 1 of a pid namespace, holds the runtime: it has a mount
- * namespace with a tmpfs over /sys, on which lie the bundle, the tree and whatever the runtime writes. So nothing is
- * ever made on the host, and whoever kills that child ends the runtime and everything that it started; it dies with
- * its maker. What lies outside, the cgroup, has the native engine's janitor.
+ * in runsc a kernel of its own. A child of ours holds the runtime (native/holder.h), and in its work folder lies the
+ * bundle too. So nothing is ever made on the host, and whoever kills that child ends the runtime and everything that it
+ * started; it dies with its maker. What lies outside, the cgroup, has the native engine's janitor.
  *
  * The guest is a file of the tree, read-only, and the container's only program. Its transport is descriptor 3, handed
  * on by the runtime. It sets our system call filter itself (guest/filter.h): a bundle could only say it in the words of
@@ -20,21 +19,13 @@
 #include <limits.h>
 
 #include "base/buf.h"
+#include "engine/native/holder.h"
 #include "engine/native/native.h"
 #include "engine/ops.h"
 
-#define OCI_WORK   "/sys"               /* in the child's mount namespace: a tmpfs over it */
-#define OCI_BUNDLE OCI_WORK "/bundle"   /* config.json, root, scratch */
-#define OCI_STATE  OCI_WORK "/state"
-#define OCI_LOG    OCI_WORK "/log"
+#define OCI_STATE  HOLDER_WORK "/state"
 #define OCI_ARGS   20
 #define OCI_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-/* Where the guest lies in the sandbox, and its filter. */
-#define OCI_FOLDER "/.cloche"
-#define OCI_GUEST  OCI_FOLDER "/cloche-guest"
-#define OCI_FILTER OCI_FOLDER "/filter"
-#define OCI_WORKDIR OCI_FOLDER "/workdir"   /* a link: a path may be no text that a bundle can say */
 
 struct oci_runtime {
     const char *name;
@@ -75,8 +66,6 @@ int oci_config(struct oci *sb, const struct policy *p, struct err *err);
 /* child.c */
 _Noreturn void oci_child(const struct native *native, const struct launch *l);
 
-/* oci.c: whether this process can run one. */
-bool oci_is_root(void);
 /* probe.c */
 int oci_probe(const char *runtime, struct engine_report *out, struct err *err);
 /* holes.c: operation */

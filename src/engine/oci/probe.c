@@ -65,7 +65,7 @@ oci_probe(const char *runtime, struct engine_report *out, struct err *err)
     out->n_features = OCI_FEATURES;
     for (size_t i = 0; i < OCI_FEATURES; i++)
         out->features[i].status = FEATURE_YES;
-    if (!oci_is_root())
+    if (!holder_is_root())
         missing(&out->features[OCI_ROOT], "this is no root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
                 "run it as root; --engine native needs no root");
     if (r == NULL) {

@@ -1,14 +1,9 @@
 /* engine/oci/runtime.c: which runtimes there are, and how each is started */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/str.h"
 #include "engine/oci/oci.h"
-#include "match/path.h"
 
 /* What they leave as it is, and why that is no hole. The names are those of `prove`. */
 static const struct sandbox_differs shared_kernel[] = {
@@ -57,42 +52,17 @@ static const struct sandbox_differs own_kernel[] = {
  * runc of Debian 12 refuse hybrid hierarchies; what they see is one of version 2 that they may only read. */
 const struct oci_runtime oci_runtimes[] = {
     { "runsc", true, own_kernel,
-      { "--root", OCI_STATE, "--ignore-cgroups", "--overlay2=none", "--file-access=shared", "--log", OCI_LOG,
+      { "--root", OCI_STATE, "--ignore-cgroups", "--overlay2=none", "--file-access=shared", "--log", HOLDER_LOG,
         "--network=none", NULL },
-      { "run", "--pass-fd=3:3", "--bundle", OCI_BUNDLE } },
+      { "run", "--pass-fd=3:3", "--bundle", HOLDER_BUNDLE } },
     { "crun", false, shared_kernel,
-      { "--root", OCI_STATE, "--cgroup-manager=disabled", "--log", OCI_LOG, NULL },
-      { "run", "--preserve-fds=1", "--no-new-keyring", "--bundle=" OCI_BUNDLE } },
+      { "--root", OCI_STATE, "--cgroup-manager=disabled", "--log", HOLDER_LOG, NULL },
+      { "run", "--preserve-fds=1", "--no-new-keyring", "--bundle=" HOLDER_BUNDLE } },
     { "runc", false, shared_kernel,
-      { "--root", OCI_STATE, "--rootless=true", "--log", OCI_LOG, NULL },
-      { "run", "--preserve-fds=1", "--no-new-keyring", "--bundle=" OCI_BUNDLE } },
+      { "--root", OCI_STATE, "--rootless=true", "--log", HOLDER_LOG, NULL },
+      { "run", "--preserve-fds=1", "--no-new-keyring", "--bundle=" HOLDER_BUNDLE } },
     { NULL, false, NULL, { NULL }, { NULL } },
 };
-
-/* Root starts it, so nobody else may have written it; nor is it the sandbox's own affair. */
-static bool
-is_ours(const struct policy *p, const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 && (st.st_mode & 022) == 0 &&
-           access(path, X_OK) == 0 &&
-           (p == NULL || p->workspace.dir == NULL || !path_within(str_of(path), str_of(p->workspace.dir)));
-}
-
-/* Below an absolute folder of the caller's PATH. */
-static bool
-find(const struct policy *p, const char *name, char out[PATH_MAX])
-{
-    const char *said = getenv("PATH"), *path = said != NULL ? said : OCI_PATH;
-    struct str folder;
-
-    while (path_list_next(&path, &folder))
-        if (folder.p[0] == '/' &&
-            snprintf(out, PATH_MAX, "%.*s/%s", (int)folder.n, folder.p, name) < PATH_MAX && is_ours(p, out))
-            return true;
-    return false;
-}
 
 const struct oci_runtime *
 oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX], struct err *err)
@@ -100,7 +70,7 @@ oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX]
     bool any = wanted == NULL || strcmp(wanted, "auto") == 0;
 
     for (const struct oci_runtime *r = oci_runtimes; r->name != NULL; r++)
-        if ((any || strcmp(r->name, wanted) == 0) && find(p, r->name, path))
+        if ((any || strcmp(r->name, wanted) == 0) && holder_find(p, r->name, path))
             return r;
     err_set(err, ERR_UNSUPPORTED, "oci.runtime", "no OCI runtime is installed: %s",
             any ? "runsc, crun or runc" : wanted);

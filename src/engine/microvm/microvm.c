@@ -1,0 +1,277 @@
+/* engine/microvm/microvm.c: the microvm engine: a kernel of its own around a tree of ours (see microvm.h) */
+#include "engine/microvm/microvm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/kernel.h"
+#include "wall/own_id.h"
+#include "wire/msg.h"
+
+#define MIB          (1024UL * 1024)
+#define KERNEL_MIB   96         /* what the machine's kernel takes of its memory before anybody else */
+#define LEAST_MIB    160
+#define DEFAULT_MIB  2048       /* without a limit */
+#define MOST_MIB     (1024UL * 1024)
+#define OUTSIDE      (512UL * 1024 * 1024)      /* what QEMU (translated code, too) and virtiofsd take beside it */
+#define TASKS        512        /* their threads */
+#define CPUS_MAX     16
+#define FILES_MAX    1000000UL
+#define INITRD_MAX   (64UL * 1024 * 1024)
+
+static int
+refuse(struct err *err, const char *code, const char *what, const char *instead)
+{
+    err_set(err, ERR_UNSUPPORTED, code, "the engine microvm %s", what);
+    return err_hint(err, "%s", instead);
+}
+
+/* What this engine does not do whatever the host is: said before anything is made. */
+static int
+check_policy(const struct policy *p, const char *id, struct err *err)
+{
+#ifndef __x86_64__
+    return refuse(err, "microvm.processor", "is for x86-64 in this release", "use --engine native");
+#endif
+    if (id != NULL)
+        return refuse(err, "microvm.daemon", "is not for sandboxes of cloche serve in this release",
+                      "use --engine native");
+    if (p->mode.v == MODE_LIGHT)
+        return refuse(err, "microvm.mode", "has no light mode", "use --mode standard or max, or --engine native");
+    if (p->view.v != VIEW_PRIVATE)
+        return refuse(err, "microvm.view", "has only --view private", "use --engine native to show the host's tree");
+    if (p->network.v == NETWORK_HOST)
+        return refuse(err, "microvm.network", "has no network device, so it does not share the host's network",
+                      "use --engine native");
+    if (p->network.v == NETWORK_ALLOWLIST)
+        return refuse(err, "microvm.network", "carries no connections to hosts in this release",
+                      "use --network none, or --engine native");
+    if (p->nested_userns.v)
+        return refuse(err, "microvm.nested", "lets no sandbox make user namespaces", "use --engine native for that");
+    if (!holder_is_root())
+        return refuse(err, "microvm.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
+                      "run it as root, or use --engine native, which an ordinary user can");
+    return 0;
+}
+
+/* What of the finished plan it cannot keep. */
+static int
+check(struct native *native, const struct policy *p, struct err *err)
+{
+    struct microvm *sb = (struct microvm *)native;
+    struct native_plan *plan = &native->plan;
+
+    plan->root.uid = plan->ids.outside_uid;     /* it is built outside of the machine */
+    plan->root.gid = plan->ids.outside_gid;
+    if (!plan->privileged)
+        return refuse(err, "microvm.root", "needs a root that can give the sandbox a user of its own",
+                      "use --engine native");
+    if (!sb->kvm)
+        plan_warn(plan, "the machine is emulated (QEMU's TCG), for want of KVM: it is slow, and to QEMU's developers "
+                  "no security boundary; the walls around QEMU are");
+    if (plan->n_sockets > 0)
+        return refuse(err, "microvm.sockets", "reaches no unix socket of the host",
+                      "allow none, or use --engine native");
+    return holder_add_guest(plan, err) < 0 ? -1 : microvm_initrd(sb, p, err);
+}
+
+/* The machine cannot take more than it was given; the cgroup holds what is around it. */
+static void
+limits(const struct native *native, struct cgroup_limits *out)
+{
+    const struct microvm *sb = (const struct microvm *)native;
+
+    if (out->memory > 0)
+        out->memory += sb->memory_mib * MIB - native->memory_limit + OUTSIDE;
+    out->sockets = out->memory;
+    out->pids = TASKS;
+    out->pids_counted = true;   /* the machine's kernel counts them */
+}
+
+static const struct native_way way = {
+    .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
+    .limits = limits,
+    .check = check,
+    .child = microvm_child,
+};
+
+static void
+destroy(struct sandbox *base)
+{
+    buf_free(&microvm_of(base)->initrd);
+    native_destroy(base);
+}
+
+static void
+size(struct microvm *sb, const struct policy *p)
+{
+    uint64_t milli = p->limits.cpu_milli.v, mib = p->limits.memory.v / MIB + KERNEL_MIB;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    struct rlimit files = { 0, 0 };
+
+    mib = p->limits.memory.v == 0 ? DEFAULT_MIB : mib;
+    sb->memory_mib = mib < LEAST_MIB ? LEAST_MIB : mib > MOST_MIB ? MOST_MIB : mib;
+    sb->cpus = milli == 0 ? 1 : milli > CPUS_MAX * 1000 ? CPUS_MAX : (unsigned)((milli + 999) / 1000);
+    if (kernel_prlimit(RLIMIT_NOFILE, NULL, &files) < 0 || files.rlim_max > FILES_MAX)
+        files.rlim_max = FILES_MAX;
+    sb->files = files.rlim_max;
+    if (online > 0 && sb->cpus > (unsigned long)online)
+        sb->cpus = (unsigned)online;
+}
+
+static int
+ids(struct microvm *sb, struct err *err)
+{
+    uint32_t random[2];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
+    if (random[0] % (1U << 24) == random[1] % (1U << 24))
+        random[1]++;
+    return own_id(OWN_OF_SANDBOX, random[0], &sb->root_id, err) < 0
+               ? -1 : own_id(OWN_OF_SANDBOX, random[1], &sb->qemu_id, err);
+}
+
+static int
+build(struct microvm *sb, const struct policy *p, const char *id, struct err *err)
+{
+    char why[128];
+
+    native_init(&sb->native, id);
+    sb->initrd = (struct buf)BUF_INIT(INITRD_MAX);
+    sb->native.way = &way;
+    sb->native.plan.by_runtime = true;
+    sb->native.plan.root.place = HOLDER_BUNDLE;
+    sb->kvm = microvm_has_kvm(why);
+    size(sb, p);
+    if (check_policy(p, id, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
+        microvm_kernel_find(&sb->kernel, err) == 0 && ids(sb, err) == 0)
+        return native_build(&sb->native, p, err);
+    destroy(&sb->native.base);
+    return -1;
+}
+
+/* What this one finds and a sandbox that shares the host's kernel does not, and why that is no hole. */
+static const struct sandbox_differs differs[] = {
+    { "posture.mounts.read-only", "virtiofs /", "the machine calls it writable; the host's mounts behind it are not" },
+    { "posture.mounts.root", "virtiofs /", "the machine calls it writable; the host's mounts behind it are not" },
+    { "posture.mounts.known", "virtiofs /", "it is the tree that cloche has built" },
+    { "posture.mounts.known", "tmpfs /dev", "it is the machine's own" },
+    { "posture.proc.subset", "/proc/cmdline", "it is the machine's own, and tells nothing of the host" },
+    { NULL, NULL, NULL },
+};
+
+static int
+create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
+{
+    struct microvm *sb = calloc(1, sizeof(*sb));
+    struct sandbox_facts *facts;
+
+    if (sb == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (build(sb, p, id, err) < 0)
+        return -1;
+    buf_free(&sb->initrd);
+    if (sb->native.supervise_memory) {      /* nothing has run yet */
+        native_abandon(&sb->native.base);
+        destroy(&sb->native.base);
+        return refuse(err, "microvm.memory", "needs a cgroup for a memory limit, which is not there",
+                      "use --engine native, or no limit (--memory 0)");
+    }
+    facts = &sb->native.base.facts;
+    facts->differs = differs;
+    facts->own_kernel = true;
+    facts->streams_only = true;
+    facts->memory_by = "machine";
+    facts->look_at_memory = false;
+    facts->pids_by = p->limits.pids.v > 0 ? "rlimit" : "none";
+    *out = &sb->native.base;
+    return 0;
+}
+
+static pid_t
+guest(const struct sandbox *base)
+{
+    return holder_child_named(((const struct microvm *)base)->native.pid, "qemu-system-x86");     /* 15 letters of it */
+}
+
+static int
+setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err)
+{
+    if (native_setup(base, guard, out, err) < 0)
+        return -1;
+    out->memory_limit = 0;      /* that of the machine */
+    return 0;
+}
+
+/* Its processes are none that its holder waits for. */
+static void
+note_cpu(struct sandbox *base)
+{
+    struct sandbox_now now = { .memory = 0 };
+
+    if (base->facts.pid <= 0)
+        return;
+    native_now(base, &now);
+    if (now.cpu_us > microvm_of(base)->cpu_us)
+        microvm_of(base)->cpu_us = now.cpu_us;
+}
+
+static void
+end(struct sandbox *base)
+{
+    note_cpu(base);
+    native_end(base);
+}
+
+static void
+end_now(struct sandbox *base)
+{
+    note_cpu(base);
+    native_kill(base);
+}
+
+static void
+usage(struct sandbox *base, struct sandbox_usage *out)
+{
+    native_usage(base, out);
+    if (out->cpu_us < microvm_of(base)->cpu_us)
+        out->cpu_us = microvm_of(base)->cpu_us;
+}
+
+static void
+now(struct sandbox *base, struct sandbox_now *out)
+{
+    native_now(base, out);
+    out->pids = 0;              /* they are threads of QEMU's */
+}
+
+static int
+gone(struct sandbox *base, struct err *err)
+{
+    return holder_gone(&microvm_of(base)->native, "the machine", err);
+}
+
+const struct engine engine_microvm = {
+    .name = "microvm",
+    .probe = microvm_probe,
+    .rules = native_rules,
+    .create = create,
+    .guest = guest,
+    .connect = native_connect,
+    .setup = setup,
+    .usage = usage,
+    .now = now,
+    .pause = native_pause,
+    .resume = native_resume,
+    .tend = native_tend,
+    .setup_failed = native_setup_failed,
+    .gone = gone,
+    .abandon = native_abandon,
+    .end = end,
+    .kill = end_now,
+    .destroy = destroy,
+};
