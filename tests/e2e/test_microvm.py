@@ -119,7 +119,7 @@ def test_limits(machine):
                         "--disk", "20M", "--pids", "20", "--timeout", "60s")
     assert result.out.split()[0] == "1" and "Cannot fork" in result.err, result
     result = machine("python3", "-c", "a = b'x' * 400000000; print('not limited')", flags=("--memory", "100M"))
-    assert result.code == 137 and not result.out, result
+    assert result.code in (1, 137) and "not limited" not in result.out, result      # a kernel may refuse it at once
 
 
 @requirement("R40", "R11")
@@ -154,7 +154,7 @@ def test_the_hosts_devices_stay_the_hosts(machine):
     assert result.out.split()[:5] == ["65534"] * 5 and not {"kvm", "vda", "vport0p1", "mem"} & set(result.out.split()), result
 
 
-@requirement("R97")
+@requirement("R26")
 def test_what_is_around_it_has_nothing(machine):
     """QEMU and virtiofsd: users that own nothing, no capability over the host, filters, roots and networks of their own."""
     run = machine.cloche.popen(*machine.flags(()), "/bin/sh", "-c", "echo up; exec sleep 600")

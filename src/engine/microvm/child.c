@@ -432,9 +432,10 @@ microvm_child(const struct native *native, const struct launch *l)
     int guest, status;
 
     prctl(PR_SET_NAME, name);
-    if (launch_first_steps(l, &err) < 0 || holder_work_folder(NULL, 0, &err) < 0 || launch_as_user(l, launch_surroundings, &err) < 0 ||
-        (guest = launch_meet_parent(l, &err)) < 0 || rlimit_apply(&none, &err) < 0 || box(sb, &err) < 0 ||
-        sockets(&h, &err) < 0 || start(sb, &h, l->transport, &err) < 0)
+    if (launch_first_steps(l, &err) < 0 || holder_work_folder(NULL, 0, &err) < 0 ||
+        launch_as_user(l, launch_surroundings, &err) < 0 || (guest = launch_meet_parent(l, &err)) < 0 ||
+        rlimit_apply(&none, &err) < 0 || box(sb, &err) < 0 || sockets(&h, &err) < 0 ||
+        start(sb, &h, l->transport, &err) < 0)
         launch_give_up(l->status, &err);
     close(guest);       /* the tree has it */
     close(l->transport);
