@@ -34,7 +34,7 @@ microvm_qemu_argv(const struct microvm *sb, struct buf *room, const char *argv[M
         "-chardev", "socket,id=end,fd=4",
         "-device", "virtserialport,chardev=end,nr=2",
         "-chardev", "socket,id=tree,fd=5",
-        "-device", "vhost-user-fs-pci,chardev=tree,tag=" MACHINE_TAG,
+        "-device", ("vhost-user-fs-pci,chardev=tree,tag=" MACHINE_TAG),
     };
     size_t n = 0;
 

@@ -24,6 +24,7 @@ pad(struct buf *out)
 void
 microvm_cpio(struct buf *out, const char *name, uint32_t mode, const void *data, size_t n)
 {
+    name += name[0] == '/';     /* of the root, which all of them are in */
     /* magic, inode, mode, uid, gid, links, time, size, device, device, its number, its number, length, checksum */
     buf_printf(out, "070701%08zX%08X%08X%08X%08X%08X%08zX%08X%08X%08X%08X%08zX%08X", out->n, mode, 0U, 0U, 1U, 0U, n,
                0U, 0U, 0U, 0U, strlen(name) + 1, 0U);
@@ -58,7 +59,7 @@ add_module(struct buf *out, const char *path, size_t i, struct err *err)
     if (io_read_file(AT_FDCWD, path, &module) < 0)
         return err_sys(err, errno, "microvm.kernel", "%s", path);
     snprintf(name, sizeof(name), MACHINE_MODULES "/%02zu%s", i, packed ? "z" : "");
-    microvm_cpio(out, name + 1, S_IFREG | 0444, module.p, module.n);
+    microvm_cpio(out, name, S_IFREG | 0444, module.p, module.n);
     return 0;
 }
 
@@ -70,12 +71,12 @@ microvm_initrd(struct microvm *sb, const struct policy *p, struct err *err)
     struct buf *out = &sb->initrd;
 
     for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-        microvm_cpio(out, folders[i] + 1, S_IFDIR | 0755, "", 0);
-    microvm_cpio(out, MACHINE_EMPTY_D + 1, S_IFDIR, "", 0);
-    microvm_cpio(out, MACHINE_EMPTY + 1, S_IFREG, "", 0);
+        microvm_cpio(out, folders[i], S_IFDIR | 0755, "", 0);
+    microvm_cpio(out, MACHINE_EMPTY_D, S_IFDIR, "", 0);
+    microvm_cpio(out, MACHINE_EMPTY, S_IFREG, "", 0);
     microvm_cpio(out, "init", S_IFREG | 0555, machine_image, machine_image_size);
     config(sb, p, &text);
-    microvm_cpio(out, MACHINE_CONFIG + 1, S_IFREG | 0400, text.p, text.n);
+    microvm_cpio(out, MACHINE_CONFIG, S_IFREG | 0400, text.p, text.n);
     for (size_t i = 0; i < sb->kernel.n_modules; i++)
         if (add_module(out, sb->kernel.modules[i], i, err) < 0)
             return -1;
