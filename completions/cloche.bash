@@ -19,13 +19,13 @@ _cloche() {
     fi
     case $verb in
         run)
-            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+            flags="--no-entrypoint --toolchains --json --report --pty --no-pty -q --quiet --help --mode
+                --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
+                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca

@@ -51,6 +51,7 @@ complete -c cloche -n __fish_use_subcommand -a prove -d 'attack the wall from in
 complete -c cloche -n __fish_use_subcommand -a srt -d 'run a command as Anthropic\'s sandbox-runtime would'
 complete -c cloche -n __fish_use_subcommand -a help -d 'this text'
 complete -c cloche -n __fish_use_subcommand -a version -d 'the version'
+complete -c cloche -n '__cloche_seen_subcommand_from run' -l no-entrypoint -d 'with an image: run COMMAND itself, without the image\'s entry point'
 complete -c cloche -n '__cloche_seen_subcommand_from run' -l toolchains -x -d 'rustup, nvm, pyenv ... of your home, read-only: auto, none, or names'
 complete -c cloche -n '__cloche_seen_subcommand_from run' -l json -d 'capture output; print one JSON object with it and the exit report'
 complete -c cloche -n '__cloche_seen_subcommand_from run' -l report -r -F -d 'write the exit report (JSON) to FILE'

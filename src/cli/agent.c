@@ -434,7 +434,7 @@ static const struct verb_form forms[] = {
 };
 
 static const struct verb agent_verb = {
-    .name = "agent", VERB_FORMS(forms), .flags = run_flags, .n_flags = RUN_FLAGS, .more = run_policy_help,
+    .name = "agent", VERB_FORMS(forms), .flags = run_flags + 1, .n_flags = RUN_FLAGS - 1, .more = run_policy_help,
     .needs_word = true, .misused = "cli.agent", .surplus = "cli.operand",
     .about = "Start an agent's program in a sandbox, in this project, with a home of its own, as its profile says\n"
              "(man cloche-agent). Flags stand before NAME and have the last word; what follows is the program's.",

@@ -24,6 +24,7 @@
 #include "program/verb.h"
 #include "program/words.h"
 #include "run/args.h"
+#include "run/image_pin.h"
 #include "run/planted.h"
 #include "run/refusals.h"
 #include "run/session.h"
@@ -63,7 +64,10 @@ add_package(void *at, const char *value, struct err *err)
 }
 
 const struct verb_flag run_flags[] = {
-    /* of `cloche run` and `cloche agent`, and the first one for that */
+    /* of `cloche run` alone, and the first one for that */
+    { "--no-entrypoint", 0, NULL, "with an image: run COMMAND itself, without the image's entry point",
+      FLAG_ON(struct run_options, no_entrypoint) },
+    /* of that and `cloche agent` */
     { "--toolchains", 0, "LIST", "rustup, nvm, pyenv ... of your home, read-only: auto, none, or names",
       FLAG_TEXT(struct run_options, toolchains) },
     { "--json", 0, NULL, "capture output; print one JSON object with it and the exit report",
@@ -97,10 +101,10 @@ static const struct verb run_verb = {
     .name = "run", VERB_FORMS(run_form), .flags = run_flags, .n_flags = N_SHARED, .more = run_policy_help,
     .about = "Run COMMAND in its own sandbox.", .after = RUN_EXIT_HELP,
 }, shell_verb = {
-    .name = "shell", VERB_FORMS(shell_form), .flags = run_flags + 1, .n_flags = N_SHARED - 1, .more = run_policy_help,
+    .name = "shell", VERB_FORMS(shell_form), .flags = run_flags + 2, .n_flags = N_SHARED - 2, .more = run_policy_help,
     .about = "An interactive shell in its own sandbox.", .after = RUN_EXIT_HELP,
 }, code_verb = {
-    .name = "code", VERB_FORMS(code_form), .flags = run_flags + 1, .n_flags = N_SHARED + 1, .more = run_policy_help,
+    .name = "code", VERB_FORMS(code_form), .flags = run_flags + 2, .n_flags = N_SHARED, .more = run_policy_help,
     .about = "Run FILE (or standard input) in its own sandbox.", .after = RUN_EXIT_HELP,
 };
 
@@ -222,20 +226,27 @@ run_command(const struct verb *v, int argc, char **argv, const struct policy_hos
     struct err err = ERR_INIT;
     struct arguments again = { v, VERB_RUN, argc, argv, host, { .pty = -1 } };
     struct session s = { .policy = &p, .weaker = weaker, .weaker_ctx = &again };
+    struct image_words words = { NULL, NULL };
     int first = cli_policy_args(&p, VERB_RUN, argc, argv, host, v, &o, &err);
 
     if (o.help)
         return help(v);
     if (first < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, true));
-    if (first >= argc) {
+    if (first >= argc && p.image.p == NULL) {
         err_set(&err, ERR_USAGE, "cli.no-command", "no command was given");
         err_hint(&err, "cloche run [flags] -- COMMAND [ARG...]");
         return finish(-1, &err, o.json);
     }
     default_capture(&p, &o);
     s.argv = (const char *const *)(argv + first);
-    return finish(execute(&s, &o, &err), &err, o.json);
+    if (p.image.p != NULL && image_words(&p, s.argv, o.no_entrypoint || v != &run_verb, &words, &err) == 0)
+        s.argv = (const char *const *)words.v;
+    else if (p.image.p != NULL)
+        first = -1;
+    first = first < 0 ? -1 : execute(&s, &o, &err);
+    image_words_free(&words);
+    return finish(first, &err, o.json);
 }
 
 /* The caller's command line with the flags for @t and @l before all others, so that those have the last word; @words
@@ -313,7 +324,7 @@ cmd_run(int argc, char **argv)
 int
 cmd_shell(int argc, char **argv)
 {
-    static const char *const bash[] = { "/bin/bash", NULL };
+    const char *bash[] = { "/bin/bash", NULL };
     struct run_options o = { .pty = -1 };
     struct policy_host host;
     cleanup_policy struct policy p = { 0 };
@@ -330,6 +341,8 @@ cmd_shell(int argc, char **argv)
     if (first >= 0 && first < argc)
         first =
             err_set(&err, ERR_USAGE, "cli.operand", "shell takes no command (\"%s\"); use `cloche run`", argv[first]);
+    if (first >= 0 && p.image.p != NULL && (bash[0] = image_shell(&p, &err)) == NULL)
+        first = -1;
     if (first < 0)
         return finish(-1, &err, o.json || cli_asks_json(argc, argv, false));
     return finish(execute(&s, &o, &err), &err, o.json);

@@ -14,7 +14,7 @@
 struct packages;
 
 struct run_options {
-    bool json, quiet, help;
+    bool json, quiet, help, no_entrypoint;
     int pty;                    /* -1 decide by the terminal */
     const char *report;
     const char *toolchains;     /* program/toolchains.h; NULL: not said */
@@ -22,7 +22,7 @@ struct run_options {
     struct packages *packages;  /* code; NULL: not said */
 };
 
-#define RUN_FLAGS 7             /* of run_flags, those that run has: the first of them is for that and agent alone */
+#define RUN_FLAGS 8 /* of run_flags, those that run has: the first is for that alone, two are not for others */
 extern const struct verb_flag run_flags[];
 /* The flags of a policy, for --help. */
 void run_policy_help(FILE *to);

@@ -1,10 +1,12 @@
 /* image/find.c: an image of the store, by its name (see image.h) */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -157,6 +159,16 @@ image_close(struct image *image)
     json_decref(image->record);
     close_fd(&image->tree);
     image->record = NULL;
+}
+
+bool
+image_has(const struct image *image, const char *path)
+{
+    struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+    cleanup_close int fd = (int)syscall(SYS_openat2, image->tree, path, &how, sizeof(how));
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 const char *

@@ -93,6 +93,9 @@ const char *image_text(const struct image *image, const char *key);        /* ""
 /* Word @i of "env", "entrypoint", "cmd"; NULL behind the last one. */
 const char *image_word(const struct image *image, const char *key, size_t i);
 
+/* Whether its files have a file at @path (no "/" before it), links of the image followed within it. */
+bool image_has(const struct image *image, const char *path);
+
 /* A document of the store; NULL with @err. */
 json_t *image_doc_load(int dir, const char *name, size_t max, struct err *err);
 

@@ -18,6 +18,7 @@
 #include "policy/within.h"
 #include "program/caller.h"
 #include "run/git_keep.h"
+#include "run/image_pin.h"
 
 #define PATIENCE_US 30000000UL
 
@@ -57,7 +58,7 @@ keeper_policy_read(const struct keeper_live *k, struct policy *p, const char *te
                 "keeps no record");
         return err_hint(err, "start cloche serve with --audit try or required");
     }
-    return 0;
+    return image_pin(p, err);
 }
 
 /* Once more, with the hosts of registries instead of their names: those of one may be open by name, or the other way

@@ -82,14 +82,17 @@ put_profile(struct buf *out, const char *name, const struct policy *p, struct er
     return 0;
 }
 
-/* The host's own system is the image of every sandbox: its release is the tag. */
+/* Without an image the host's own system is that: its release is the tag. An image's name has its id behind it
+ * (run/image_pin.h). */
 static int
-put_image(struct buf *out, struct err *err)
+put_image(struct buf *out, const struct policy *p, struct err *err)
 {
     struct sha256 h;
 
     sha256_init(&h);
-    if (add_file(&h, "/etc/os-release", err) < 0)
+    if (p->image.p != NULL)
+        keeper_print_add(&h, p->image.p, strlen(p->image.p));
+    else if (add_file(&h, "/etc/os-release", err) < 0)
         return -1;
     keeper_print_put(out, "image", &h);
     return 0;
@@ -148,7 +151,7 @@ keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *ou
 
     buf_put_u8(out, '\n');
     if (put_profile(out, "profile", p, err) < 0 || keeper_policy_read(k, &template, "", 0, err) < 0 ||
-        put_profile(out, "template", &template, err) < 0 || put_image(out, err) < 0 || put_host(out, err) < 0 ||
+        put_profile(out, "template", &template, err) < 0 || put_image(out, p, err) < 0 || put_host(out, err) < 0 ||
         put_runtime(out, err) < 0)
         return -1;
     return buf_nul(out) == 0 ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");

@@ -71,6 +71,13 @@ policy_trust_file(struct policy *p, const char *file, const struct origin *from,
 }
 
 int
+policy_put_image(struct policy *p, const char *name, struct err *err)
+{
+    p->image.p = arena_copy(p->arena, str_of(name));
+    return p->image.p != NULL ? 0 : policy_no_memory(err);
+}
+
+int
 policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                   struct err *err)
 {

@@ -324,6 +324,9 @@ int policy_allow_host(struct policy *p, const char *host, const struct origin *f
 /* Likewise a file of certificates, to --extra-ca. */
 int policy_trust_file(struct policy *p, const char *file, const struct origin *from, struct err *err);
 
+/* The image that was asked for, by another name of it. */
+int policy_put_image(struct policy *p, const char *name, struct err *err);
+
 /* Set the variable @name inside, unless a file or flag has said something about it. @from as above. */
 int policy_give_env(struct policy *p, const char *name, const char *value, const struct origin *from, struct err *err);
 

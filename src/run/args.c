@@ -8,6 +8,7 @@
 #include "hosts/preset.h"
 #include "hosts/registry.h"
 #include "program/words.h"
+#include "run/image_pin.h"
 
 void
 cli_policy_flags(FILE *to)
@@ -166,7 +167,7 @@ cli_policy_args_in(const char *forced, struct policy *p, enum policy_verb verb, 
             policy_apply_flag(p, w.name, w.value, host, err) < 0)
             return -1;
     }
-    if (preset_open(p, err) < 0 || registry_open(p, err) < 0)
+    if (preset_open(p, err) < 0 || registry_open(p, err) < 0 || image_pin(p, err) < 0)
         return -1;
     return policy_validate(p, err) < 0 ? -1 : end;
 }

@@ -16,21 +16,7 @@
 #include "wall/mnt.h"
 #include "wall/pivot.h"
 #include "wall/root_dev.h"
-
-/* What the build carries along. */
-struct builder {
-    const struct root_plan *plan;
-    int root;           /* the new root: a directory fd of the attached tmpfs (or host copy) */
-    dev_t dev;          /* of the tmpfs root: only there mount points are made */
-    int scratch;        /* a directory of the tmpfs that nothing inside can name: mask sources live here */
-    dev_t scratch_dev;
-    unsigned n_masks;
-    int mask_dir;       /* empty directory, mode 000 */
-    int mask_file;      /* empty file, mode 000 */
-    int parent;         /* the folder that the last item was put into, and its path: items come in runs */
-    dev_t parent_dev;
-    char parent_path[256];
-};
+#include "wall/root_priv.h"
 
 static int
 fail(struct err *err, const char *what)
@@ -38,8 +24,8 @@ fail(struct err *err, const char *what)
     return err_sys(err, errno, "wall.root", "root file system: %s", what);
 }
 
-static int
-tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
+int
+root_tmpfs(const struct root_plan *plan, const char *mode, struct err *err)
 {
     char size[32], inodes[32], uid[16], gid[16];
     struct mnt_option options[5];
@@ -61,12 +47,15 @@ tmpfs_make(const struct root_plan *plan, const char *mode, struct err *err)
     return mnt_new("tmpfs", options, n, 0, err);
 }
 
-/* Folders are made in the tmpfs root and, not to be listed, in masks with holes; nowhere else. */
+/* Folders are made in the tmpfs root, in layers over it (whose upper side it is) and, not to be listed, in masks with
+ * holes; nowhere else. */
 static int
 mkdirs_ours(struct builder *b, const char *path)
 {
     int fd = mnt_mkdirs(b->root, path, 0755, b->dev);
 
+    for (size_t i = 0; fd < 0 && errno == ENOENT && i < b->n_layers; i++)
+        fd = mnt_mkdirs(b->root, path, 0755, b->layers[i]);
     return fd < 0 && errno == ENOENT ? mnt_mkdirs(b->root, path, 0111, b->scratch_dev) : fd;
 }
 
@@ -119,7 +108,7 @@ attach_at_dest(struct builder *b, int tree, const struct root_item *item, mode_t
 
     if (dir < 0)
         return item->fleeting && errno == ENOENT ? 0 : no_place(item, err);
-    if (b->parent_dev == b->dev || b->parent_dev == b->scratch_dev) {
+    if (b->parent_dev == b->dev || b->parent_dev == b->scratch_dev || root_is_layer(b, b->parent_dev)) {
         int made = S_ISDIR(mode) ? mkdirat(dir, name, 0755) : mknodat(dir, name, S_IFREG | 0644, 0);
         if (made < 0 && errno != EEXIST)
             return fail(err, item->dest);
@@ -132,8 +121,8 @@ attach_at_dest(struct builder *b, int tree, const struct root_item *item, mode_t
 }
 
 /* A detached tree for @item: the parent's, or our own clone of the path, checked against what the parent saw. */
-static int
-tree_of(const struct root_item *item, unsigned flags, struct stat *st, struct err *err)
+int
+root_tree_of(const struct root_item *item, unsigned flags, struct stat *st, struct err *err)
 {
     cleanup_close int tree = -1;
 
@@ -162,7 +151,7 @@ do_bind(struct builder *b, const struct root_item *item, struct err *err)
 
     if (item->tree < 0 && item->optional && access(item->source, F_OK) < 0)
         return 0;       /* not there, or not for this user: what is optional is left out */
-    tree = tree_of(item, flags, &st, err);
+    tree = root_tree_of(item, flags, &st, err);
     if (tree < 0)
         return err_wrap(err, "%s", item->source);
     return attach_at_dest(b, tree, item, st.st_mode, err);
@@ -344,6 +333,7 @@ do_item(struct builder *b, const struct root_item *item, struct err *err)
     case ROOT_TMPFS:    return do_tmpfs(b, item, err);
     case ROOT_COVER:    return do_cover(b, item, err);
     case ROOT_OVERLAY:  return do_overlay(b, item, err);
+    case ROOT_LAYER:    return root_layer(b, item, err);
     }
     return err_set(err, ERR_SYSTEM, "wall.root", "root file system: unknown item %d", (int)item->op);
 }
@@ -536,8 +526,9 @@ proc_and_dev(struct builder *b, struct err *err)
 int
 root_enter(const struct root_plan *plan, int *disk, struct err *err)
 {
-    struct builder b = { .plan = plan, .root = -1, .scratch = -1, .mask_dir = -1, .mask_file = -1, .parent = -1 };
-    cleanup_close int root = -1, hidden = -1, mask_dir = -1, mask_file = -1;
+    struct builder b = { .plan = plan, .root = -1, .scratch = -1, .base = -1, .mask_dir = -1, .mask_file = -1,
+                         .parent = -1 };
+    cleanup_close int root = -1, hidden = -1, base = -1, mask_dir = -1, mask_file = -1;
     struct stat st;
 
     if (plan->n_items > ROOT_BINDS_MAX)
@@ -549,14 +540,20 @@ root_enter(const struct root_plan *plan, int *disk, struct err *err)
                                     : mnt_clone(AT_FDCWD, "/", MNT_RECURSIVE | MNT_RO, -1, err);
         if (root < 0)
             return err_wrap(err, "host view");
-    } else {
-        root = tmpfs_make(plan, "0755", err);
+    } else if (!plan->layers) {
+        root = root_tmpfs(plan, "0755", err);
         if (root < 0)
             return err_wrap(err, "root file system");
     }
     /* a tmpfs of its own: whatever is in it can be reached only where it was attached */
-    hidden = tmpfs_make(plan, "0755", err);
-    if (hidden < 0 || hide(hidden, plan, err) < 0 || begin(root, plan, err) < 0)
+    hidden = root_tmpfs(plan, "0755", err);
+    if (hidden < 0 || hide(hidden, plan, err) < 0)
+        return err_wrap(err, "root file system");
+    if (plan->layers) {
+        root = root_base(&b, hidden, err);
+        base = b.base;
+    }
+    if (root < 0 || begin(root, plan, err) < 0)
         return err_wrap(err, "root file system");
     b.root = root;
     if (fstat(root, &st) < 0)

@@ -31,13 +31,15 @@ enum root_op {
     ROOT_COVER,         /* a small file of the tmpfs with @source as its content lies over the file @dest, read-only
                          * but where @writable; @optional: where there is one */
     ROOT_OVERLAY,       /* copy-on-write: the child mounts overlay layers at @dest */
+    ROOT_LAYER,         /* the folder @source of the host lies below the tmpfs's own folder @dest: what is in that
+                         * one hides its things; what is written goes there, where @writable */
 };
 
 struct root_item {
     enum root_op op;
     const char *source;
     const char *dest;           /* absolute, normalised, inside */
-    int tree;                   /* ROOT_BIND, ROOT_PIN: detached tree that a privileged parent made, or -1 */
+    int tree;                   /* ROOT_BIND, ROOT_PIN, ROOT_LAYER: a detached tree of a privileged parent, or -1 */
     dev_t dev;                  /* ROOT_BIND with tree == -1: what the parent saw; a change is refused */
     ino_t ino;
     bool check_identity;
@@ -73,6 +75,9 @@ struct root_plan {
     /* ROOT_OVERLAY: makes the detached copy-on-write mount, in the child (workspace/overlay.h provides it) */
     int (*overlay_mount)(void *ctx, struct err *err);
     void *overlay_ctx;
+    bool layers;                        /* there is a ROOT_LAYER */
+    /* ROOT_LAYER: a detached mount of @upper over @lower (the same provides it) */
+    int (*layer_mount)(int lower, int upper, int work, struct err *err);
 };
 
 /* Build the root of @plan in the calling process's mount namespace (its own, fresh) and, without a @place, move the

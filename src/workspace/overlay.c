@@ -190,6 +190,23 @@ mount_layers(const struct overlay_plan *plan, bool by_fd, struct err *err)
 }
 
 int
+overlay_mount_folders(int lower, int upper, int work, struct err *err)
+{
+    const struct option options[] = {
+        { "lowerdir+", "lowerdir", lower }, { "upperdir", "upperdir", upper }, { "workdir", "workdir", work },
+    };
+    int mount = mount_with(options, ARRAY_LEN(options), true, NULL);
+
+    if (mount >= 0)
+        return mount;
+    mount = mount_with(options, ARRAY_LEN(options), false, err);
+    if (mount < 0)
+        err_hint(err, "overlayfs inside a user namespace needs %s, and the state directory on a file system that can "
+                 "lie below an overlay: set XDG_STATE_HOME to one", KERNEL_NEEDED);
+    return mount;
+}
+
+int
 overlay_mount_detached(const struct overlay_plan *plan, struct err *err)
 {
     if (!plan->no_fd_options) {

@@ -53,6 +53,10 @@ struct overlay_plan {
  * leads where it did. The fds in @plan stay open and stay the caller's. */
 int overlay_mount_detached(const struct overlay_plan *plan, struct err *err);
 
+/* The same of one folder over another, for the engine's images: descriptors of folders in mounts of this process's own
+ * namespace, @upper and @work in one. /proc must be mounted. */
+int overlay_mount_folders(int lower, int upper, int work, struct err *err);
+
 /* In the privileged parent: clone the directory @fd (O_PATH is enough) into a detached mount, idmapped through
  * @idmap_userns (-1: no mapping) and read-only when @read_only. Returns an fd or -1 with @err. */
 int overlay_clone_idmapped(int fd, int idmap_userns, bool read_only, struct err *err);

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -176,3 +177,24 @@ def naive(source, root, scratch):
         blobs = [naive_read(source, "blobs/sha256/" + one["digest"][7:]) for one in document["layers"]]
     for blob in blobs:
         naive_layer(gzip.decompress(blob) if blob[:2] == b"\x1f\x8b" else blob, root)
+
+
+# --- a system that runs ----------------------------------------------------------------------------------------------
+
+def parts_of(program):
+    """The program's file and those of its libraries, as they are found on this host."""
+    found = [os.path.realpath(shutil.which(program))]
+    listed = subprocess.run(["ldd", found[0]], capture_output=True, text=True, check=False).stdout
+    return found, [word for word in listed.split() if word.startswith("/")]
+
+
+def system(*programs, bin="bin", extra=()):
+    """A layer with programs of this host, which has no links: `bin` and the folders of libraries are its own."""
+    entries, seen = [], set()
+    for program in programs:
+        (real,), libraries = parts_of(program)
+        for path, name in [(real, f"{bin}/{program}"), *((library, library.lstrip("/")) for library in libraries)]:
+            if name not in seen:
+                seen.add(name)
+                entries.append(entry(name, Path(path).read_bytes(), mode=0o755))
+    return layer(*entries, *extra)

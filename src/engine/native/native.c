@@ -550,6 +550,7 @@ native_destroy(struct sandbox *base)
 
 const struct engine engine_native = {
     .name = "native",
+    .images = true,
     .probe = native_probe,
     .lacks = native_lacks,
     .rules = native_rules,

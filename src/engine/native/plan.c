@@ -368,6 +368,7 @@ plan_init(struct native_plan *plan)
 {
     plan->said = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
     plan->cow = (struct cow_state)COW_STATE_INIT;
+    plan->image = (struct image)IMAGE_INIT;
     plan->root.host_tree = plan->root.proc_tree = -1;
     plan->overlay.lower.tree = plan->overlay.layers.tree = plan->fill = -1;
 }
@@ -433,6 +434,8 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
     if (plan_rules(plan, p, err) < 0)
         return -1;
     p = &plan->real;
+    if (p->image.p != NULL && plan_image(plan, err) < 0)
+        return -1;
     if (identity(plan, p, err) < 0 || way_in(plan, p, err) < 0)
         return -1;
     warn_of_homeless(plan, p);
@@ -540,6 +543,7 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->fill);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
+    image_close(&plan->image);
     buf_free(&plan->said);
     free(plan->named);
     free(plan->reopened);

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "engine/led.h"
+#include "image/image.h"
 #include "policy/judge.h"
 #include "policy/policy.h"
 #include "wall/landlock.h"
@@ -124,6 +125,7 @@ struct native_plan {
     size_t n_reopened;
     struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
     int fill;                           /* struct policy's: the folder, as the child may read it; -1 none */
+    struct image image;                 /* whose files are the system; tree -1: the host's are */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
     char warnings[8][256];
@@ -162,6 +164,15 @@ int plan_look_at(const struct plan_tree *tree, const char *relative, int *out, s
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);
+/* plan_image.c: the image that the policy names is found and held, and says what the policy leaves open: user, working
+ * directory. After plan_rules(), before anything that asks for these. */
+int plan_image(struct native_plan *plan, struct err *err);
+/* Its folders as those of the private root, and the users that it knows, as text for /etc/passwd. */
+int plan_image_folders(struct native_plan *plan, struct err *err);
+int plan_image_layers(struct native_plan *plan, const struct policy *p, struct err *err);
+const char *plan_image_passwd(struct native_plan *plan);
+/* Whether a file is there in it. */
+bool plan_image_has(const struct native_plan *plan, const char *path);
 /* plan_contents.c: what the policy leaves out of the host's system folders. */
 int plan_contents(struct native_plan *plan, const struct policy *p, struct err *err);
 /* plan_host.c: the host view's tree when root makes it, and what is closed in root's trees besides credential places:

@@ -132,15 +132,17 @@ etc(struct native_plan *plan, const struct policy *p, struct err *err)
     bool host_network = p->network.v == NETWORK_HOST;
     unsigned uid = plan->ids.inside_uid, gid = plan->ids.inside_gid;
 
+    const char *users = plan->image.tree >= 0 ? plan_image_passwd(plan) : NULL;
+
     if (plan_item(plan, ROOT_DIR, NULL, "/etc", err) == NULL)
         return -1;
-    for (size_t i = 0; i < n_place_etc_host; i++)
+    for (size_t i = 0; plan->image.tree < 0 && i < n_place_etc_host; i++)
         if (etc_entry(plan, place_etc_host[i], err) < 0)
             return -1;
     for (size_t i = 0; host_network && i < ARRAY_LEN(from_host_network); i++)
         if (etc_entry(plan, from_host_network[i], err) < 0)
             return -1;
-    if (etc_file(plan, "/etc/passwd",
+    if (etc_file(plan, "/etc/passwd", users != NULL ? plan_printf(plan, "%s", users) :
                  plan_printf(plan,
                              "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:%u:%u:agent:/home/agent:/bin/bash\n"
                              "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -207,13 +209,14 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         return plan_host(plan, err);
     if (p->view.v == VIEW_HOST)     /* kernel file systems are left out where files are root's, as plan_host does */
         return plan->ids.outside_uid != 0 || plan_item(plan, ROOT_MASK, NULL, "/sys", err) != NULL ? 0 : -1;
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+    for (size_t i = 0; plan->image.tree < 0 && i < ARRAY_LEN(folders); i++)
         if (system_folder(plan, folders[i], err) < 0)
             return -1;
-    if (etc(plan, p, err) < 0)
+    if ((plan->image.tree >= 0 && plan_image_folders(plan, err) < 0) || etc(plan, p, err) < 0)
         return -1;
     /* uid 0 outside owns root's files here too */
-    if (plan->ids.outside_uid == 0 && plan_item(plan, ROOT_MASK, NULL, "/etc/ssl/private", err) == NULL)
+    if (plan->image.tree < 0 && plan->ids.outside_uid == 0 &&
+        plan_item(plan, ROOT_MASK, NULL, "/etc/ssl/private", err) == NULL)
         return -1;
     if (folder(plan, "/tmp", 01777, true, err) < 0 || folder(plan, "/var", 0755, false, err) < 0 ||
         folder(plan, "/var/tmp", 01777, writable, err) < 0 || folder(plan, "/home", 0755, false, err) < 0 ||
@@ -225,7 +228,7 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
             if (!(plan->root.place != NULL && i == 2) && plan_item(plan, ROOT_WRITABLE, NULL, islands[i], err) == NULL)
                 return -1;
     }
-    return plan_contents(plan, p, err);
+    return plan->image.tree >= 0 ? plan_image_layers(plan, p, err) : plan_contents(plan, p, err);
 }
 
 /* --- environment ----------------------------------------------------------------------------------------------- */
@@ -340,6 +343,21 @@ env_trust(struct env_builder *b, struct err *err)
     return 0;
 }
 
+/* What the image sets, which the policy's own may change. */
+static int
+env_image(struct env_builder *b, struct err *err)
+{
+    const char *text;
+
+    for (size_t i = 0; (text = image_word(&b->plan->image, "env", i)) != NULL; i++) {
+        const char *eq = strchr(text, '=');
+        char *name = eq != NULL ? plan_printf(b->plan, "%.*s", (int)(eq - text), text) : NULL;
+        if (eq != NULL && (name == NULL || env_put(b, name, eq + 1, err) < 0))
+            return name == NULL ? out_of_memory(err) : -1;
+    }
+    return 0;
+}
+
 int
 plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err)
 {
@@ -366,7 +384,8 @@ plan_env(struct native_plan *plan, const struct policy *p, const char *id, struc
                                                : home,
                     err) < 0 ||
             env_put(&b, "USER", "agent", err) < 0 || env_put(&b, "LOGNAME", "agent", err) < 0 ||
-            env_put(&b, "SHELL", "/bin/bash", err) < 0)
+            env_put(&b, "SHELL", plan->image.tree < 0 ? "/bin/bash" : "/bin/sh", err) < 0 ||
+            env_image(&b, err) < 0)
             return -1;
         if (plan->light_tmp != NULL && env_put(&b, "TMPDIR", plan->light_tmp, err) < 0)
             return -1;

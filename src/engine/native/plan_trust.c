@@ -84,6 +84,31 @@ cover_java(struct native_plan *plan, const struct buf *all, struct err *err)
     return result;
 }
 
+/* An image may have a bundle in several places, or none: a file of our own, for what is led there by variables, and
+ * over each that is there. */
+static int
+trust_in_image(struct native_plan *plan, const struct buf *all, struct err *err)
+{
+    static const char own[] = "/run/cloche-certificates.pem";
+    static const char *const places[] = {
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+        "/etc/ssl/ca-bundle.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    };
+    char *copy = buf_ok(all) ? plan_room(plan, all->n) : NULL;
+    struct root_item *item = copy == NULL ? NULL : plan_item(plan, ROOT_FILE, copy, own, err);
+
+    if (item == NULL)
+        return err_set(err, ERR_LIMIT, "engine.trust", "certificates to trust: more than %u MiB", TRUST_MAX >> 20);
+    memcpy(copy, all->p, all->n);
+    item->size = all->n;
+    item->mode = 0444;
+    plan->trust = own;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (plan_image_has(plan, places[i]) && cover(plan, all, places[i], true, err) < 0)
+            return -1;
+    return 0;
+}
+
 int
 plan_trust(struct native_plan *plan, const struct policy *p, struct err *err)
 {
@@ -104,6 +129,8 @@ plan_trust(struct native_plan *plan, const struct policy *p, struct err *err)
             return -1;
     if (p->run_ca != NULL)
         buf_puts(&all, p->run_ca);
+    if (plan->image.tree >= 0)
+        return trust_in_image(plan, &all, err);
     plan->trust = bundle;
     return cover(plan, &all, bundle, false, err) < 0 ? -1 : cover_java(plan, &all, err);
 }

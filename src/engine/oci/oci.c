@@ -179,6 +179,7 @@ static const char *const names[] = { "runsc", "crun", "runc", NULL };
 
 const struct engine engine_oci = {
     .name = "oci",
+    .images = true,
     .runtimes = names,
     .probe = oci_probe,
     .holes = oci_holes,
