@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adapters/api.h"
+#include "base/cleanup.h"
 
 #define NUMBER_MAX ((json_int_t)SIGN_NUMBER_MAX)
 
@@ -175,6 +176,54 @@ api_sign(struct visit *r)
         bad(r, wrong);
     else
         visit_ask(r, EDGE_ASK_SIGN, EDGE_ASK_SIGN_SHAPE(), &m, &sign_answers);
+}
+
+/* --- texts, of which a person is always asked --------------------------------------------------------------------- */
+
+static const char *
+text_to_sign(const json_t *top, enum sign_form form, const char **text)
+{
+    const json_t *v = json_object_get(top, form == SIGN_MESSAGE ? "message" : "typedData");
+
+    *text = json_string_value(v);
+    if (form == SIGN_MESSAGE)
+        return *text == NULL || strlen(*text) != json_string_length(v) || (*text)[0] == '\0'
+                   ? "Signing payload requires a non-empty string 'message'"
+                   : strlen(*text) > SIGN_TEXT_MAX ? "Signing payload 'message' is larger than 16 KiB" : NULL;
+    return json_is_object(v) ? NULL : "Signing payload requires an object 'typedData'";
+}
+
+static void
+sign_text(struct visit *r, enum sign_form form)
+{
+    static char room[SIGN_REQUEST_MAX + 2];
+    const char *request = text_of(r->json, "requestId", room, sizeof(room)), *text, *wrong;
+    cleanup_free char *typed = NULL;
+
+    wrong = !json_is_object(r->json) ? "Signing payload must be a JSON object"
+            : request == NULL || request[0] == '\0' || strlen(request) > SIGN_REQUEST_MAX
+                ? "Signing payload requires a non-empty string 'requestId'" : text_to_sign(r->json, form, &text);
+    if (wrong == NULL && form == SIGN_TYPED) {
+        text = typed = json_dumps(json_object_get(r->json, "typedData"), JSON_COMPACT);
+        if (typed == NULL || strlen(typed) > SIGN_TEXT_MAX)
+            wrong = "Signing payload 'typedData' is larger than 16 KiB";
+    }
+    if (wrong != NULL)
+        bad(r, wrong);
+    else
+        VISIT_ASK(r, EDGE_ASK_SIGN_TEXT, &sign_answers, .form = form, .request = request, .text = text);
+}
+
+void
+api_sign_message(struct visit *r)
+{
+    sign_text(r, SIGN_MESSAGE);
+}
+
+void
+api_sign_typed(struct visit *r)
+{
+    sign_text(r, SIGN_TYPED);
 }
 
 /* --- a person decides, and looks ---------------------------------------------------------------------------------- */

@@ -19,6 +19,8 @@
     R("POST",   "/api/sandbox/exec",              api_exec,              VISIT_JSON) \
     R("GET",    "/api/sandbox/browser",           api_browser,           0) \
     R("POST",   "/api/sandbox/sign",              api_sign,              VISIT_JSON) \
+    R("POST",   "/api/sandbox/sign/message",      api_sign_message,      VISIT_JSON) \
+    R("POST",   "/api/sandbox/sign/typed-data",   api_sign_typed,        VISIT_JSON) \
     R("POST",   "/api/sandbox/sign/approve",      api_sign_approve,      VISIT_JSON) \
     R("POST",   "/api/sandbox/sign/reject",       api_sign_reject,       VISIT_JSON) \
     R("GET",    "/api/sandbox/sign/pending",      api_sign_pending,      0) \

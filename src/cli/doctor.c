@@ -13,7 +13,7 @@ enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
 const char *const doctor_not_here[] = {
     "UDP, incoming connections but to exposed ports of the daemon's sandboxes",
     "other engines: kubernetes, apple",
-    "of the daemon: console, screens and browsers, signing",
+    "of the daemon: console, screens and browsers",
     "freezing on cgroup v1 (processes are stopped instead), snapshots and forks of a running sandbox",
     NULL,
 };

@@ -250,6 +250,7 @@ on_ask(struct request *r, const struct adapt_ask *m)
     FORWARD(EDGE_ASK_EXPOSE)
     FORWARD(EDGE_ASK_RUN)
     FORWARD(EDGE_ASK_SIGN)
+    FORWARD(EDGE_ASK_SIGN_TEXT)
     FORWARD(EDGE_ASK_SIGN_DECIDE)
     FORWARD(EDGE_ASK_SIGN_LOOK)
     case EDGE_ASK_OP: return ask_for_op(r, in);

@@ -11,6 +11,7 @@
 #define SIGN_REQUEST_MAX 128                /* bytes of a request's id */
 #define SIGN_WORD_MAX    100                /* of an amount as text */
 #define SIGN_DATA_BYTES  (16 * 1024)        /* of a call */
+#define SIGN_TEXT_MAX    (16 * 1024)        /* of a message, or typed data */
 #define SIGN_NUMBER_MAX  INT64_MAX          /* chain and nonce: as JSON has them */
 #define SIGN_ADDRESS     20
 #define SIGN_AMOUNT      32                 /* of 256 bits, the highest first */
@@ -34,6 +35,14 @@
     F(TEXT, tip, SIGN_WORD_MAX) \
     F(U64_IN, created_ms, 0, SIGN_NUMBER_MAX)
 PROTO_STRUCT(ask_sign, ASK_SIGN);
+
+/* A message (EIP-191), or typed data (EIP-712) as JSON. */
+enum sign_form { SIGN_TX, SIGN_MESSAGE, SIGN_TYPED };
+#define ASK_SIGN_TEXT(F) \
+    F(ENUM, sign_form, form, SIGN_MESSAGE, SIGN_TYPED) \
+    F(TEXT, request, SIGN_REQUEST_MAX) \
+    F(TEXT, text, SIGN_TEXT_MAX)
+PROTO_STRUCT(ask_sign_text, ASK_SIGN_TEXT);
 
 #define ASK_SIGN_DECIDE(F) F(BOOL, approve) F(TEXT, request, SIGN_REQUEST_MAX)
 PROTO_STRUCT(ask_sign_decide, ASK_SIGN_DECIDE);
@@ -68,8 +77,20 @@ PROTO_STRUCT(edge_tx, EDGE_TX_FIELDS);
     F(STRUCT_IN, edge_tx, tx)
 PROTO_STRUCT(signer_ask, SIGNER_ASK);
 
+/* Always confirmed by a person: a message; of typed data the hashes of its domain and its message. */
+#define SIGNER_ASK_TEXT(F) \
+    F(U32_IN, number, 1, UINT32_MAX) \
+    F(ENUM, sign_form, form, SIGN_MESSAGE, SIGN_TYPED) \
+    F(U64_IN, chain, 0, SIGN_NUMBER_MAX)    /* of its domain, as is the contract */ \
+    F(BOOL, has_contract) \
+    F(RAW, contract, SIGN_ADDRESS) \
+    F(RAW, words, 64) \
+    F(TEXT, text, SIGN_TEXT_MAX)
+PROTO_STRUCT(signer_ask_text, SIGNER_ASK_TEXT);
+
 #define EDGE_TO_SIGNER(M) \
-    M(SIGNER_SIGN,       170, signer_ask)
+    M(SIGNER_SIGN,       170, signer_ask) \
+    M(SIGNER_SIGN_TEXT,  174, signer_ask_text)
 PROTO_EDGE(edge_to_signer, EDGE_TO_SIGNER);
 
 #define SIGNER_IS(F) F(RAW, address, SIGN_ADDRESS) F(BYTES, policy, SIGN_POLICY_MAX)
@@ -83,7 +104,7 @@ PROTO_STRUCT(signer_no, SIGNER_NO);
 
 #define EDGE_OF_SIGNER(M) \
     M(SIGNER_READY,      171, signer_is)    /* first: whose key it has, and the policy as its owner wrote it */ \
-    M(SIGNER_MADE,       172, signer_raw)   /* the transaction as it is sent, with its signature */ \
+    M(SIGNER_MADE,       172, signer_raw)   /* the transaction as it is sent, with its signature; or 65 bytes */ \
     M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 

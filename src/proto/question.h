@@ -222,6 +222,8 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* the gate is not asked about these: the signing policy says what a person is asked about */ \
     Q(EDGE_ASK_SIGN,       194, ask_sign,       sign,       OPERATOR | AGENT | KEY,             FREE, \
       RECORDED("sign", RECORD_WAIT)) \
+    Q(EDGE_ASK_SIGN_TEXT,  201, ask_sign_text,  sign_text,  OPERATOR | AGENT | KEY,             FREE, \
+      RECORDED("sign", RECORD_WAIT)) \
     Q(EDGE_ASK_SIGN_DECIDE, 195, ask_sign_decide, sign_decide, OPERATOR | APPROVER,             FREE, \
       RECORDED("approve", RECORD_WAIT)) \
     Q(EDGE_ASK_SIGN_LOOK,  200, ask_sign_look,  sign_look,  OPERATOR | AGENT | APPROVER | AUDITOR | KEY, FREE, LOOKS) \

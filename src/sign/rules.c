@@ -289,3 +289,33 @@ sign_judge(const struct sign_rules *rules, const struct sign_past *past, size_t 
     out->rule = "allowed";
     snprintf(out->reason, sizeof(out->reason), "All policy checks passed");
 }
+
+void
+sign_judge_text(const struct sign_rules *rules, const struct sign_past *past, size_t n_past, bool typed,
+                uint64_t chain_of, const uint8_t *contract, bool seen, uint64_t now_ms, struct sign_verdict *out)
+{
+    static const char *const of_typed[] = { "chain_id_allowlist", "contract_denylist", "contract_allowlist" };
+    static const char *const of_all[] = { "replay_protection", "rate_limit_hourly", "rate_limit_daily" };
+    struct tx tx = { .type = TX_DYNAMIC_FEE, .chain = chain_of };
+    struct judging j = { .rules = rules, .tx = &tx, .seen = seen, .cost_valid = true, .reason = out->reason };
+
+    *out = (struct sign_verdict){ .allowed = false };
+    if (contract != NULL)
+        memcpy(tx.to, contract, TX_ADDRESS);
+    count(&j, past, n_past, now_ms);
+    for (size_t i = 0; i < ARRAY_LEN(rules_in_order); i++) {
+        bool counts = false;
+
+        for (size_t k = 0; k < ARRAY_LEN(of_all); k++)
+            counts |= strcmp(rules_in_order[i].name, of_all[k]) == 0;
+        for (size_t k = 0; typed && k < ARRAY_LEN(of_typed); k++)
+            counts |= strcmp(rules_in_order[i].name, of_typed[k]) == 0;
+        if (counts && !rules_in_order[i].says_yes(&j)) {
+            out->rule = rules_in_order[i].name;
+            return;
+        }
+    }
+    out->allowed = out->needs_person = true;
+    out->rule = "allowed";
+    snprintf(out->reason, sizeof(out->reason), "All policy checks passed");
+}

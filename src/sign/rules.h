@@ -55,6 +55,10 @@ struct sign_verdict {
  * set back) counts as made now. @seen: this request's id came before. */
 void sign_judge(const struct sign_rules *rules, const struct sign_past *past, size_t n_past, const struct tx *tx,
                 bool seen, uint64_t now_ms, struct sign_verdict *out);
+/* The same of a text or typed data, of which a person is always needed: @chain and @contract of its domain; 0 and NULL
+ * where it has none, which a text has not. */
+void sign_judge_text(const struct sign_rules *rules, const struct sign_past *past, size_t n_past, bool typed,
+                     uint64_t chain, const uint8_t *contract, bool seen, uint64_t now_ms, struct sign_verdict *out);
 /* What @tx can cost at most: value, and gas at its highest price, blobs too. False: more than 256 bits hold. */
 bool sign_cost(const struct tx *tx, struct u256 *fee, struct u256 *all);
 

@@ -477,12 +477,20 @@ all_used(struct reading *r)
     return 0;
 }
 
+void
+typed_digest(const uint8_t words[2 * TX_HASH], uint8_t out[TX_HASH])
+{
+    uint8_t bytes[2 + 2 * WORD] = { 0x19, 0x01 };
+
+    memcpy(bytes + 2, words, 2 * (size_t)WORD);
+    keccak256(bytes, sizeof(bytes), out);
+}
+
 int
 typed_read(const json_t *data, struct typed *out, struct err *err)
 {
     const json_t *domain = json_object_get(data, "domain"), *message = json_object_get(data, "message");
     struct reading r = { .types = json_object_get(data, "types"), .err = err };
-    uint8_t bytes[2 + 2 * WORD] = { 0x19, 0x01 };
 
     *out = (struct typed){ .primary = json_string_value(json_object_get(data, "primaryType")) };
     if (json_object_size(data) != 4 || !json_is_object(r.types) || !json_is_object(domain) ||
@@ -496,9 +504,9 @@ typed_read(const json_t *data, struct typed *out, struct err *err)
     if (json_object_get(r.types, DOMAIN) == NULL || key_of(&r, out->primary, strlen(out->primary)) == NULL ||
         strcmp(out->primary, DOMAIN) == 0)
         return typed_bad(&r, "sign.typed.type", "types have to have EIP712Domain and the primary type", out->primary);
-    if (domain_check(&r, domain, out) < 0 || hash_struct(&r, DOMAIN, domain, 0, bytes + 2) < 0 ||
-        hash_struct(&r, out->primary, message, 0, bytes + 2 + WORD) < 0 || all_used(&r) < 0)
+    if (domain_check(&r, domain, out) < 0 || hash_struct(&r, DOMAIN, domain, 0, out->words) < 0 ||
+        hash_struct(&r, out->primary, message, 0, out->words + WORD) < 0 || all_used(&r) < 0)
         return -1;
-    keccak256(bytes, sizeof(bytes), out->digest);
+    typed_digest(out->words, out->digest);
     return 0;
 }

@@ -24,13 +24,16 @@
 #define TYPED_BYTES_MAX   (256 * 1024)
 
 struct typed {
-    uint8_t digest[TX_HASH];        /* what is signed */
+    uint8_t words[2 * TX_HASH];     /* hashes of the domain and of the message, */
+    uint8_t digest[TX_HASH];        /* and of both: what is signed */
     uint64_t chain;
     bool has_contract;
     uint8_t contract[TX_ADDRESS];   /* the domain's verifyingContract */
     const char *primary;            /* borrowed from the JSON */
 };
 
+/* Of the two hashes: with the prefix that makes it neither a transaction nor a message. */
+void typed_digest(const uint8_t words[2 * TX_HASH], uint8_t out[TX_HASH]);
 /* 0, or -1 with @err (sign.typed.*), which names the member. */
 int typed_read(const json_t *data, struct typed *out, struct err *err);
 

@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "proto/edge_sign.h"
+#include "sign/message.h"
+#include "sign/typed.h"
 #include "signer/signer.h"
 #include "wire/table.h"
 
@@ -50,6 +52,15 @@ tx_of(const struct edge_tx *m)
     return tx;
 }
 
+/* It counts before it is made. */
+static void
+count(struct signer *s, const struct sign_past *now)
+{
+    s->past[s->next] = *now;
+    s->next = (s->next + 1) % RULES_PER_DAY_MAX;
+    s->n_past = s->n_past < RULES_PER_DAY_MAX ? s->n_past + 1 : s->n_past;
+}
+
 static int
 make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, struct err *err)
 {
@@ -68,10 +79,7 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
         return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
     if (!sign_cost(tx, &fee, &now.spent) || tx_digest(tx, digest, err) < 0)
         return -1;
-    /* it counts before it is made */
-    s->past[s->next] = now;
-    s->next = (s->next + 1) % RULES_PER_DAY_MAX;
-    s->n_past = s->n_past < RULES_PER_DAY_MAX ? s->n_past + 1 : s->n_past;
+    count(s, &now);
     return sign_key_sign(s->key, digest, &signature, err) < 0 ? -1 : tx_write(tx, &signature, raw, err);
 }
 
@@ -89,7 +97,49 @@ on_sign(struct signer *s, const struct signer_ask *m)
     return 0;
 }
 
-#define HEARS(R) R(SIGNER_SIGN, on_sign, false, 1)
+/* r, s and 27 or 28, as wallets say it. */
+static int
+make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], struct err *err)
+{
+    const bool typed = m->form == SIGN_TYPED;
+    struct sign_past now = { .at_ms = clock_ms() };
+    struct tx_signature signature;
+    struct sign_verdict verdict;
+    uint8_t digest[TX_HASH];
+
+    sign_judge_text(&s->policy.rules, s->past, s->n_past, typed, m->chain, m->has_contract ? m->contract : NULL, false,
+                    now.at_ms, &verdict);
+    if (!verdict.allowed)
+        return err_set(err, ERR_DENIED, "sign.denied", "%s", verdict.reason);
+    if (typed)
+        typed_digest(m->words, digest);
+    else
+        message_digest(m->text, strlen(m->text), digest);
+    count(s, &now);
+    if (sign_key_sign(s->key, digest, &signature, err) < 0)
+        return -1;
+    memcpy(out, signature.r, 32);
+    memcpy(out + 32, signature.s, 32);
+    out[64] = (uint8_t)(27 + signature.parity);
+    return 0;
+}
+
+static int
+on_sign_text(struct signer *s, const struct signer_ask_text *m)
+{
+    struct err err = ERR_INIT;
+    uint8_t made[65];
+
+    if (make_text(s, m, made, &err) < 0)
+        refuse(s, m->number, &err);
+    else
+        PROTO_SAY(say, s, SIGNER_MADE, .number = m->number, .raw = made, .n_raw = sizeof(made));
+    return 0;
+}
+
+#define HEARS(R) \
+    R(SIGNER_SIGN, on_sign, false, 1) \
+    R(SIGNER_SIGN_TEXT, on_sign_text, false, 1)
 PROTO_RULES(rules, HEARS)
 
 static int

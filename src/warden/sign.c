@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "sign/message.h"
 #include "warden/record.h"
 
 #define DAY_MS (24 * 3600000ULL)
@@ -15,7 +16,16 @@ void
 sign_tx_free(struct sign_tx *t)
 {
     free(t->data);
+    free(t->text);
     t->data = NULL;
+    t->text = NULL;
+}
+
+void
+sign_asked_free(struct sign_asked *a)
+{
+    sign_tx_free(&a->what);
+    json_decref(a->shown);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -152,7 +162,7 @@ sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sig
     struct err why = ERR_INIT;
     uint8_t digest[TX_HASH];
 
-    *out = (struct sign_asked){ .m = m };
+    *out = (struct sign_asked){ .request = m->request, .m = m };
     out->what.tx.chain = m->chain;
     out->what.tx.nonce = m->has_nonce ? m->nonce : nonce;
     read_to(out);
@@ -170,6 +180,35 @@ sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sig
     return 0;
 }
 
+/* Typed data is read here to be judged and shown; what is signed is hashed from the same reading. */
+int
+sign_read_text(const struct ask_sign_text *m, struct sign_asked *out, struct err *err)
+{
+    struct err why = ERR_INIT;
+    uint8_t digest[TX_HASH];
+    json_t *said = NULL;
+
+    *out = (struct sign_asked){ .request = m->request, .value_well = true, .what = { .form = m->form } };
+    if (m->form == SIGN_MESSAGE) {
+        out->what.text = strdup(m->text);
+        message_digest(m->text, strlen(m->text), digest);
+        said = json_string(m->text);
+    } else {
+        said = json_loads(m->text, JSON_REJECT_DUPLICATES, NULL);
+        if (said == NULL || typed_read(said, &out->what.typed, &why) < 0)
+            fail(out, said == NULL ? "typedData is no JSON" : why.msg);
+        memcpy(digest, out->what.typed.digest, sizeof(digest));
+        out->what.typed.primary = NULL;         /* it is in what was read */
+    }
+    if (out->failure == NULL)
+        str_hex(digest, sizeof(digest), out->what.hash);
+    out->shown = json_pack("{s:s, s:o?}", "requestId", m->request, m->form == SIGN_MESSAGE ? "message" : "typedData",
+                           said);
+    if (out->shown != NULL && (m->form == SIGN_TYPED || out->what.text != NULL))
+        return 0;
+    return err_set(err, ERR_DENIED, "sign.text", "it holds text that is not UTF-8, or there is no memory for it");
+}
+
 /* --- judging ------------------------------------------------------------------------------------------------------ */
 
 struct past { struct sign_past *v; size_t n; };
@@ -183,8 +222,22 @@ add_past(void *ctx, uint64_t at_ms, const uint8_t spent[STATE_SPENT])
     memcpy(p->v[p->n++].spent.b, spent, STATE_SPENT);
 }
 
+static void
+judge(const struct sign_rules *rules, const struct past *past, const struct sign_tx *what, bool seen, uint64_t now,
+      struct sign_verdict *out)
+{
+    const struct typed *t = &what->typed;
+
+    if (what->form == SIGN_TX)
+        sign_judge(rules, past->v, past->n, &what->tx, seen, now, out);
+    else
+        sign_judge_text(rules, past->v, past->n, what->form == SIGN_TYPED, t->chain,
+                        t->has_contract ? t->contract : NULL, seen, now, out);
+}
+
 int
-sign_verdict(struct warden *w, const char *request, const struct tx *tx, struct sign_verdict *out, struct err *err)
+sign_verdict(struct warden *w, const char *request, const struct sign_tx *what, struct sign_verdict *out,
+             struct err *err)
 {
     uint64_t now = time_now(w);
     struct past past = { .v = calloc(STATE_SIGN_MAX, sizeof(struct sign_past)) };
@@ -195,7 +248,7 @@ sign_verdict(struct warden *w, const char *request, const struct tx *tx, struct 
         free(past.v);
         return -1;
     }
-    sign_judge(&w->signing->policy.rules, past.v, past.n, tx, seen > 0, now, out);
+    judge(&w->signing->policy.rules, &past, what, seen > 0, now, out);
     free(past.v);
     if (strcmp(out->rule, "replay_protection") == 0)
         snprintf(out->reason, sizeof(out->reason), "Replay detected: request %s already processed", request);
@@ -219,8 +272,15 @@ sign_verdict_asked(struct warden *w, const struct sign_asked *a, struct sign_ver
 {
     char text[SIGN_ADDRESS_TEXT + 1];
 
-    if (sign_verdict(w, a->m->request, &a->what.tx, out, err) < 0)
+    if (a->m == NULL && a->failure != NULL) {       /* nobody knows what it says */
+        *out = (struct sign_verdict){ .rule = "typed_data_format" };
+        snprintf(out->reason, sizeof(out->reason), "%s", a->failure);
+        return 0;
+    }
+    if (sign_verdict(w, a->request, &a->what, out, err) < 0)
         return -1;
+    if (a->m == NULL)
+        return 0;
     sign_address_text(a->what.tx.to, text);
     /* the receiver in the client's letters */
     if (strcmp(out->rule, "contract_allowlist") == 0)

@@ -11,18 +11,24 @@
 #include "proto/edge_sign.h"
 #include "sign/address.h"
 #include "sign/policy.h"
+#include "sign/typed.h"
 #include "warden/approvals.h"
 
 #define SIGN_TOOL       "sign_transaction"
+#define SIGN_TOOL_TEXT  "sign_message"
+#define SIGN_TOOL_TYPED "sign_typed_data"
 #define SIGN_PERSON_S   300             /* a person has so long */
 #define SIGN_KNOWN_MS   600000          /* what is over is known so long, to say so */
 #define SIGN_WAITS_MAX  64              /* with the signer */
 #define SIGN_PENDINGS   (2 * APPROVALS_MAX)
 
-/* A transaction, with what it points to. */
+/* What is to be signed: a transaction, with what it points to; or a text. */
 struct sign_tx {
+    enum sign_form form;
     struct tx tx;
     uint8_t *data;                      /* owned */
+    char *text;                         /* of a message: owned; */
+    struct typed typed;                 /* of typed data */
     char hash[2 * TX_HASH + 1];         /* what is signed */
 };
 
@@ -44,6 +50,7 @@ struct sign_wait {
     uint32_t number;
     struct asker to;                    /* ticket 0: nobody waits any more */
     bool confirmed;
+    enum sign_form form;
     char request[SIGN_REQUEST_MAX + 1], hash[2 * TX_HASH + 1], box[EDGE_ID + 1], who[EDGE_WHO_MAX + 1];
     char to_text[SIGN_ADDRESS_TEXT + 1];
     uint64_t chain;
@@ -73,7 +80,9 @@ int sign_now(struct warden *w, const char *request, const char *box, const struc
 
 /* sign.c: one request. */
 struct sign_asked {
-    const struct ask_sign *m;
+    const char *request;
+    const struct ask_sign *m;           /* NULL: a text */
+    json_t *shown;                      /* as it came */
     struct sign_tx what;
     bool value_well, value_negative;
     const char *failure;                /* why it cannot be signed even if it may; NULL */
@@ -81,9 +90,13 @@ struct sign_asked {
 };
 /* What @m says, with the policy's defaults; @nonce where it says none. 0 or -1 with @err: no memory. */
 int sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sign_asked *out, struct err *err);
+/* The same of a text. */
+int sign_read_text(const struct ask_sign_text *m, struct sign_asked *out, struct err *err);
 void sign_tx_free(struct sign_tx *t);
+void sign_asked_free(struct sign_asked *a);
 /* By the policy and what is on record. 0 or -1 with @err. */
-int sign_verdict(struct warden *w, const char *request, const struct tx *tx, struct sign_verdict *out, struct err *err);
+int sign_verdict(struct warden *w, const char *request, const struct sign_tx *what, struct sign_verdict *out,
+                 struct err *err);
 /* The same of a request, with what its texts could not say. */
 int sign_verdict_asked(struct warden *w, const struct sign_asked *a, struct sign_verdict *out, struct err *err);
 /* The call in it, as people read it; NULL: none. */

@@ -65,7 +65,7 @@ sign_next_nonce(struct warden *w, const char *request, uint64_t chain, struct er
     if (state_sign_nonce(w->state, w->signing->address, chain, &next, err) < 0)
         return UINT64_MAX;
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
-        if (p->what.tx.chain != chain || approval_of(w, p) == NULL)
+        if (p->what.form != SIGN_TX || p->what.tx.chain != chain || approval_of(w, p) == NULL)
             continue;
         if (strcmp(p->request, request) == 0)
             return p->what.tx.nonce;
@@ -111,8 +111,8 @@ set_wei(json_t *o, const char *name, const struct u256 *v)
 }
 
 /* All that is signed, as it is read and not as it was written, and the hash of it. */
-static int
-deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err *err)
+static json_t *
+params_of(struct warden *w, const struct sign_asked *a)
 {
     const struct tx *tx = &a->what.tx;
     char from[SIGN_ADDRESS_TEXT + 1], to[SIGN_ADDRESS_TEXT + 1], hash[2 + 2 * TX_HASH + 1], gas[24];
@@ -123,7 +123,7 @@ deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err
     sign_address_text(tx->to, to);
     snprintf(hash, sizeof(hash), "0x%s", a->what.hash);
     snprintf(gas, sizeof(gas), "%llu", (unsigned long long)tx->gas);
-    o = json_pack("{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:s}", "requestId", a->m->request, "chainId",
+    o = json_pack("{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:s}", "requestId", a->request, "chainId",
                   (json_int_t)tx->chain, "from", from, "to", to, "data", a->m->data, "nonce", (json_int_t)tx->nonce,
                   "gasLimit", gas, "signingHash", hash);
     if (o != NULL) {
@@ -138,25 +138,43 @@ deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err
             set_wei(o, "costsAtMostWei", &cost);
         (void)json_object_set_new(o, "calls", sign_call(tx));
     }
-    return deed_make(SIGN_TOOL, w->who.role == EDGE_KEY ? w->who.box : "", o, "", 0, d, err);
+    return o;
+}
+
+static int
+deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err *err)
+{
+    static const char *const tools[] = { [SIGN_TX] = SIGN_TOOL, [SIGN_MESSAGE] = SIGN_TOOL_TEXT,
+                                         [SIGN_TYPED] = SIGN_TOOL_TYPED };
+    char from[SIGN_ADDRESS_TEXT + 1], hash[2 + 2 * TX_HASH + 1];
+    json_t *o = a->m != NULL ? params_of(w, a) : json_copy(a->shown);
+
+    if (a->m == NULL && o != NULL) {
+        sign_address_text(w->signing->address, from);
+        snprintf(hash, sizeof(hash), "0x%s", a->what.hash);
+        (void)json_object_set_new(o, "from", json_string(from));
+        (void)json_object_set_new(o, "signingHash", json_string(hash));
+    }
+    return deed_make(tools[a->what.form], w->who.role == EDGE_KEY ? w->who.box : "", o, "", 0, d, err);
 }
 
 /* --- a request ---------------------------------------------------------------------------------------------------- */
 
 static void
-reject(struct warden *w, const struct sign_asked *a, const char *error, const struct sign_verdict *v,
-       enum audit_severity severity)
+reject(struct warden *w, const char *request, const char *error, const struct sign_verdict *v,
+       enum audit_severity severity, bool confirmed)
 {
     char summary[512], who[EDGE_WHO_MAX + 1];
     struct audit_entry e;
 
     who_text(w, &w->who, who);
     snprintf(summary, sizeof(summary), "Rejected: %s", error);
-    sign_entry(&e, AUDIT_SIGNING_REJECTED, severity, summary, a->m->request);
+    sign_entry(&e, AUDIT_SIGNING_REJECTED, severity, summary, request);
     audit_put_cstr(&e, "matchedRule", v->rule);
+    audit_put_bool(&e, "humanConfirmed", confirmed);
     audit_put_cstr(&e, "who", who);
     record_say(w, w->who.role == EDGE_KEY ? box_of_id(w, w->who.box) : NULL, &e);
-    sign_answer_no(w, w->asker, error, v, false);
+    sign_answer_no(w, w->asker, error, v, confirmed);
 }
 
 /* True: put aside until its entry is on the disk. */
@@ -167,12 +185,18 @@ recorded(struct warden *w, const struct sign_asked *a, const struct sign_verdict
     struct audit_entry e;
 
     who_text(w, &w->who, who);
-    snprintf(summary, sizeof(summary), "Sign request %s: chain=%llu to=%s value=%s", a->m->request,
-             (unsigned long long)a->m->chain, a->m->to, a->m->value);
-    sign_entry(&e, AUDIT_SIGNING_SUBMITTED, AUDIT_INFO, summary, a->m->request);
-    audit_put_number(&e, "chainId", (int64_t)a->m->chain);
-    audit_put_cstr(&e, "to", a->m->to);
-    audit_put_cstr(&e, "value", a->m->value);
+    if (a->m != NULL)
+        snprintf(summary, sizeof(summary), "Sign request %s: chain=%llu to=%s value=%s", a->request,
+                 (unsigned long long)a->m->chain, a->m->to, a->m->value);
+    else
+        snprintf(summary, sizeof(summary), "Sign request %s: %s", a->request,
+                 a->what.form == SIGN_TYPED ? "typed data" : "a message");
+    sign_entry(&e, AUDIT_SIGNING_SUBMITTED, AUDIT_INFO, summary, a->request);
+    audit_put_number(&e, "chainId", (int64_t)(a->m != NULL ? a->m->chain : a->what.typed.chain));
+    if (a->m != NULL) {
+        audit_put_cstr(&e, "to", a->m->to);
+        audit_put_cstr(&e, "value", a->m->value);
+    }
     audit_put_bool(&e, "allowed", v->allowed);
     audit_put_cstr(&e, "reason", v->reason);
     audit_put_cstr(&e, "hash", a->what.hash);
@@ -187,7 +211,7 @@ static int
 ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const struct sign_verdict *v, struct err *err)
 {
     const struct gate_verdict gate = { .ask = true, .risk = GATE_CRITICAL, .timeout_s = SIGN_PERSON_S, .rule = "",
-                                       .description = "a transaction that the signing policy asks a person about" };
+                                       .description = "a signature that the signing policy asks a person about" };
     struct sign_pending *p = calloc(1, sizeof(*p));
     struct approval *approval = p != NULL ? approval_new(w, d, &gate, 0, err) : NULL;
 
@@ -195,7 +219,7 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
         free(p);
         return p == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : -1;
     }
-    snprintf(p->request, sizeof(p->request), "%s", a->m->request);
+    snprintf(p->request, sizeof(p->request), "%s", a->request);
     memcpy(p->approval, approval->r.id, sizeof(p->approval));
     memcpy(p->digest, d->digest, sizeof(p->digest));
     memcpy(p->box, d->box, sizeof(p->box));
@@ -204,10 +228,11 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
     p->until_ms = approval->r.until_ms;
     p->forget_ms = approval->until_ms + SIGN_KNOWN_MS;
     p->verdict = *v;
-    p->shown = shown_of(a->m);
+    p->shown = json_incref(a->shown);
     p->call = sign_call(&a->what.tx);
     p->what = a->what;
-    a->what.data = NULL;        /* that is its own now */
+    a->what.data = NULL;        /* these are its own now */
+    a->what.text = NULL;
     p->next = w->signing->pendings;
     w->signing->pendings = p;
     sign_answer_no(w, w->asker, confirm, v, false);
@@ -224,8 +249,8 @@ again(struct warden *w, const struct sign_asked *a, const struct deed *d, struct
 
     caller_of(&w->who, caller);
     if (strcmp(caller, p->caller) != 0 || strcmp(d->digest, p->digest) != 0) {
-        snprintf(no.reason, sizeof(no.reason), "Replay detected: request %s already processed", a->m->request);
-        reject(w, a, no.reason, &no, AUDIT_WARN);
+        snprintf(no.reason, sizeof(no.reason), "Replay detected: request %s already processed", a->request);
+        reject(w, a->request, no.reason, &no, AUDIT_WARN, false);
         return 0;
     }
     if (approval->r.state != APPROVAL_APPROVED || !gate_stands(w, approval)) {
@@ -242,18 +267,18 @@ again(struct warden *w, const struct sign_asked *a, const struct deed *d, struct
 static int
 go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_verdict *v, struct err *err)
 {
-    struct sign_pending *p = pending_of(w, a->m->request);
+    struct sign_pending *p = pending_of(w, a->request);
     struct approval *approval = p != NULL ? approval_of(w, p) : NULL;
     char failure[200];
     bool confirmed = false;
 
     if (v->allowed && a->failure != NULL) {
         snprintf(failure, sizeof(failure), "Signing failed: %s", a->failure);
-        reject(w, a, failure, v, AUDIT_ERROR);
+        reject(w, a->request, failure, v, AUDIT_ERROR, false);
         return 0;
     }
     if (!v->allowed) {
-        reject(w, a, v->reason, v, AUDIT_WARN);
+        reject(w, a->request, v->reason, v, AUDIT_WARN, false);
         return 0;
     }
     if (approval != NULL) {
@@ -268,12 +293,12 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
         if (gate_settled(w, d, "") < 0) {
             *v = (struct sign_verdict){ .rule = "human_rejected" };
             snprintf(v->reason, sizeof(v->reason), "A person rejected it");
-            reject(w, a, v->reason, v, AUDIT_WARN);
+            reject(w, a->request, v->reason, v, AUDIT_WARN, false);
             return 0;
         }
         return ask_person(w, a, d, v, err);
     }
-    return sign_now(w, a->m->request, d->box, &a->what, v, confirmed, err);
+    return sign_now(w, a->request, d->box, &a->what, v, confirmed, err);
 }
 
 static int
@@ -287,31 +312,57 @@ no_signer(struct warden *w)
     return 0;
 }
 
-int
-asked_sign(struct warden *w, const struct ask_sign *m)
+/* A request that was read. @a is freed. */
+static int
+asked(struct warden *w, struct sign_asked *a)
 {
     struct sign_verdict v = { .allowed = false };
     struct deed d = { .params = NULL };
     struct err err = ERR_INIT;
-    struct sign_asked a;
+
+    if (deed_of(w, a, &d, &err) < 0 || sign_verdict_asked(w, a, &v, &err) < 0 ||
+        (!recorded(w, a, &v) && go_on(w, a, &d, &v, &err) < 0))
+        answer_no(w, w->asker, &err);
+    deed_free(&d);
+    sign_asked_free(a);
+    return 0;
+}
+
+int
+asked_sign(struct warden *w, const struct ask_sign *m)
+{
+    struct err err = ERR_INIT;
+    struct sign_asked a = { .m = NULL };
     uint64_t nonce;
-    int r;
 
     if (!w->signing->ready)
         return no_signer(w);
     tidy(w);
     nonce = sign_next_nonce(w, m->request, m->chain, &err);
-    r = err.kind != ERR_NONE ? -1 : sign_read(w, m, nonce, &a, &err);
-    if (r < 0) {
+    if (err.kind != ERR_NONE || sign_read(w, m, nonce, &a, &err) < 0) {
         answer_no(w, w->asker, &err);
+        sign_asked_free(&a);
         return 0;
     }
-    if (deed_of(w, &a, &d, &err) < 0 || sign_verdict_asked(w, &a, &v, &err) < 0 ||
-        (!recorded(w, &a, &v) && go_on(w, &a, &d, &v, &err) < 0))
+    a.shown = shown_of(m);
+    return asked(w, &a);
+}
+
+int
+asked_sign_text(struct warden *w, const struct ask_sign_text *m)
+{
+    struct err err = ERR_INIT;
+    struct sign_asked a;
+
+    if (!w->signing->ready)
+        return no_signer(w);
+    tidy(w);
+    if (sign_read_text(m, &a, &err) < 0) {
         answer_no(w, w->asker, &err);
-    deed_free(&d);
-    sign_tx_free(&a.what);
-    return 0;
+        sign_asked_free(&a);
+        return 0;
+    }
+    return asked(w, &a);
 }
 
 /* --- a person decides --------------------------------------------------------------------------------------------- */
@@ -334,12 +385,12 @@ approved(struct warden *w, struct sign_pending *p, struct approval *approval, st
     struct sign_verdict v = { .allowed = false };
     int r;
 
-    if (approval_use(w, approval, err) < 0 || sign_verdict(w, p->request, &p->what.tx, &v, err) < 0)
+    if (approval_use(w, approval, err) < 0 || sign_verdict(w, p->request, &p->what, &v, err) < 0)
         return -1;
     if (v.allowed) {
         r = sign_now(w, p->request, p->box, &p->what, &v, true, err);
     } else {
-        sign_answer_no(w, w->asker, v.reason, &v, true);
+        reject(w, p->request, v.reason, &v, AUDIT_WARN, true);
         r = 0;
     }
     drop(w->signing, p);
@@ -423,7 +474,7 @@ item_of(const struct sign_pending *p)
     char hash[2 + 2 * TX_HASH + 1];
 
     snprintf(hash, sizeof(hash), "0x%s", p->what.hash);
-    return json_pack("{s:s, s:O, s:o, s:I, s:I, s:O, s:O, s:O, s:s, s:s, s:O?}", "requestId", p->request, "request",
+    return json_pack("{s:s, s:O, s:o, s:I, s:I, s:O?, s:O?, s:O?, s:s, s:s, s:O?}", "requestId", p->request, "request",
                      p->shown, "decision", sign_decision(&p->verdict), "createdAt", (json_int_t)p->created_ms,
                      "expiresAt", (json_int_t)p->until_ms, "chainId", json_object_get(p->shown, "chainId"), "to",
                      json_object_get(p->shown, "to"), "value", json_object_get(p->shown, "value"), "signingHash", hash,

@@ -128,6 +128,8 @@ is_it(const struct sign_wait *wait, const uint8_t *p, size_t n)
     char hash[2 * TX_HASH + 1];
     struct tx tx;
 
+    if (wait->form != SIGN_TX)
+        return n == 65;         /* nothing but the signature */
     if (tx_read(p, n, &tx, &s, &err) < 0 || tx_digest(&tx, digest, &err) < 0)
         return false;
     str_hex(digest, sizeof(digest), hash);
@@ -245,15 +247,35 @@ edge_of(const struct tx *tx)
 
 /* Before anything is asked of the signer: what is on the disk now counts. */
 static int
-count(struct warden *w, const char *request, const struct tx *tx, struct err *err)
+count(struct warden *w, const char *request, const struct sign_tx *what, struct err *err)
 {
-    struct u256 fee, spent;
+    const struct tx *tx = &what->tx;
+    struct u256 fee, spent = u256_of(0);
 
-    if (!sign_cost(tx, &fee, &spent))
+    if (what->form == SIGN_TX && !sign_cost(tx, &fee, &spent))
         return err_set(err, ERR_DENIED, "sign.cost", "it costs more than any amount");
     if (state_sign_put(w->state, request, time_now(w), spent.b, err) < 0)
         return -1;
+    if (what->form != SIGN_TX)
+        return 0;
     return state_sign_nonce_put(w->state, w->signing->address, tx->chain, tx->nonce + 1, err);
+}
+
+static int
+ask_for(struct signing *g, const struct sign_tx *what, uint32_t number, bool confirmed)
+{
+    const struct typed *t = &what->typed;
+    struct signer_ask ask = { .number = number, .confirmed = confirmed };
+    struct signer_ask_text text = { .number = number, .form = what->form, .chain = t->chain,
+                                    .has_contract = t->has_contract, .text = what->text };
+
+    if (what->form == SIGN_TX) {
+        ask.tx = edge_of(&what->tx);
+        return proto_queue(&g->out, g->edge.fd, SIGNER_SIGN, SIGNER_SIGN_SHAPE(), &ask, -1);
+    }
+    memcpy(text.contract, t->contract, sizeof(text.contract));
+    memcpy(text.words, t->words, sizeof(text.words));
+    return proto_queue(&g->out, g->edge.fd, SIGNER_SIGN_TEXT, SIGNER_SIGN_TEXT_SHAPE(), &text, -1);
 }
 
 int
@@ -262,28 +284,31 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
 {
     struct signing *g = w->signing;
     struct sign_wait *wait;
-    struct signer_ask ask = { .confirmed = confirmed, .tx = edge_of(&what->tx) };
 
+    if (what->form != SIGN_TX && !confirmed)
+        return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
     if (g->n_waits >= SIGN_WAITS_MAX)
         return err_set(err, ERR_LIMIT, "sign.busy", "%zu requests wait for the signer already", g->n_waits);
     wait = calloc(1, sizeof(*wait));
     if (wait == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *wait = (struct sign_wait){ .next = g->waits, .to = w->asker, .confirmed = confirmed, .chain = what->tx.chain,
+    *wait = (struct sign_wait){ .next = g->waits, .to = w->asker, .confirmed = confirmed, .form = what->form,
+                                .chain = what->form == SIGN_TX ? what->tx.chain : what->typed.chain,
                                 .verdict = *verdict };
     snprintf(wait->request, sizeof(wait->request), "%s", request);
     memcpy(wait->hash, what->hash, sizeof(wait->hash));
     memcpy(wait->box, box, strlen(box) + 1);
     who_text(w, &w->who, wait->who);
-    sign_address_text(what->tx.to, wait->to_text);
-    if (count(w, request, &what->tx, err) < 0) {
+    if (what->form == SIGN_TX || what->typed.has_contract)
+        sign_address_text(what->form == SIGN_TX ? what->tx.to : what->typed.contract, wait->to_text);
+    if (count(w, request, what, err) < 0) {
         free(wait);
         return -1;
     }
-    ask.number = wait->number = ++g->numbers;
+    wait->number = ++g->numbers;
     g->waits = wait;
     g->n_waits++;
-    if (proto_queue(&g->out, g->edge.fd, SIGNER_SIGN, SIGNER_SIGN_SHAPE(), &ask, -1) < 0)
+    if (ask_for(g, what, wait->number, confirmed) < 0)
         failed(w, wait, "the signer takes nothing", false);
     else
         (void)warden_watch(w, &g->edge, &g->out);

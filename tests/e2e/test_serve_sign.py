@@ -7,6 +7,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Caller, Daemon, caller, kill_one, restart, status_of
+from helpers.runner import wait_for
 from helpers.signing import ADDRESS, APPROVE, ETH, FEES, FIVES, GWEI, KEY, Signing, TRANSFER, body, needs_person, signed
 
 pytestmark = [requirement("R46")]
@@ -31,10 +32,13 @@ def signing(cloche, tmp_path):
         s.daemon.stop()
 
 
-def entries(daemon):
-    got = daemon.get("/api/audit/feed?limit=1000").json
-    got = got["entries"] if isinstance(got, dict) else got
-    return [e for e in got if e["type"].startswith("signing_request_")]
+def entries(daemon, kind, n):
+    """The entries of that kind, when there are so many: they are shown when they are written."""
+    def written():
+        got = daemon.get(f"/api/audit/feed?limit=1000&type=signing_request_{kind}").json
+        return got["entries"] if isinstance(got, dict) else got
+    wait_for(lambda: len(written()) >= n)
+    return written()
 
 
 def test_a_request_is_signed_as_ethers_signs_it(signing):
@@ -97,7 +101,7 @@ def test_rules_in_their_order_with_their_words(signing):
     signed(s.ask(data=TRANSFER))        # it is listed: nobody is asked
     signed(s.ask(data="0X"))
     assert s.rule() == ("rate_limit_hourly", "Rate limit: 2/2 per hour")
-    assert [e["metadata"]["matchedRule"] for e in entries(s.daemon) if e["type"] == "signing_request_rejected"][-1] == "rate_limit_hourly"
+    assert "rate_limit_hourly" in [e["metadata"]["matchedRule"] for e in entries(s.daemon, "rejected", 29)]
 
 
 def test_what_cannot_be_signed_counts_nothing(signing):
@@ -228,6 +232,103 @@ def test_an_allowance_is_a_persons_even_when_its_selector_is_listed(signing):
     signed(s.ask(value="0", data="0xdeadbeef"))
 
 
+COW = "c85ef7d79691fe79573b1a7064c19c1a9819ebdbd1faaab1a8ec92344438aaf4"       # keccak("cow"), of EIP-712's example
+MAIL = {"types": {"EIP712Domain": [{"name": "name", "type": "string"}, {"name": "version", "type": "string"},
+                                   {"name": "chainId", "type": "uint256"}, {"name": "verifyingContract", "type": "address"}],
+                  "Person": [{"name": "name", "type": "string"}, {"name": "wallet", "type": "address"}],
+                  "Mail": [{"name": "from", "type": "Person"}, {"name": "to", "type": "Person"}, {"name": "contents", "type": "string"}]},
+        "primaryType": "Mail",
+        "domain": {"name": "Ether Mail", "version": "1", "chainId": 1, "verifyingContract": "0xCcCCccccCCCCcCCCCCCcCcCccCcCCCcCcccccccC"},
+        "message": {"from": {"name": "Cow", "wallet": "0xCD2a3d9F938E13CD947Ec05AbC7FE734Df8DD826"},
+                    "to": {"name": "Bob", "wallet": "0xbBbBBBBbbBBBbbbBbbBbbbbBBbBbbbbBbBbbBBbB"}, "contents": "Hello, Bob!"}}
+
+
+def test_messages_and_typed_data_are_always_a_persons(signing):
+    s = signing(maxTransactionsPerHour=2, key=COW)
+    needs_person(s.agent.post("/api/sandbox/sign/typed-data", {"requestId": "mail", "typedData": MAIL}))
+    waits, = s.pending()
+    assert waits["request"] == {"requestId": "mail", "typedData": MAIL} and waits["decision"]["requiresHumanConfirmation"], waits
+    asked = s.person.get(f"/v1/approvals/{waits['approval']}").json
+    assert asked["tool"] == "sign_typed_data" and asked["params"]["typedData"] == MAIL, asked
+    assert asked["params"]["signingHash"] == "0xbe609aee343fb3c4b28e1df9e632fca64fcfaede20f02e86244efddf30957bd2", asked
+    other = json.loads(json.dumps(MAIL))
+    other["message"]["contents"] = "Hello, Eve!"
+    for what in ({"typedData": other}, {"typedData": {**MAIL, "primaryType": "Person"}}):
+        swapped = s.agent.post("/api/sandbox/sign/typed-data", {"requestId": "mail", **what})
+        assert swapped.status == 403 and swapped.json["policyDecision"]["matchedRule"] in ("replay_protection", "typed_data_format"), swapped
+    assert s.agent.post("/api/sandbox/sign/message", {"requestId": "mail", "message": "x"}).json["policyDecision"]["matchedRule"] == \
+        "replay_protection"
+    assert signed(s.approve("mail")) == ("0x4355c47d63924e8a72e509b65029052eb6c299d53a04e167c5775fd466751c9d"
+                                         "07299936d304c153f6443dfa05f40ff007d72911b6f72307f996231605b915621c")
+    needs_person(s.agent.post("/api/sandbox/sign/message", {"requestId": "hello", "message": "hello"}))
+    signed(s.approve("hello"))
+    late = s.agent.post("/api/sandbox/sign/message", {"requestId": "third", "message": "hello"})
+    assert late.json["policyDecision"]["matchedRule"] == "rate_limit_hourly", late
+    assert {e["metadata"]["requestId"] for e in entries(s.daemon, "approved", 2)} == {"mail", "hello"}
+
+
+def test_a_message_is_signed_as_ethers_signs_it(signing):
+    s = signing()
+    needs_person(s.agent.post("/api/sandbox/sign/message", {"requestId": "a", "message": "hello"}))
+    waits, = s.pending()
+    assert waits["request"] == {"requestId": "a", "message": "hello"}, waits
+    assert s.person.post(f"/v1/approvals/{waits['approval']}/approve").ok
+    answer = s.agent.post("/api/sandbox/sign/message", {"requestId": "a", "message": "hello"})
+    assert signed(answer) == ("0xf63c93dc642a4839770b35abf9cb304ac2f1b5463d9a9abd87546feaa0af992e"
+                              "659cf087c433e45c45f6135cb819ab1922c6359dbb1b8c8d7a54141de2cd4beb1b"), answer
+    assert answer.json["humanConfirmed"] is True, answer
+
+
+def test_texts_that_nobody_is_asked_about(signing):
+    s = signing(allowedChainIds=[5], deniedContracts=["0x" + "66" * 20], allowedContracts=[FIVES, "0x" + "66" * 20])
+
+    def typed(**domain):
+        return s.agent.post("/api/sandbox/sign/typed-data", {"requestId": "t", "typedData": {**MAIL, "domain": {**MAIL["domain"], **domain}}})
+    for domain, rule in (({}, "chain_id_allowlist"), ({"chainId": 0}, "typed_data_format"), ({"chainId": 5}, "contract_allowlist"),
+                         ({"chainId": 5, "verifyingContract": "0x" + "66" * 20}, "contract_denylist"), ({"extra": 1}, "typed_data_format")):
+        answer = typed(**domain)
+        assert answer.status == 403 and answer.json["policyDecision"]["matchedRule"] == rule, (domain, answer)
+    needs_person(typed(chainId=5, verifyingContract=FIVES))
+    for path, what, words in (("message", {"message": ""}, "a non-empty string 'message'"), ("message", {"message": 5}, "a non-empty string 'message'"),
+                              ("message", {"message": "a\0b"}, "Invalid JSON"), ("typed-data", {"typedData": "{}"}, "an object 'typedData'"),
+                              ("message", {"message": "x" * 16385}, "larger than 16 KiB"), ("typed-data", {"typedData": {"x": "y" * 16384}}, "larger"),
+                              ("message", {"requestId": "", "message": "x"}, "'requestId'")):
+        answer = s.agent.post(f"/api/sandbox/sign/{path}", {"requestId": "r", **what})
+        assert answer.status == 400 and words in answer.json["error"], (what, answer)
+
+
+def test_sizes_at_their_limits(signing):
+    s = signing(allowedMethodSelectors=["0xdeadbeef"], maxFeeWei=str(ETH))
+    most = "0xdeadbeef" + "5a" * (16 * 1024 - 4)
+    raw = signed(s.ask(data=most, gasLimit="600000", requestId="x" * 128))
+    assert most[2:] in raw
+    answer = s.ask(data=most + "5a")
+    assert (answer.status, answer.json) == (400, {"error": "Signing payload 'data' is larger than 16 KiB"}), answer
+    for members in ({"requestId": "x" * 129}, {"requestId": "a\0b"}, {"value": "9" * 101}, {"to": FIVES + "\0"}, {"nonce": 2 ** 63}, {"chainId": 1.5}):
+        assert s.ask(**members).status == 400, members
+    needs_person(s.ask(data=most, value="20000000000000000", gasLimit="600000", requestId="much"))      # it can be shown
+    assert most[2:] in signed(s.approve("much"))
+    assert s.ask(chainId=2 ** 63 - 1, nonce=2 ** 63 - 1).json["error"].startswith("Signing failed: ")
+    signed(s.ask(chainId=2 ** 53, nonce=2 ** 63 - 2))
+
+
+def test_one_caller_cannot_have_everybody_wait(signing):
+    s = signing(requireHumanConfirmation=True)
+    answers = [s.ask(nonce=n) for n in range(20)]
+    assert [a.status for a in answers[:16]] == [403] * 16 and all("too many" in a.json["error"] or "wait" in a.json["error"]
+                                                                 for a in answers[16:]), answers[16:]
+    needs_person(s.ask(caller(s.daemon, "agent")))
+    assert len(s.pending()) == 17
+
+
+def test_an_agent_that_is_gone_gets_nothing(signing):
+    s = signing(requireHumanConfirmation=True)
+    made = s.daemon.post("/v1/tokens", {"role": "agent"}).json
+    needs_person(s.ask(Caller(s.daemon, Authorization=f"Bearer {made['token']}"), requestId="gone"))
+    assert s.daemon("DELETE", f"/v1/tokens/{made['id']}").ok
+    assert s.pending() == [] and s.approve("gone").status == 403
+
+
 def test_limits_hold_when_many_ask_at_once(signing):
     s = signing(maxTransactionsPerHour=3)
     with ThreadPoolExecutor(12) as pool:
@@ -261,6 +362,8 @@ def test_limits_are_those_of_the_moment_of_the_signature(signing):
     signed(s.ask())
     answer = s.approve("later")
     assert answer.status == 403 and answer.json["policyDecision"]["matchedRule"] == "rate_limit_hourly", answer
+    refused, = [e["metadata"] for e in entries(s.daemon, "rejected", 1)]
+    assert refused["requestId"] == "later" and refused["humanConfirmed"] is True, refused
 
 
 def test_what_is_on_record(signing):
@@ -269,7 +372,7 @@ def test_what_is_on_record(signing):
     s.rule(requestId="no", value="-1")
     needs_person(s.ask(requestId="ask", value="20000000000000000"))
     s.reject("ask")
-    got = entries(s.daemon)
+    got = entries(s.daemon, "submitted", 3) + entries(s.daemon, "approved", 1) + entries(s.daemon, "rejected", 2)
     kinds = [(e["type"], e["severity"], e["metadata"]["requestId"]) for e in got]
     for kind in [("signing_request_submitted", "info", "yes"), ("signing_request_approved", "info", "yes"),
                  ("signing_request_submitted", "info", "no"), ("signing_request_rejected", "warn", "no"),
