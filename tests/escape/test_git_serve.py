@@ -6,7 +6,7 @@ import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon, OthersDaemon
-from helpers.git_bench import INDEX_PYTHON
+from helpers.git_bench import INDEX_PYTHON, REPO
 
 pytestmark = requirement("R61")
 
@@ -102,3 +102,18 @@ def test_head_at_the_top(in_mode, command, has, mode):
     box.put(".git/HEAD", b"ref: refs/heads/other\n")
     assert head.read_bytes() in (HEAD, b"ref: refs/heads/other\n")
     assert daemon.stop() == 0, daemon.log
+
+
+@pytest.mark.parametrize("path", [".git/HEAD", ".git?recursive=true", ".git/refs?recursive=true", ".git/objects?recursive=true"])
+def test_a_repository_that_came_meanwhile_stays_one(cloche, command, has, world, daemon, path):
+    """The owner makes one, and has a bare one checked out at its top (test_git_head.py)."""
+    has("git")
+    box = daemon.create(policy={"workspace": str(cloche.project)})
+    script = REPO + "mkdir objects refs; touch objects/k refs/k; printf %s \"$HARM\" > config; echo 'ref: refs/heads/main' > HEAD; git add HEAD config objects refs; git commit -qm bare"
+    env = {"HARM": harm(world).decode(), "GIT_CONFIG_NOSYSTEM": "1"}
+    env.update({f"GIT_{who}_{what}": "o@o" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")})
+    assert command(["sh", "-ec", script], cwd=cloche.project, env=env).ok
+    answer = daemon("DELETE", f"{box.at}/files/{path}")
+    assert (answer.status, answer.json["code"]) == (409, "files.busy"), answer
+    command(["git", "status"], cwd=cloche.project, check=False)
+    assert not (world.root / "marker").exists()
