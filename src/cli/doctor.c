@@ -14,7 +14,7 @@ const char *const doctor_not_here[] = {
     "UDP, incoming connections but to exposed ports of the daemon's sandboxes",
     "other engines: kubernetes, apple",
     "of the daemon: console, screens and browsers",
-    "freezing on cgroup v1 (processes are stopped instead), snapshots and forks of a running sandbox",
+    "freezing on cgroup v1 (processes are stopped instead), forks with what runs in a sandbox",
     NULL,
 };
 

@@ -8,6 +8,7 @@
 
 #include "audit/audit.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "front/front.h"
 
 #define LIMIT_MAX  1000
@@ -418,6 +419,52 @@ transcript(struct request *r)
     ask_page(r, &page_answers);
 }
 
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+static void
+on_messages_end(struct request *r, uint64_t next)
+{
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:I}", "messages", entries_of(r, "message"), "next", (json_int_t)next));
+}
+
+static const struct op_answers messages_answers = { .out = on_page, .done = on_messages_end,
+                                                    .failed = on_page_failed };
+
+static void
+messages(struct request *r)
+{
+    ask_page(r, &messages_answers);
+}
+
+static void
+on_message_done(struct request *r, uint64_t number)
+{
+    reply_json(r, MHD_HTTP_CREATED, json_pack("{s:I}", "operation", (json_int_t)number));
+}
+
+static const struct op_answers message_answers = { .done = on_message_done, .failed = on_page_failed };
+
+/* A text as it is; any other value as JSON. */
+static void
+message(struct request *r)
+{
+    const json_t *role = json_object_get(r->json, "role"), *content = json_object_get(r->json, "content");
+    cleanup_free char *text = content != NULL && !json_is_string(content)
+                                  ? json_dumps(content, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    struct edge_run_ask ask = { .what = RUN_MESSAGE, .json = text != NULL, .role = json_string_value(role),
+                                .text = text != NULL ? text : json_string_value(content) };
+
+    if (!json_is_object(r->json) || json_object_size(r->json) != 2 || ask.role == NULL || ask.text == NULL ||
+        strlen(ask.role) > EDGE_MESSAGE_ROLE || !edge_role_well(ask.role) ||
+        (text == NULL && json_string_length(content) != strlen(ask.text)))
+        reply_unfit(r, "message.request", "{\"role\": a word of small letters, \"content\": a text, or another value}");
+    else if (strlen(ask.text) > EDGE_MESSAGE_TEXT)
+        reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "message.too-large", "send it in parts", "a message has at most %d "
+                    "bytes", EDGE_MESSAGE_TEXT);
+    else
+        ask_run(r, &ask, &page_granted, &message_answers);
+}
+
 static void
 logs(struct request *r)
 {
@@ -430,6 +477,8 @@ const struct route audit_routes[] = {
     { "GET", "/v1/sandboxes/{}/audit",       audit_of,   false, false },
     { "GET", "/v1/sandboxes/{}/transcript",  transcript, false, false },
     { "GET", "/v1/sandboxes/{}/logs",        logs,       false, false },
+    { "GET", "/v1/sandboxes/{}/messages",    messages,   false, false },
+    { "POST", "/v1/sandboxes/{}/messages",   message,    true,  false },
     { "GET", "/v1/audit/size",               size,       false, false },
     { "GET", "/api/audit/feed",              feed,       false, false },
     { "GET", "/api/audit/feed/size",         size,       false, false },

@@ -223,6 +223,7 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "template.view", 409 },
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
+    { "transcript.off", 409 }, { "transcript.full", 507 },
     { "serve.warden.late", 503 }, { "serve.maker.late", 503 },
     { "serve.keeper.ended", 503 },
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },

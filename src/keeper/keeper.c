@@ -271,6 +271,13 @@ on_port_closed(struct keeper_live *k, const struct edge_only_id *port)
 }
 
 static int
+on_call(struct keeper_live *k, const struct keep_call *m)
+{
+    transcript_call(&k->transcript, m);
+    return 0;
+}
+
+static int
 on_use(struct keeper_live *k, const struct nothing *m)
 {
     (void)m;
@@ -293,6 +300,7 @@ on_stop(struct keeper_live *k, const struct nothing *m)
     R(EDGE_SWEEP, on_sweep, true, ST_FRESH) \
     R(EDGE_OP, on_op, false, ST_MADE) \
     R(EDGE_RUN_ASK, asker_on_ask, false, ST_MADE) \
+    R(EDGE_CALL, on_call, false, ST_MADE) \
     R(EDGE_CALLER_ENDED, op_on_caller_ended, false, ST_MADE) \
     R(EDGE_PAUSE, on_pause, false, ST_MADE) \
     R(EDGE_RESUME, on_resume, false, ST_MADE) \

@@ -361,6 +361,17 @@ keeper_run_ask_begin(struct run_asker *a, const struct edge_run_ask *ask)
     }
 }
 
+static void
+take_message(struct run_asker *a, const struct keep_run_ask *m)
+{
+    struct err err = ERR_INIT;
+
+    if (transcript_message(&a->k->transcript, m, &err) < 0)
+        say_failed(a, &err);
+    else
+        say_done(a, m->ask.number);
+}
+
 /* There is no room for it. */
 static void
 turn_away(struct keeper_live *k, int fd)
@@ -400,7 +411,10 @@ asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
     a->edge = (struct watch){ .fd = take_fd(&k->passed), .ready = on_front, .owner = a };
     a->out = (struct packet_queue)PACKET_QUEUE_INIT(OP_QUEUE_MAX);
     k->askers[i] = a;
-    keeper_run_ask_begin(a, &m->ask);
+    if (m->ask.what == RUN_MESSAGE)
+        take_message(a, m);
+    else
+        keeper_run_ask_begin(a, &m->ask);
     if (a->over && !packet_queue_waits(&a->out))
         asker_free(a);
     return 0;

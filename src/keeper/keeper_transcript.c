@@ -48,7 +48,7 @@ put_text(struct buf *out, const struct transcript *t, const struct op_trace *tra
 }
 
 static void
-begin_line(struct buf *out, const struct op *o, const char *event)
+begin_line(struct buf *out, uint64_t number, const char *event)
 {
     struct timespec now;
     char date[32];
@@ -56,8 +56,10 @@ begin_line(struct buf *out, const struct op *o, const char *event)
 
     clock_gettime(CLOCK_REALTIME, &now);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
-    buf_printf(out, "{\"at\":\"%s.%03ldZ\",\"operation\":%llu,\"event\":\"%s\"", date, now.tv_nsec / 1000000,
-               o != NULL ? (unsigned long long)o->number : 0, event);
+    buf_printf(out, "{\"at\":\"%s.%03ldZ\"", date, now.tv_nsec / 1000000);
+    if (number != 0)
+        buf_printf(out, ",\"operation\":%llu", (unsigned long long)number);
+    buf_printf(out, ",\"event\":\"%s\"", event);
 }
 
 static int
@@ -212,7 +214,7 @@ transcript_begin(struct transcript *t, struct op *o, const struct edge_op *want,
     sha256_init(&o->trace->sum);
     masks_init(&o->trace->masks);
     transcript_hide(o, want);
-    begin_line(&line, o, op_name(o->kind));
+    begin_line(&line, o->number, op_name(o->kind));
     buf_puts(&line, ",\"by\":");
     put_text(&line, t, NULL, str_of(by), EDGE_WHO_MAX);
     if (want->n_argv > 0)
@@ -248,7 +250,7 @@ flush(struct transcript *t, struct op *o, size_t stream, bool last)
     while (pending->n > tail) {
         cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
         size_t n = piece_of(t, trace, pending, pending->n - tail);
-        begin_line(&line, o, "output");
+        begin_line(&line, o->number, "output");
         buf_printf(&line, ",\"stream\":\"%s\",\"text\":", stream == 0 ? "stdout" : "stderr");
         put_text(&line, t, trace, (struct str){ (const char *)pending->p, n }, LINE_MAX_ / 2);
         end_line(t, &line);
@@ -324,7 +326,7 @@ transcript_end(struct transcript *t, struct op *o)
         return;
     for (size_t i = 0; i < 2 && t->fd >= 0; i++)
         flush(t, o, i, true);
-    begin_line(&line, o, "result");
+    begin_line(&line, o->number, "result");
     put_result(&line, o);
     if (t->fd >= 0)
         end_line(t, &line);
@@ -333,4 +335,46 @@ transcript_end(struct transcript *t, struct op *o)
     masks_free(&o->trace->masks);
     free(o->trace);
     o->trace = NULL;
+}
+
+/* --- what is no operation ----------------------------------------------------------------------------------------- */
+
+int
+transcript_message(struct transcript *t, const struct keep_run_ask *m, struct err *err)
+{
+    cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
+    const uint64_t lost = t->lost;
+
+    if (t->fd < 0) {
+        err_set(err, ERR_DENIED, "transcript.off", "no transcript of this sandbox is kept");
+        return err_hint(err, "cloche serve --transcript commands|full keeps them");
+    }
+    begin_line(&line, m->ask.number, "message");
+    buf_puts(&line, ",\"by\":");
+    put_text(&line, t, NULL, str_of(m->by), EDGE_WHO_MAX);
+    buf_printf(&line, ",\"role\":\"%s\"%s,\"text\":", m->ask.role, m->ask.json ? ",\"json\":true" : "");
+    put_text(&line, t, NULL, str_of(m->ask.text), LINE_MAX_ / 2);
+    end_line(t, &line);
+    if (t->full || t->lost > lost)
+        return err_set(err, ERR_LIMIT, "transcript.full", "the sandbox's transcript is full, or cannot be written");
+    return 0;
+}
+
+void
+transcript_call(struct transcript *t, const struct keep_call *m)
+{
+    cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
+
+    if (t->fd < 0)
+        return;
+    begin_line(&line, 0, "call");
+    buf_puts(&line, ",\"by\":");
+    put_text(&line, t, NULL, str_of(m->by), EDGE_WHO_MAX);
+    buf_puts(&line, ",\"tool\":");
+    put_text(&line, t, NULL, str_of(m->tool), GATE_NAME_MAX);
+    if (m->params[0] != '\0') {
+        buf_puts(&line, ",\"arguments\":");
+        put_text(&line, t, NULL, str_of(m->params), LINE_MAX_ / 2);
+    }
+    end_line(t, &line);
 }

@@ -15,7 +15,7 @@
 #include "base/mask.h"
 #include "base/sha256.h"
 #include "launcher/keeper_settings.h"
-#include "proto/edge.h"
+#include "proto/edge_keeper.h"
 
 #define TRANSCRIPT_BYTES  (64UL * 1024 * 1024)  /* of one; then no more is written but that it is full */
 #define TRANSCRIPT_OUTPUT (256UL * 1024)        /* of one command's output, each stream */
@@ -46,5 +46,10 @@ void transcript_hide(struct op *o, const struct edge_op *want);
 void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
 void transcript_written(struct op *o, const uint8_t *p, size_t n);
 void transcript_end(struct transcript *t, struct op *o);
+
+/* What a client says for it, @m->ask is a MESSAGE. 0, or -1 with @err: none is kept, or there is no room. */
+int transcript_message(struct transcript *t, const struct keep_run_ask *m, struct err *err);
+/* A tool was called, whose operations come next. */
+void transcript_call(struct transcript *t, const struct keep_call *m);
 
 #endif

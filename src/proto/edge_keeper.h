@@ -31,8 +31,15 @@ PROTO_STRUCT(keep_take, KEEP_TAKE);
     F(REST, op, edge_op_LEAST, EDGE_OP_BYTES)       /* struct edge_op */
 PROTO_STRUCT(keep_op, KEEP_OP);
 
-#define KEEP_RUN_ASK(F) F(MAYBE_ID, caller) F(STRUCT_IN, edge_run_ask, ask)
+#define KEEP_RUN_ASK(F) \
+    F(MAYBE_ID, caller) \
+    F(TEXT, by, EDGE_WHO_MAX)               /* of MESSAGE: who asks */ \
+    F(STRUCT_IN, edge_run_ask, ask)
 PROTO_STRUCT(keep_run_ask, KEEP_RUN_ASK);
+
+/* A call of a tool, for the transcript. */
+#define KEEP_CALL(F) F(TEXT, by, EDGE_WHO_MAX) F(TEXT, tool, GATE_NAME_MAX) F(TEXT, params, EDGE_MESSAGE_TEXT)
+PROTO_STRUCT(keep_call, KEEP_CALL);
 
 #define KEEP_CHANGE(F) F(U32, number) F(TEXT, policy, EDGE_POLICY_MAX)
 PROTO_STRUCT(keep_change, KEEP_CHANGE);
@@ -55,6 +62,7 @@ PROTO_STRUCT(keep_net_answer, KEEP_NET_ANSWER);
     M(EDGE_CHANGE,       117, keep_change)      /* hold it to that from now on */ \
     M(EDGE_USE,          125, nothing)          /* what does it use? */ \
     M(EDGE_RUN_ASK,      177, keep_run_ask)     /* with its socket */ \
+    M(EDGE_CALL,         178, keep_call) \
     M(EDGE_PORT_CLOSED,  193, edge_only_id)     /* its connections end */ \
     M(EDGE_TELL_PRINT,   196, keep_tell_print)  /* before MAKE: what would it be? It can be asked again */ \
     M(EDGE_SWEEP,        198, edge_only_id)     /* in the place of MAKE: nothing is to be left of that volume */ \

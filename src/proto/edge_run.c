@@ -1,6 +1,15 @@
 /* proto/edge_run.c: see edge_run.h */
 #include "proto/edge_run.h"
 
+#include <string.h>
+
+bool
+edge_role_well(const char *role)
+{
+    return role[0] >= 'a' && role[0] <= 'z' &&
+           role[strspn(role, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
+}
+
 static bool
 ask_well(const struct edge_run_ask *ask)
 {
@@ -8,7 +17,9 @@ ask_well(const struct edge_run_ask *ask)
 
     if (what == RUN_RESTART ? !ask->context : ask->context && what != RUN_GET && what != RUN_SIGNAL && what != RUN_END)
         return false;
-    return (ask->number == 0) == (what == RUN_LIST) && (!ask->last || what == RUN_INPUT) &&
+    if (what == RUN_MESSAGE ? !edge_role_well(ask->role) : ask->role[0] != '\0' || ask->text[0] != '\0' || ask->json)
+        return false;
+    return (what == RUN_MESSAGE || (ask->number == 0) == (what == RUN_LIST)) && (!ask->last || what == RUN_INPUT) &&
            ((ask->at[0] == 0 && ask->at[1] == 0) || what == RUN_FOLLOW) &&
            (what == RUN_SIGNAL ? ask->signal >= 1 && ask->signal <= 31 : ask->signal == 0) &&
            (ask->rows != 0) == (what == RUN_RESIZE) && (ask->cols != 0) == (what == RUN_RESIZE);

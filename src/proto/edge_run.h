@@ -9,6 +9,8 @@
 #include "proto/edge.h"
 
 #define EDGE_RUNS_MAX 64        /* that one sandbox keeps, those that run among them */
+#define EDGE_MESSAGE_ROLE 31                /* a small letter, then small letters, digits, "_-" */
+#define EDGE_MESSAGE_TEXT (64 * 1024)
 #define EDGE_RUN_NAME 255       /* bytes of a command's first word */
 
 enum run_ask {
@@ -20,19 +22,23 @@ enum run_ask {
     RUN_RESIZE,         /* RUN */
     RUN_END,            /* RUN, when it has ended, or does not for long; of one that had, its record is no more */
     RUN_RESTART,        /* of a context: RUN, when it has begun anew */
+    RUN_MESSAGE,        /* of no command: a line for the sandbox's transcript; DONE counts nothing, but is its number */
     RUN_ASKS
 };
 
 /* Every value is 0 where it has no meaning. */
 #define EDGE_RUN_ASK_FIELDS(F) \
     F(ENUM, run_ask, what, 1, RUN_ASKS - 1) \
-    F(U64_IN, number, 0, INT64_MAX)     /* 0 for LIST, and for it alone */ \
+    F(U64_IN, number, 0, INT64_MAX)     /* 0 for LIST; of MESSAGE the warden's; never 0 otherwise */ \
     F(BOOL, context)            /* @number is a context's: of GET, SIGNAL, END, and always of RESTART */ \
     F(U64S, at, 2)              /* FOLLOW: where to go on, in stdout and stderr */ \
     F(U8, signal)               /* SIGNAL: 1 to 31 */ \
     F(BOOL, last)               /* INPUT: nothing comes after it */ \
     F(U16, rows)                /* RESIZE, from 1; so too @cols */ \
-    F(U16, cols)
+    F(U16, cols) \
+    F(BOOL, json)               /* MESSAGE: @text is JSON */ \
+    F(TEXT, role, EDGE_MESSAGE_ROLE)    /* MESSAGE; "" otherwise, as @text, which it may be of MESSAGE too */ \
+    F(TEXT, text, EDGE_MESSAGE_TEXT)
 PROTO_STRUCT(edge_run_ask, EDGE_RUN_ASK_FIELDS);
 
 #define RUN_ENDED    0x01
@@ -55,6 +61,7 @@ PROTO_STRUCT(edge_run_ask, EDGE_RUN_ASK_FIELDS);
     F(TEXT, name, EDGE_RUN_NAME)        /* the command's first word, cut if it is long */
 PROTO_STRUCT(edge_run, EDGE_RUN_FIELDS);
 
+bool edge_role_well(const char *role);      /* of a MESSAGE */
 /* The state of a context, as people are told it: "dead", "ending", "busy" or "idle". */
 const char *edge_context_state(const struct edge_run *run);
 

@@ -56,7 +56,7 @@ asked_gate(struct warden *w, const struct ask_gate *m)
 {
     json_t *params = json_loads(m->params, JSON_REJECT_DUPLICATES, NULL);
     bool async = (w->question->flags & EDGE_ASYNC) != 0;
-    const struct box *b = NULL;
+    struct box *b = NULL;
     struct edge_verdict v;
     struct err err = ERR_INIT;
     struct deed d;
@@ -72,8 +72,10 @@ asked_gate(struct warden *w, const struct ask_gate *m)
     }
     if (deed_make(m->tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
         return approvals_ask_refuse(w, &err);
-    if (gate_decide(w, &d, async, &v, &err) == GATE_ALLOWED && gate_judges(w))
-        v.pass = pass_new(w, &d);
+    if (gate_decide(w, &d, async, &v, &err) == GATE_ALLOWED) {
+        v.pass = gate_judges(w) ? pass_new(w, &d) : v.pass;
+        call_let_through(w, b, m->tool, m->params);
+    }
     if (err.kind != ERR_NONE)
         answer_no(w, w->asker, &err);
     else if (v.says != GATE_WAIT || async)

@@ -248,6 +248,7 @@ box_create(struct warden *w, const struct edge_box *r, struct asker to, unsigned
     }
     b->waiters->keyed = (how & BOX_KEYED) != 0;
     span_asked_for(b);
+    call_asked_for(b);
     if ((how & (BOX_FLEETING | BOX_TRIAL)) != 0)
         b->maker = to;
     if (!probe)

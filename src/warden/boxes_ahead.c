@@ -60,6 +60,7 @@ box_take(struct box *b, const struct edge_box *r, struct asker to, unsigned how,
     b->taken_ms = clock_ms();
     b->asked_for_us = clock_us();
     span_asked_for(b);
+    call_asked_for(b);
     b->owes = 0;
     b->waiters->keyed = (how & BOX_KEYED) != 0;
     if ((how & BOX_FLEETING) != 0)

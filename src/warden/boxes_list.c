@@ -56,6 +56,7 @@ free_box(struct box *b)
     buf_free(&b->use);
     masks_free(&b->masks);
     trial_free(b);
+    call_free(b);
     free(b);
 }
 

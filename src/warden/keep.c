@@ -97,6 +97,7 @@ keep_made(struct box *b)
     histogram_add(&b->w->counts.create, clock_us() - b->asked_for_us);
     span_made(b, NULL);
     box_state(b, BOX_READY, "");
+    call_made(b);
     made_answers(b, &b->r, NULL);
     box_text(&b->r.how, "");
     reattach_turn(b->w);

@@ -17,6 +17,7 @@ deed_name(enum run_ask what)
     case RUN_SIGNAL: return "exec_signal";
     case RUN_END: return "exec_end";
     case RUN_RESTART: return "exec_restart";
+    case RUN_MESSAGE: return "message";
     default: return NULL;
     }
 }
@@ -29,6 +30,12 @@ recorded(struct warden *w, struct box *b, const struct edge_run_ask *ask)
 
     if (name == NULL)
         return false;
+    if (ask->what == RUN_MESSAGE) {
+        audit_capability(&e, NULL, name, "a message was put into a sandbox's transcript");
+        audit_put_cstr(&e, "role", ask->role);
+        audit_put_number(&e, "bytes", (int64_t)strlen(ask->text));
+        return record_first_as(w, b, &e, RECORD_WAIT);
+    }
     audit_capability(&e, NULL, name, "something was asked of a command in the background");
     audit_put_number(&e, "exec_id", (int64_t)ask->number);
     if (ask->what == RUN_SIGNAL)
@@ -40,8 +47,14 @@ static int
 pass_on(struct warden *w, struct box *b, const struct edge_run_ask *ask, struct err *err)
 {
     struct keep_run_ask m = { .ask = *ask };
+    char by[EDGE_WHO_MAX + 1];
 
     memcpy(m.caller, w->who.id, sizeof(m.caller));
+    if (ask->what == RUN_MESSAGE) {
+        who_text(w, &w->who, by);
+        m.by = by;
+        m.ask.number = record_operation(w);
+    }
     return box_grant(w, b, EDGE_RUN_ASK, EDGE_RUN_ASK_SHAPE(), &m, err);
 }
 
@@ -53,7 +66,8 @@ asked_run(struct warden *w, const struct ask_run *m)
     struct box *b = usable(w, m->id, &err);
 
     /* the guest hears nothing meanwhile */
-    if (b != NULL && b->r.paused && (deed_name(ask->what) != NULL || ask->what == RUN_RESIZE))
+    if (b != NULL && b->r.paused && ask->what != RUN_MESSAGE &&
+        (deed_name(ask->what) != NULL || ask->what == RUN_RESIZE))
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
     if (err.kind == ERR_NONE && recorded(w, b, ask))
         return 0;

@@ -40,6 +40,7 @@
 #define WARDEN_BY_ID    1024    /* lists of sandboxes by the beginning of their ids */
 #define WARDEN_BOXES    256     /* sandboxes at once, unless the settings say otherwise */
 
+#define WARDEN_CALLS   64
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
 #define WARDEN_TOKENS  1024
 
@@ -171,6 +172,7 @@ struct box {
     unsigned net_asked;                 /* and how many there were */
     bool grants_over;                   /* by a change of its policy, and that is not on record yet (gate_end.c) */
     struct masks masks;                 /* values that must not be in a record of it */
+    struct call *call;                  /* of a tool, that it is made for (calls.c); NULL none */
     const char *why;                    /* it ends, or ended, when that is known; owned */
 };
 
@@ -233,6 +235,8 @@ struct warden {
     struct latest latest;
     struct process_stats self, above;   /* this process, and the launcher */
     struct signing *signing;            /* sign.h */
+    struct call *calls[WARDEN_CALLS];   /* that were let through, and make a sandbox next; NULL: a free place */
+    unsigned n_calls;
     struct watch hook;                  /* the edge to cloche-webhook (hook.c) */
     struct packet_queue to_hook;
     struct teller tell;                 /* cloche-otlp (spans.c) */
@@ -263,6 +267,13 @@ uint64_t time_on_wall(const struct warden *w, uint64_t until_ms);
 int time_load(struct warden *w, struct err *err);
 /* It is as late as that; now and then, or @at_once, put on record. */
 void time_seen(struct warden *w, bool at_once);
+
+/* calls.c: a call of a tool was let through, by the question at hand: in @b, or (NULL) it makes one. Such a one is
+ * asked for; is ready, when its keeper is told; is no more. */
+void call_let_through(struct warden *w, struct box *b, const char *tool, const char *params);
+void call_asked_for(struct box *b);
+void call_made(struct box *b);
+void call_free(struct box *b);
 
 /* health.c: limits, health */
 void boxes_turn(struct warden *w);

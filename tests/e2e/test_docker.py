@@ -15,6 +15,7 @@ import pytest
 
 from helpers import leaks, places, requirement
 from helpers.dockerd import DOCKER, DOCKERD, Dockerd
+from helpers.podman import Podman, lacks
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R41", "R21"), pytest.mark.root]
@@ -176,6 +177,23 @@ def test_prove(sandbox):
     assert [m["mode"] for m in report["modes"]] == ["standard", "max"] and report["n_checks"] > 400
 
 
+def test_podman(cloche):
+    """The same words, another daemon."""
+    if lacks(rootless=False) is not None:
+        pytest.skip(f"{lacks(rootless=False)} is not installed: tools/deps check")
+    podman = Podman()
+    try:
+        with podman.service() as cloche.env["DOCKER_HOST"]:
+            result = cloche("run", "--engine", "docker", "--workspace", cloche.project, "--", "/bin/sh", "-c", "echo x > f; id -un")
+            assert result.out == "agent\n" and (cloche.project / "f").read_text() == "x\n", result
+            report = cloche("prove", "--engine", "docker", "--mode", "standard", "--quick", "--json").json
+            assert report["n_surprises"] == 0 and report["n_checks"] > 100, [
+                c for m in report["modes"] for c in m["checks"] if c["state"] == "surprise"]
+            assert not podman.podman("ps", "-aq").stdout.strip() and not orphans()
+    finally:
+        podman.end()
+
+
 # --- its end: `sandbox` looks at what is left
 
 
@@ -208,7 +226,7 @@ def test_what_a_dead_maker_left_is_swept(sandbox):
     owners = {word: f"{here}:{os.getpid()}:1", word[::-1]: f"{boot[:-1]}!:1:1:1"}
     for name, owner in owners.items():
         made = sandbox.dockerd.docker("create", "--name", f"cloche-{name}", "--label", f"dev.cloche.sandbox={name}", "--label",
-                                      f"dev.cloche.owner={owner}", "cloche-empty:1", "/x")
+                                      f"dev.cloche.owner={owner}", "localhost/cloche-empty:latest", "/x")
         assert made.returncode == 0, made
     (RUN / word).mkdir()
     (RUN / word / "owner").write_text(owners[word])
@@ -221,6 +239,72 @@ def test_what_lives_is_not_swept(sandbox):
     assert sandbox("true").ok and containers(sandbox.dockerd) == before
     run.send_signal(signal.SIGTERM)
     assert run.wait(60) == 143
+
+
+# --- a daemon that gives less than it was asked for
+
+
+def whole(one, until_close):
+    """A message of HTTP: what is read to its end, or to the length that it names."""
+    text = b""
+    while True:
+        piece = one.recv(65536)
+        text += piece
+        head, _, body = text.partition(b"\r\n\r\n")
+        length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
+        if not piece or (not until_close and b"\r\n\r\n" in text and len(body) >= length):
+            return text
+
+
+def between(listener, where, change):
+    """Each request to the daemon, but for the one that makes the container, as it is."""
+    while True:
+        try:
+            one, _ = listener.accept()
+        except OSError:
+            return
+        with one, socket.socket(socket.AF_UNIX) as daemon:
+            text = whole(one, False)
+            head, _, body = text.partition(b"\r\n\r\n")
+            if b"/containers/create" in head.split(b"\r\n")[0]:
+                asked = json.loads(body)
+                change(asked, asked["HostConfig"])
+                body = json.dumps(asked).encode()
+                lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
+                text = b"\r\n".join([*lines, b"Content-Length: %d" % len(body)]) + b"\r\n\r\n" + body
+            daemon.connect(where)
+            daemon.sendall(text)
+            one.sendall(whole(daemon, True))
+
+
+WEAK = {
+    "a capability": lambda c, h: h.update(CapAdd=["NET_RAW"]), "privileged": lambda c, h: h.update(Privileged=True),
+    # not the host's network: dockerd keeps a mount of it
+    "root": lambda c, h: c.update(User="0:0"), "the host's processes": lambda c, h: h.update(PidMode="host"), "the host's IPC": lambda c, h: h.update(IpcMode="host"),
+    "the host's cgroups": lambda c, h: h.update(CgroupnsMode="host"),
+    # what is mounted in the container is not in the sandbox's tree
+    "the host's files": lambda c, h: h.update(Binds=["/:/host", "/etc:/usr/share"], ReadonlyRootfs=False),
+}
+
+
+@requirement("R26", "R30")
+@pytest.mark.parametrize("what", WEAK)
+def test_a_weaker_container_is_noticed(sandbox, tmp_path, what):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        thread = threading.Thread(target=between, args=(listener, sandbox.dockerd.host.partition("://")[2], WEAK[what]))
+        thread.start()
+        sandbox.cloche.env["DOCKER_HOST"] = f"unix://{tmp_path}/s"
+        result = sandbox.sh("echo ran; ls -d /host /usr/share/passwd")
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    if what == "the host's files":
+        assert result.out == "ran\n" and result.err.count("No such file") == 2, result
+    else:
+        # root without capabilities cannot open what is another user's
+        code = "[docker.gone]" if what == "root" else "[docker.wall]"
+        assert result.code == 125 and code in result.err and not result.out, result
 
 
 # --- what it refuses

@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, restart
+from helpers.daemon import Daemon, caller, restart
+from helpers.mcp import SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
 
 pytestmark = requirement("R29", "R68")
@@ -241,3 +242,94 @@ def test_a_transcript_has_a_hole_rather_than_half_a_line(cloche, daemon):
     assert lines.pop() == b""
     for line in lines:
         json.loads(line)
+
+
+# --- the conversation ------------------------------------------------------------------------------------------------
+
+def say(daemon, box, role, content):
+    return daemon("POST", f"{box.at}/messages", {"role": role, "content": content})
+
+
+@requirement("R29", "R45")
+def test_messages_outlive_the_sandbox(cloche, daemon):
+    agent = caller(daemon, "agent", name="builder")
+    box = agent.create()
+    first = say(agent, box, "user", "list the files of \"this\" folder\n\u00e9")
+    assert first.status == 201, first
+    assert agent("POST", f"{box.at}/exec", {"command": "ls"}).json["exit_code"] == 0
+    parts = [{"type": "text", "text": "there are none"}, {"type": "tool_use", "n": 1}]
+    second = say(daemon, box, "assistant", parts)
+    assert second.status == 201 and second.json["operation"] > first.json["operation"], second
+    assert box.delete().ok and daemon("DELETE", f"{box.at}?record=true").status in (200, 204, 404)
+    found = transcript(daemon, box.id)
+    assert [e["event"] for e in found if e["event"] != "output"] == ["message", "exec", "result", "message"], found
+    one, two = of(found, "message")
+    assert (one["role"], one["text"], one["operation"]) == ("user", "list the files of \"this\" folder\n\u00e9", first.json["operation"])
+    assert one["by"].endswith(" builder") and two["by"] == "the owner" and two["json"] and json.loads(two["text"]) == parts
+    listed = daemon.get(f"{box.at}/messages").json
+    assert [{**m, "event": "message"} for m in listed["messages"]] == [one, two]
+    asked = [e for e in daemon.get(f"/v1/audit?sandbox={box.id}&limit=1000").json["entries"] if e["metadata"].get("capability") == "message"]
+    assert [(e["metadata"]["role"], e["metadata"]["operation"]) for e in asked] == [("user", one["operation"]), ("assistant", two["operation"])]
+    assert "folder" not in json.dumps(asked)        # what it says is in the transcript alone
+
+
+def test_no_secret_is_in_a_message(daemon):
+    secret = "a-value-that-nobody-may-see-0123456789"
+    box = daemon.create(policy={"env": {"SERVICE_PASSWORD": secret}})
+    assert say(daemon, box, "user", f"my password is {secret}").status == 201
+    assert say(daemon, box, "tool", {"result": secret}).status == 201
+    said = json.dumps(transcript(daemon, box.id))
+    assert secret not in said and "my password is [" in said
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"role": "user"}, {"content": "x"}, {"role": "", "content": "x"}, {"role": "User", "content": "x"}, {"role": "a b", "content": "x"},
+    {"role": "a" * 32, "content": "x"}, {"role": 1, "content": "x"}, {"role": "user", "content": "x", "more": 1}, [], "x",
+    {"role": "user", "content": "a\0b"},
+])
+def test_what_is_no_message(daemon, body):
+    box = daemon.create()
+    answer = daemon("POST", f"{box.at}/messages", body)
+    assert answer.status == 400 and answer.json["code"] in ("message.request", "http.json"), answer
+    assert not of(transcript(daemon, box.id), "message")
+
+
+def test_messages_have_their_limits(cloche, daemon):
+    box = daemon.create()
+    assert say(daemon, box, "user", "x" * 65536).status == 201 and say(daemon, box, "user", "").status == 201
+    assert say(daemon, box, "user", "x" * 65537).status == 413
+    assert say(daemon, box, "a" * 31, [12]).status == 201
+    assert [len(m["text"]) for m in of(transcript(daemon, box.id), "message")] == [65536, 0, 4]
+    assert daemon.post(f"{box.at}/pause").ok and say(daemon, box, "user", "while it stands still").status == 201
+    other = caller(daemon, "agent").create()
+    stranger = caller(daemon, "agent")
+    assert say(stranger, other, "user", "x").status == 404 and say(caller(daemon, "auditor"), other, "user", "x").status == 403
+    assert box.delete().ok and say(daemon, box, "user", "too late").status in (404, 409)
+
+
+def test_where_no_transcript_is_kept_a_message_is_refused(cloche):
+    daemon = Daemon(cloche, "--transcript", "off")
+    refused = say(daemon, daemon.create(), "user", "x")
+    assert daemon.stop() == 0 and refused.status == 409 and refused.json["code"] == "transcript.off", refused
+
+
+@requirement("R29", "R62")
+@pytest.mark.parametrize("form", [SESSIONS, STATELESS])
+@pytest.mark.parametrize("gate", ["off", None])
+def test_calls_of_tools_are_there_by_themselves(cloche, request, form, gate):
+    daemon = Daemon(cloche, gate=gate)
+    request.addfinalizer(lambda: daemon.process.poll() is None and daemon.stop())
+    client = Client(daemon, form)           # the owner, who is not judged
+    ran = client.call("code_execute", language="shell", code="echo the-code")
+    assert ran["success"], ran
+    box = ran["sandbox_id"]
+    assert client.call("code_write_file", sandbox_id=box, file_path="a.txt", content="hello")["success"]
+    assert client.call("code_read_file", sandbox_id=box, file_path="a.txt")["success"]
+    assert client.call("code_destroy_sandbox", sandbox_id=box)["success"]
+    found = transcript(daemon, box)
+    calls = of(found, "call")
+    assert [c["tool"] for c in calls] == ["code_execute", "code_write_file", "code_read_file", "code_destroy_sandbox"], found
+    assert json.loads(calls[0]["arguments"])["code"] == "echo the-code" and {c["by"] for c in calls} == {"the owner"}
+    # before the operations that it came to
+    assert [e["event"] for e in found].index("call") < [e["event"] for e in found].index("exec")
+    assert daemon.stop() == 0

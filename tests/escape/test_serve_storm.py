@@ -16,7 +16,6 @@ from helpers.storm import Storm
 pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
 
 
-@pytest.mark.root       # mounts, and guests that have another user
 @pytest.mark.slow
 def test_any_trouble_at_any_moment(cloche, world):
     moments = int(os.environ.get("CLOCHE_TEST_STORM", "0")) or places.loops(25)

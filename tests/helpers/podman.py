@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from helpers.dockerd import remove_cgroups, unmount_below, write_image
+from helpers.runner import wait_for
 
 PODMAN = "/usr/bin/podman"
 IMAGE = "localhost/cloche-test-base:1"
@@ -38,13 +39,30 @@ class Podman:
         if account is not None:
             (self.root / "ids").write_text(f"{account.pw_name}:{FIRST_ID}:{IDS}\n", "ascii")
 
-    def podman(self, *words):
+    def words(self, *words):
         words = [PODMAN, "--root", self.root / "store", "--runroot", self.root / "run", "--tmpdir", self.root / "tmp",
                  "--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", "runc", *words]
         if self.account is not None:
             words = ["unshare", "-m", "sh", "-c", AS_ACCOUNT, "sh", self.root / "ids", self.account.pw_uid, self.account.pw_gid, *words]
-        return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, timeout=240, stdin=subprocess.DEVNULL,
+        return list(map(str, words))
+
+    def podman(self, *words):
+        return subprocess.run(self.words(*words), capture_output=True, text=True, check=False, timeout=240, stdin=subprocess.DEVNULL,
                               cwd="/", env=self.env)
+
+    @contextlib.contextmanager
+    def service(self):
+        """The Docker Engine API on a unix socket, as DOCKER_HOST says it."""
+        where = self.root / "socket"
+        with (self.root / "log").open("wb") as log, subprocess.Popen(
+                self.words("system", "service", "--time", "0", f"unix://{where}"), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                cwd="/", env=self.env) as served:
+            try:
+                wait_for(lambda: where.exists() or served.poll() is not None)
+                yield f"unix://{where}"
+            finally:
+                served.terminate()
+                served.wait(60)
 
     def make_image(self, programs):
         """None, or why there is none."""

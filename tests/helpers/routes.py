@@ -8,7 +8,7 @@ BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"
           "/v1/sandboxes/{id}/exec/{exec_id}/signal": {"signal": "CONT"}, "/v1/sandboxes/{id}/exec/{exec_id}/stdin": b"y",
           "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80},
           "/v1/sandboxes/{id}/contexts": {"language": "python"}, "/v1/sandboxes/{id}/contexts/{context_id}/execute": {"code": "1"},
-          "/v1/sandboxes/{id}/ports": {"port": 8000}, "/v1/sandboxes/{id}/snapshot": {"name": "t"},
+          "/v1/sandboxes/{id}/ports": {"port": 8000}, "/v1/sandboxes/{id}/snapshot": {"name": "t"}, "/v1/sandboxes/{id}/messages": {"role": "user", "content": "x"},
           "/v1/sandboxes/{id}/attach": {"mode": "write"}, "/v1/sandboxes/{id}/attach/open": {"ticket": "none"}}
 
 

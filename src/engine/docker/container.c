@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,10 +16,28 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kernel.h"
 #include "engine/docker/docker.h"
 
 #define GUEST_ATTEMPTS 600      /* of 100 ms, for the guest to come */
-#define SOFT_SHM (64L * 1024 * 1024)
+#define SHM          (64L * 1024 * 1024)
+#define PODMAN_PIDS  32768
+#define PODMAN_FILES 1048576
+
+/* Podman gives limits of its own where none are said, which a root without CAP_SYS_RESOURCE cannot give: what everybody
+ * has. The guest is told its own later (guest/handed.h). */
+static json_t *
+ulimits(const struct cgroup_limits *limits)
+{
+    json_int_t pids = limits->pids > 0 && limits->pids < PODMAN_PIDS ? (json_int_t)limits->pids : PODMAN_PIDS;
+    struct rlimit now = { .rlim_max = PODMAN_FILES };
+    json_int_t files;
+
+    (void)kernel_prlimit(RLIMIT_NOFILE, NULL, &now);
+    files = now.rlim_max < PODMAN_FILES ? (json_int_t)now.rlim_max : PODMAN_FILES;
+    return json_pack("[{s:s, s:I, s:I}, {s:s, s:I, s:I}]", "Name", "nofile", "Soft", files, "Hard", files, "Name",
+                     "nproc", "Soft", pids, "Hard", pids);
+}
 
 static json_t *
 host_config(const struct docker *sb, const struct cgroup_limits *limits)
@@ -42,7 +61,9 @@ host_config(const struct docker *sb, const struct cgroup_limits *limits)
     json_object_set_new(o, "CgroupnsMode", json_string("private"));
     json_object_set_new(o, "RestartPolicy", json_pack("{s:s}", "Name", "no"));
     json_object_set_new(o, "LogConfig", json_pack("{s:s}", "Type", "none"));
-    json_object_set_new(o, "ShmSize", json_integer(SOFT_SHM));
+    json_object_set_new(o, "ShmSize", json_integer(SHM));
+    if (sb->daemon.is_podman)
+        json_object_set_new(o, "Ulimits", ulimits(limits));
     if (limits->memory > 0) {
         json_object_set_new(o, "Memory", json_integer((json_int_t)limits->memory));
         json_object_set_new(o, "MemorySwap", json_integer((json_int_t)limits->memory));
@@ -160,7 +181,11 @@ meet(struct docker *sb, struct err *err)
                              "this engine in this release");
     }
     sb->guest = (int)syscall(SYS_pidfd_open, sb->pid, 0);
-    return sb->guest < 0 ? err_sys(err, errno, "docker.guest", "pidfd_open") : 0;
+    if (sb->guest < 0)
+        return err_sys(err, errno, "docker.guest", "pidfd_open");
+    /* its end of the socket is open: it lives, and the number was its own */
+    p = (struct pollfd){ .fd = sb->hand, .events = POLLIN };
+    return poll(&p, 1, 0) == 0 ? 0 : err_set(err, ERR_SYSTEM, "docker.gone", "the guest in the container has ended");
 }
 
 /* "KEY:\tVALUE\n" in what the kernel says of a process. */
@@ -175,14 +200,44 @@ has_line(const char *text, const char *key, const char *value)
     return at != NULL && (at[strlen(want)] == '\n' || at[strlen(want)] == '\t');
 }
 
+static bool
+shares(const struct docker *sb, const char *name)
+{
+    char path[64], own[64], its[64];
+    ssize_t n, m;
+
+    snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+    n = readlink(path, own, sizeof(own));
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)sb->pid, name);
+    m = readlink(path, its, sizeof(its));
+    return n <= 0 || m <= 0 || (n == m && memcmp(own, its, (size_t)n) == 0);
+}
+
+/* The namespace that it has not of its own, or NULL. */
+static const char *
+lacks_namespace(struct docker *sb)
+{
+    static const char *const names[] = { "mnt", "pid", "net", "ipc", "uts", "cgroup" };
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!shares(sb, names[i]))
+            continue;
+        if (!sb->daemon.is_podman || strcmp(names[i], "cgroup") != 0)
+            return names[i];
+        plan_warn(&sb->native.plan, "Podman gives the sandbox no cgroup namespace here: it can read the path of its "
+                  "cgroup");
+    }
+    return NULL;
+}
+
 /* What holds whatever runs in it, as the kernel has it and not as the daemon says. */
 static int
-look(const struct docker *sb, struct err *err)
+look(struct docker *sb, struct err *err)
 {
     static const char *const none[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
     cleanup_buf struct buf text = BUF_INIT(65536);
     char path[64], id[16];
-    const char *lacks = NULL, *status;
+    const char *lacks = lacks_namespace(sb), *status;
 
     snprintf(path, sizeof(path), "/proc/%d/status", (int)sb->pid);
     if (io_read_file(AT_FDCWD, path, &text) < 0 || buf_nul(&text) < 0)

@@ -63,8 +63,8 @@ agree(struct docker_daemon *d, const json_t *said, struct err *err)
     const char *most = text_of(said, "ApiVersion"), *least = text_of(said, "MinAPIVersion");
     const json_t *engine = json_array_get(json_object_get(said, "Components"), 0);
 
-    snprintf(d->name, sizeof(d->name), "%s",
-             strstr(text_of(engine, "Name"), "Podman") != NULL ? "Podman" : "Docker");
+    d->is_podman = strstr(text_of(engine, "Name"), "Podman") != NULL;
+    d->name = d->is_podman ? "Podman" : "Docker";
     snprintf(d->version, sizeof(d->version), "%.63s", text_of(said, "Version"));
     if (number_of(most) == 0)
         return err_set(err, ERR_PROTOCOL, "docker.answer", "who answers at %s is no Docker Engine", d->socket);
@@ -149,7 +149,8 @@ docker_empty_image(const struct docker_daemon *d, struct err *err)
     static const char *const folders[] = { "dev/", "etc/", "proc/", "sys/", ".cloche/" };
     uint8_t tar[TAR_BLOCK * (ARRAY_LEN(folders) + 2)] = { 0 };
     const struct docker_ask import = {
-        .method = "POST", .path = "/images/create?fromSrc=-&repo=cloche-empty&tag=1", .type = "application/x-tar",
+        .method = "POST", .path = "/images/create?fromSrc=-&repo=localhost/cloche-empty&tag=latest",
+        .type = "application/x-tar",
         .raw = tar, .raw_n = sizeof(tar),
     };
     json_t *said;

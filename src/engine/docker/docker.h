@@ -33,7 +33,7 @@
 #define DOCKER_SOCKET  "socket"
 #define DOCKER_OWNER   "owner"                  /* who made it (owner.c) */
 #define DOCKER_PREFIX  "cloche-"
-#define DOCKER_EMPTY   "cloche-empty:1"         /* the image without anything: the tree is ours */
+#define DOCKER_EMPTY   "localhost/cloche-empty:latest" /* the image without anything: the tree is ours */
 #define DOCKER_API     "1.41"                   /* what we speak; a later one where the daemon has dropped it */
 #define DOCKER_OWNER_MAX 96
 
@@ -41,7 +41,9 @@
 struct docker_daemon {
     char socket[108];
     char api[16];               /* "" before docker_find() */
-    char name[64], version[64]; /* "Docker", "Podman": as it says */
+    const char *name;           /* "Docker", "Podman"; NULL before */
+    bool is_podman;
+    char version[64];           /* as it says */
 };
 
 struct docker {

@@ -199,6 +199,6 @@ docker_refused(const struct docker_daemon *d, unsigned status, const json_t *sai
 {
     const char *message = json_string_value(json_object_get(said, "message"));
 
-    return err_set(err, ERR_SYSTEM, code, "%s: %s (%u) says: %s", what, d->name[0] != '\0' ? d->name : "the daemon",
+    return err_set(err, ERR_SYSTEM, code, "%s: %s (%u) says: %s", what, d->name != NULL ? d->name : "the daemon",
                    status, message != NULL ? message : "nothing");
 }
