@@ -232,12 +232,16 @@ static void
 decide(struct visit *r, bool approve)
 {
     static char room[SIGN_REQUEST_MAX + 2];
+    static char hash_room[68];
     const char *request = text_of(r->json, "requestId", room, sizeof(room));
+    const char *hash = text_of(r->json, "signingHash", hash_room, sizeof(hash_room));
 
     if (request == NULL || request[0] == '\0' || strlen(request) > SIGN_REQUEST_MAX)
         bad(r, "a non-empty string 'requestId' is required");
+    else if (hash == NULL || strlen(hash) > 66)
+        bad(r, "'signingHash' must be a hash when provided");
     else
-        VISIT_ASK(r, EDGE_ASK_SIGN_DECIDE, &sign_answers, .approve = approve, .request = request);
+        VISIT_ASK(r, EDGE_ASK_SIGN_DECIDE, &sign_answers, .approve = approve, .request = request, .hash = hash);
 }
 
 void

@@ -44,7 +44,10 @@ enum sign_form { SIGN_TX, SIGN_MESSAGE, SIGN_TYPED };
     F(TEXT, text, SIGN_TEXT_MAX)
 PROTO_STRUCT(ask_sign_text, ASK_SIGN_TEXT);
 
-#define ASK_SIGN_DECIDE(F) F(BOOL, approve) F(TEXT, request, SIGN_REQUEST_MAX)
+#define ASK_SIGN_DECIDE(F) \
+    F(BOOL, approve) \
+    F(TEXT, request, SIGN_REQUEST_MAX) \
+    F(TEXT, hash, 66)                       /* of what that is, as who decides has seen it; "": they do not say */
 PROTO_STRUCT(ask_sign_decide, ASK_SIGN_DECIDE);
 
 /* What waits: SIGN_ITEMs, and END; or whose key it is. */

@@ -252,15 +252,15 @@ count(struct judging *j, const struct sign_past *past, size_t n_past, uint64_t n
     }
 }
 
-/* Allowances last, a delegation gives the whole account, and a call may move tokens: no threshold in wei says what they
- * are worth. Of calls that were listed somebody has thought before. */
+/* A fee is money too: who makes blocks gets it. Allowances last, a delegation gives the whole account, and a call may
+ * move tokens: no threshold in wei says what they are worth. Of calls that were listed somebody has thought before. */
 static bool
 needs_person(const struct judging *j)
 {
     const enum call_class class = j->call.class;
 
     return j->rules->confirm_all || u256_cmp(&j->tx->value, &j->rules->confirm_above) > 0 ||
-           class == CALL_ALLOWS || j->tx->type == TX_SET_CODE ||
+           u256_cmp(&j->fee, &j->rules->confirm_above) > 0 || class == CALL_ALLOWS || j->tx->type == TX_SET_CODE ||
            (j->rules->n_selectors == 0 && (class == CALL_UNKNOWN || class == CALL_MOVES));
 }
 

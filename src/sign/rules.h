@@ -28,7 +28,7 @@ struct sign_rules {
     const uint8_t (*selectors)[CALL_SELECTOR];  /* none: any, and who calls one asks a person */
     size_t n_selectors;
     struct u256 max_value, max_fee;             /* wei, of one transaction; @max_fee of gas times its highest price */
-    struct u256 confirm_above;                  /* a value above it needs a person; also see sign_judge() */
+    struct u256 confirm_above;                  /* a value or fee above it needs a person; also see sign_judge() */
     bool confirm_all;
     uint32_t per_hour, per_day;                 /* signatures; 0: none at all */
     struct u256 spend_hour, spend_day;          /* value and fees together; zero: no such limit */

@@ -36,6 +36,10 @@ fail(struct sign_asked *a, const char *what)
     if (a->failure != NULL)
         return;
     snprintf(a->text, sizeof(a->text), "%s", what);
+    /* it may quote a stranger's text, cut anywhere */
+    for (char *p = a->text; *p != '\0'; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
     a->failure = a->text;
 }
 

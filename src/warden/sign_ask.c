@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -438,6 +439,13 @@ decide(struct warden *w, bool approve, struct sign_pending *p, struct approval *
     return approved(w, p, approval, err);
 }
 
+/* An id is its caller's to choose: who decides may say what they have seen under it. */
+static bool
+same_hash(const struct sign_pending *p, const char *hash)
+{
+    return strncmp(hash, "0x", 2) == 0 && strcasecmp(hash + 2, p->what.hash) == 0;
+}
+
 int
 asked_sign_decide(struct warden *w, const struct ask_sign_decide *m)
 {
@@ -450,7 +458,10 @@ asked_sign_decide(struct warden *w, const struct ask_sign_decide *m)
         return no_signer(w);
     p = pending_of(w, m->request);
     approval = p != NULL ? approval_of(w, p) : NULL;
-    if (p == NULL) {
+    if (p != NULL && m->hash[0] != '\0' && !same_hash(p, m->hash)) {
+        err_set(&err, ERR_DENIED, "sign.other", "what waits under this id is something else");
+        answer_no(w, w->asker, &err);
+    } else if (p == NULL) {
         no_such(w, approve);
     } else if (approval != NULL) {
         if (decide(w, approve, p, approval, &err) < 0)

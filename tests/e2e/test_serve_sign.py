@@ -209,6 +209,27 @@ def test_the_same_id_with_another_transaction_gets_nothing(signing):
     assert FIVES[2:] in signed(s.ask(requestId="late", value="20000000000000000", nonce=3))
 
 
+def test_a_fee_is_money_too(signing):
+    """Who makes a block gets it."""
+    s = signing()
+    signed(s.ask(gasLimit="500000", maxFeePerGas=str(20 * GWEI)))
+    needs_person(s.ask(gasLimit="500001", maxFeePerGas=str(20 * GWEI)))
+    needs_person(s.ask(gasLimit="21000", gasPrice=str(500 * GWEI), maxFeePerGas=None, maxPriorityFeePerGas=None, value="0"))
+
+
+def test_a_person_may_say_what_they_have_seen(signing):
+    """An id that somebody expects may be another agent's."""
+    s = signing(requireHumanConfirmation=True)
+    needs_person(s.ask(caller(s.daemon, "agent"), requestId="pay", to="0x" + "66" * 20))
+    waits, = s.pending()
+    for hash in ("0x" + "00" * 32, waits["signingHash"][:-1], waits["signingHash"][2:]):
+        for what in ("approve", "reject"):
+            other = s.person.post(f"/api/sandbox/sign/{what}", {"requestId": "pay", "signingHash": hash})
+            assert other.status == 403 and "something else" in other.json["error"], other
+    assert s.person.post("/api/sandbox/sign/approve", {"requestId": "pay", "signingHash": 5}).status == 400
+    signed(s.person.post("/api/sandbox/sign/approve", {"requestId": "pay", "signingHash": waits["signingHash"].upper().replace("X", "x")}))
+
+
 def test_calls_whose_worth_is_not_in_wei_are_a_persons(signing):
     s = signing()
     word = "00" * 12 + "35" * 20
@@ -284,7 +305,7 @@ def test_texts_that_nobody_is_asked_about(signing):
 
     def typed(**domain):
         return s.agent.post("/api/sandbox/sign/typed-data", {"requestId": "t", "typedData": {**MAIL, "domain": {**MAIL["domain"], **domain}}})
-    for domain, rule in (({}, "chain_id_allowlist"), ({"chainId": 0}, "typed_data_format"), ({"chainId": 5}, "contract_allowlist"),
+    for domain, rule in (({}, "chain_id_allowlist"), ({"chainId": 0}, "typed_data_format"), ({"chainId": 5}, "contract_allowlist"), ({"\u00e4" * 40: 1}, "typed_data_format"),
                          ({"chainId": 5, "verifyingContract": "0x" + "66" * 20}, "contract_denylist"), ({"extra": 1}, "typed_data_format")):
         answer = typed(**domain)
         assert answer.status == 403 and answer.json["policyDecision"]["matchedRule"] == rule, (domain, answer)
@@ -298,7 +319,7 @@ def test_texts_that_nobody_is_asked_about(signing):
 
 
 def test_sizes_at_their_limits(signing):
-    s = signing(allowedMethodSelectors=["0xdeadbeef"], maxFeeWei=str(ETH))
+    s = signing(allowedMethodSelectors=["0xdeadbeef"], humanConfirmationThresholdWei=str(ETH // 50))
     most = "0xdeadbeef" + "5a" * (16 * 1024 - 4)
     raw = signed(s.ask(data=most, gasLimit="600000", requestId="x" * 128))
     assert most[2:] in raw
@@ -306,7 +327,7 @@ def test_sizes_at_their_limits(signing):
     assert (answer.status, answer.json) == (400, {"error": "Signing payload 'data' is larger than 16 KiB"}), answer
     for members in ({"requestId": "x" * 129}, {"requestId": "a\0b"}, {"value": "9" * 101}, {"to": FIVES + "\0"}, {"nonce": 2 ** 63}, {"chainId": 1.5}):
         assert s.ask(**members).status == 400, members
-    needs_person(s.ask(data=most, value="20000000000000000", gasLimit="600000", requestId="much"))      # it can be shown
+    needs_person(s.ask(data=most, value="20000000000000001", gasLimit="600000", requestId="much"))      # it can be shown
     assert most[2:] in signed(s.approve("much"))
     assert s.ask(chainId=2 ** 63 - 1, nonce=2 ** 63 - 1).json["error"].startswith("Signing failed: ")
     signed(s.ask(chainId=2 ** 53, nonce=2 ** 63 - 2))
