@@ -346,7 +346,7 @@ feed(struct op *o)
                     : guest_client_file_chunk(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL);
         if (r < 0 || taken == 0)
             return;
-        transcript_written(o, o->in + o->in_at, taken);
+        transcript_written(&o->k->transcript, o, o->in + o->in_at, taken);
         o->in_at += taken;
         o->passed[0] += taken;
         if (o->live)

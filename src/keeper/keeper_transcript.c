@@ -250,8 +250,10 @@ flush(struct transcript *t, struct op *o, size_t stream, bool last)
     while (pending->n > tail) {
         cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
         size_t n = piece_of(t, trace, pending, pending->n - tail);
-        begin_line(&line, o->number, "output");
-        buf_printf(&line, ",\"stream\":\"%s\",\"text\":", stream == 0 ? "stdout" : "stderr");
+        begin_line(&line, o->number, o->kind == OP_WRITE ? "content" : "output");
+        if (o->kind != OP_WRITE)
+            buf_printf(&line, ",\"stream\":\"%s\"", stream == 0 ? "stdout" : "stderr");
+        buf_puts(&line, ",\"text\":");
         put_text(&line, t, trace, (struct str){ (const char *)pending->p, n }, LINE_MAX_ / 2);
         end_line(t, &line);
         buf_consume(pending, n);
@@ -279,10 +281,11 @@ transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8
 }
 
 void
-transcript_written(struct op *o, const uint8_t *p, size_t n)
+transcript_written(struct transcript *t, struct op *o, const uint8_t *p, size_t n)
 {
     if (o->trace == NULL || o->kind != OP_WRITE)
         return;
+    transcript_output(t, o, 0, p, n);
     sha256_add(&o->trace->sum, p, n);
     o->trace->written += n;
 }
@@ -310,6 +313,8 @@ put_result(struct buf *line, const struct op *o)
                    o->trace->cut[0] || o->trace->cut[1] ? "true" : "false");
     else if (r->error[0] == '\0')
         buf_printf(line, ",\"count\":%llu", (unsigned long long)r->bytes);
+    if (o->kind == OP_WRITE)
+        buf_printf(line, ",\"content_cut\":%s", o->trace->cut[0] ? "true" : "false");
     if (o->kind == OP_WRITE && r->error[0] == '\0') {
         sha256_end(&sum, hash);
         sha256_text(hash, hex);

@@ -25,7 +25,7 @@ struct op_trace;
 
 struct transcript {
     int fd;                     /* -1: none is kept */
-    bool output;                /* what commands write is in it */
+    bool output;                /* what commands write, and what files are given, is in it */
     bool full;
     uint64_t size, lost;        /* bytes; lines that could not be written */
     struct masks *masks;        /* borrowed */
@@ -44,7 +44,7 @@ void transcript_begin(struct transcript *t, struct op *o, const struct edge_op *
 /* And what @want has as variables is not in its output: of a call, those that its context was begun with. */
 void transcript_hide(struct op *o, const struct edge_op *want);
 void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
-void transcript_written(struct op *o, const uint8_t *p, size_t n);
+void transcript_written(struct transcript *t, struct op *o, const uint8_t *p, size_t n);
 void transcript_end(struct transcript *t, struct op *o);
 
 /* What a client says for it, @m->ask is a MESSAGE. 0, or -1 with @err: none is kept, or there is no room. */

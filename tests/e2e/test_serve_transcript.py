@@ -71,13 +71,13 @@ def test_everything_that_was_done_outlives_the_sandbox(cloche, daemon):
     box.read("f")
     assert box.delete().ok
     found = transcript(daemon, box.id)
-    begun = [e["event"] for e in found if e["event"] not in ("output", "result")]
+    begun = [e["event"] for e in found if e["event"] not in ("output", "content", "result")]
     assert begun == ["exec", "exec", "exec", "write", "read", "remove", "read"]
     first = of(found, "exec")[0]
     assert first["argv"] == ["/bin/sh", "-c", "echo out; echo err >&2; exit 3"] and first["cwd"] == "/tmp"
     assert text(found) == "out\n" and text(found, "stderr") == "err\n"
     results = {e["operation"]: e for e in of(found, "result")}
-    ordered = [results[e["operation"]] for e in found if e["event"] not in ("output", "result")]
+    ordered = [results[e["operation"]] for e in found if e["event"] not in ("output", "content", "result")]
     assert ordered[0]["exit_code"] == 3 and ordered[1]["signal"] == 9 and ordered[2]["error"]
     assert ordered[3]["count"] == 5 and ordered[3]["sha256"] == hashlib.sha256(b"12345").hexdigest()
     assert ordered[6]["error"] == "files.not-found"
@@ -242,6 +242,54 @@ def test_a_transcript_has_a_hole_rather_than_half_a_line(cloche, daemon):
     assert lines.pop() == b""
     for line in lines:
         json.loads(line)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+@requirement("R29", "R45")
+@pytest.mark.parametrize("by", ["the route", "a tool"])
+def test_what_files_were_given_outlives_the_sandbox(cloche, daemon, by):
+    """Each edit that came from outside, as it was, also when a later one, or a command, made it another."""
+    box, client = daemon.create(), Client(daemon)
+    for content in ("first\n", "second \u00e9\n"):
+        if by == "the route":
+            box.put("a.txt", content.encode())
+        else:
+            assert client.call("code_write_file", sandbox_id=box.id, file_path="a.txt", content=content)["success"]
+    box.exec("rm a.txt")
+    box.put("binary", b"\xff\x00\x1b")
+    box.put("large", b"x" * 300000)
+    assert box.delete().ok
+    found = transcript(daemon, box.id)
+    written = {}
+    for e in of(found, "content"):
+        written[e["operation"]] = written.get(e["operation"], "") + e["text"]
+    writes = [(e["operation"], e["path"].rsplit("/", 1)[-1]) for e in of(found, "write")]
+    assert [written[n] for n, name in writes if name == "a.txt"] == ["first\n", "second \u00e9\n"], writes
+    assert [written[n] for n, name in writes if name == "binary"] == ["\\xff\\x00\x1b"]
+    results = {e["operation"]: e for e in of(found, "result")}
+    large, = [n for n, name in writes if name == "large"]
+    assert written[large] == "x" * len(written[large]) and 250_000 < len(written[large]) <= 256 * 1024
+    assert results[large]["content_cut"] and results[large]["sha256"] == hashlib.sha256(b"x" * 300000).hexdigest()
+    assert not any(results[n]["content_cut"] for n, name in writes if name != "large")
+    # what commands wrote is a list of its own
+    assert not any("first" in entry["text"] for entry in daemon.get(f"{box.at}/logs").json["logs"])
+
+
+def test_no_secret_is_in_what_a_file_was_given(daemon):
+    secret = "a-value-that-nobody-may-see-0123456789"
+    box = daemon.create(policy={"env": {"SERVICE_PASSWORD": secret}})
+    box.put("config", b"x" * 8180 + f"password={secret}\n".encode() + b"y" * 9000)      # across two pieces
+    said = json.dumps(transcript(daemon, box.id))
+    assert secret not in said and secret[10:] not in said and "password=[" in said
+
+
+def test_without_output_there_is_no_content(cloche):
+    daemon = Daemon(cloche, "--transcript", "commands")
+    box = daemon.create()
+    box.put("f", b"not-to-be-kept")
+    found = transcript(daemon, box.id)
+    assert daemon.stop() == 0 and of(found, "write") and "not-to-be-kept" not in json.dumps(found)
 
 
 # --- the conversation ------------------------------------------------------------------------------------------------
