@@ -11,9 +11,11 @@ static const struct number { const char *key; size_t at, size; } numbers[] = {
     { "gid", offsetof(struct machine_config, gid), sizeof(uint32_t) },
     { "nproc", offsetof(struct machine_config, nproc), sizeof(uint64_t) },
     { "nofile", offsetof(struct machine_config, nofile), sizeof(uint64_t) },
+    { "net", offsetof(struct machine_config, net), sizeof(uint64_t) },
     { "inodes", offsetof(struct machine_config, inodes), sizeof(uint64_t) },
 };
 static const struct { const char *key; size_t at; } texts[] = {
+    { "ports", offsetof(struct machine_config, ports) },
     { "hostname", offsetof(struct machine_config, hostname) },
     { "guest", offsetof(struct machine_config, guest) },
     { "filter", offsetof(struct machine_config, filter) },

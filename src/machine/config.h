@@ -22,6 +22,7 @@
 /* The serial ports of the machine, by their number. */
 #define MACHINE_PORT_GUEST 1            /* the guest's transport */
 #define MACHINE_PORT_END   2            /* at the end: MACHINE_ENDED and a status, or MACHINE_FAILED and why */
+#define MACHINE_PORT_NET   3            /* connections (mux.h), where there are any */
 #define MACHINE_ENDED  's'
 #define MACHINE_FAILED 'e'
 
@@ -31,6 +32,8 @@ struct machine_config {
     uint32_t uid, gid;                  /* of the guest and its commands */
     uint64_t nproc, nofile;             /* 0: none */
     uint64_t inodes;                    /* that may be remembered: what gives the tree has each of them open */
+    uint64_t net;                       /* 1: connections are captured, and carried */
+    char ports[MACHINE_TEXT_MAX + 1];   /* ... also of these, each with a blank after it */
     char hostname[MACHINE_TEXT_MAX + 1];
     char guest[MACHINE_TEXT_MAX + 1];   /* paths in the tree */
     char filter[MACHINE_TEXT_MAX + 1];

@@ -28,6 +28,8 @@
 #include "base/io.h"
 #include "machine/config.h"
 #include "machine/enter.h"
+#include "machine/mux.h"
+#include "wall/capture.h"
 #include "wall/ns.h"
 
 #define CONFIG_MAX 65536
@@ -204,6 +206,48 @@ run(const struct machine_config *c, int port, int last, struct err *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* A port of the machine's that connections are captured on, by words; -1: not such words. */
+static int
+read_ports(const char *text, uint16_t ports[CAPTURE_PORTS_MAX])
+{
+    size_t n = 0;
+    uint64_t port;
+
+    for (const char *end; (end = strchr(text, ' ')) != NULL; text = end + 1) {
+        if (n == CAPTURE_PORTS_MAX || !str_parse_u64((struct str){ text, (size_t)(end - text) }, UINT16_MAX, &port))
+            return -1;
+        ports[n++] = (uint16_t)port;
+    }
+    return (int)n;
+}
+
+/* A process of its own carries connections to the host; who kills it has none. */
+static int
+start_net(const struct machine_config *c, struct err *err)
+{
+    int listeners[CAPTURE_LISTENERS], n, port;
+    uint16_t ports[CAPTURE_PORTS_MAX];
+    pid_t pid;
+
+    if (c->net == 0)
+        return 0;
+    n = read_ports(c->ports, ports);
+    if (n < 0)
+        return err_set(err, ERR_PROTOCOL, "machine.start", MACHINE_CONFIG " has wrong ports");
+    port = port_open(MACHINE_PORT_NET, err);
+    if (port < 0 || capture_open(ports, (size_t)n, listeners, err) < 0)
+        return -1;
+    pid = fork();
+    if (pid < 0)
+        return fail(err, "fork");
+    if (pid == 0)
+        _exit(mux_run(port, listeners, err) < 0);
+    close(port);
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        close_fd(&listeners[i]);
+    return 0;
+}
+
 /* *@last is the port for the last word, once it is there. */
 static int
 machine(int *last, struct err *err)
@@ -223,6 +267,8 @@ machine(int *last, struct err *err)
     if (ns < 0)
         return -1;
     close(ns);
+    if (start_net(&c, err) < 0)
+        return -1;
     return run(&c, guest, *last, err);
 }
 

@@ -31,10 +31,12 @@
 #include "base/kernel.h"
 #include "engine/microvm/microvm.h"
 #include "machine/config.h"
+#include "machine/mux.h"
 #include "wall/caps.h"
 #include "wall/landlock.h"
 #include "wall/pivot.h"
 #include "wall/rlimit.h"
+#include "wall/service.h"
 #include "wire/packet.h"
 
 #define FD_HIGH     20
@@ -51,6 +53,7 @@ fail(struct err *err, const char *what)
 struct held {
     int listener, tree;         /* virtiofsd's, QEMU's */
     int end[2];                 /* ours, QEMU's */
+    int net[2];                 /* who carries connections, QEMU */
     int log;
     pid_t virtiofsd, qemu;
     int virtiofsd_fd, qemu_fd;  /* pidfds */
@@ -145,12 +148,14 @@ box(const struct microvm *sb, struct err *err)
 
 /* The socket between them has a name for a moment, where nobody but us looks. */
 static int
-sockets(struct held *h, struct err *err)
+sockets(const struct microvm *sb, struct held *h, struct err *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = TREE_SOCKET };
 
     h->log = open(HOLDER_LOG, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (h->log < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, h->end) < 0)
+        return fail(err, "socketpair");
+    if (sb->native.plan.capture && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, h->net) < 0)
         return fail(err, "socketpair");
     h->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     h->tree = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -301,7 +306,7 @@ qemu_walls(const struct microvm *sb, struct err *err)
 static _Noreturn void
 become_qemu(const struct microvm *sb, const struct held *h, int transport)
 {
-    const int fds[] = { transport, h->end[1], h->tree };
+    const int fds[] = { transport, h->end[1], h->tree, h->net[1] };
     const char *argv[MICROVM_ARGS];
     struct buf room = BUF_INIT(4096);
     char *const env[] = { NULL };
@@ -309,7 +314,7 @@ become_qemu(const struct microvm *sb, const struct held *h, int transport)
 
     _Static_assert(ARRAY_LEN(fds) == MICROVM_FDS - MICROVM_FD_GUEST, "in the order of microvm.h");
     microvm_qemu_argv(sb, &room, argv);
-    if (descriptors(h, fds, ARRAY_LEN(fds)) < 0)
+    if (descriptors(h, fds, ARRAY_LEN(fds) - (h->net[1] < 0)) < 0)
         _exit(HOLDER_BROKEN);
     if (setsid() < 0)
         fail(&err, "setsid");
@@ -321,15 +326,59 @@ become_qemu(const struct microvm *sb, const struct held *h, int transport)
     give_up("qemu", &err);
 }
 
-/* --- both --------------------------------------------------------------------------------------------------------- */
+/* --- who carries connections -------------------------------------------------------------------------------------- */
+
+static int
+net_maps(const struct microvm *sb, pid_t pid, struct err *err)
+{
+    const struct ns_ids ids = { sb->net_id, sb->net_id, sb->net_id, sb->net_id, false };
+
+    return ns_write_maps(pid, &ids, err);
+}
+
+/* It reads what the machine says, so it can do nothing but connect, in the sandbox's network. */
+static int
+net_walls(const struct microvm *sb, struct err *err)
+{
+    static const unsigned calls[] = {
+        SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_connect, SYS_getsockopt, SYS_shutdown, SYS_close, SYS_fcntl,
+        SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_exit_group, SERVICE_POLL,
+    };
+    const struct service_plan plan = { .calls = calls, .n_calls = ARRAY_LEN(calls), .inet_sockets = true, .dies = true };
+    const struct landlock_plan nothing = { .restrict_files = true, .scope_abstract = true, .scope_signal = true };
+    const struct ns_ids ids = { sb->net_id, sb->net_id, sb->net_id, sb->net_id, false };
+
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+        return fail(err, "user");
+    if (ns_become(&ids, err) < 0 || caps_raise(err) < 0 || caps_drop_all(err) < 0 ||
+        (sb->native.plan.landlock_support.abi > 0 &&
+         landlock_restrict(&nothing, &sb->native.plan.landlock_support, err) < 0))
+        return -1;
+    return service_filter(&plan, err);
+}
+
+static void
+become_net(const struct microvm *sb, const struct held *h, int transport)
+{
+    struct err err = ERR_INIT;
+
+    (void)transport;
+    if (descriptors(h, &h->net[0], 1) < 0)
+        fail(&err, "descriptors");
+    else if (net_walls(sb, &err) == 0 && mux_run(3, NULL, &err) == 0)
+        _exit(0);
+    give_up("the carrier of connections", &err);
+}
+
+/* --- all --------------------------------------------------------------------------------------------------------- */
 
 typedef void become(const struct microvm *sb, const struct held *h, int transport);
 typedef int map(const struct microvm *sb, pid_t pid, struct err *err);
 
 /* A child with namespaces of its own, which waits for the map of its ids. Its pid, or -1 with @err. */
 static pid_t
-start_one(const struct microvm *sb, const struct held *h, int transport, become *what, map *ids, int *pidfd,
-          struct err *err)
+start_one(const struct microvm *sb, const struct held *h, uint64_t spaces, int transport, become *what, map *ids,
+          int *pidfd, struct err *err)
 {
     cleanup_close int hear = -1, say = -1;
     int go[2];
@@ -340,7 +389,7 @@ start_one(const struct microvm *sb, const struct held *h, int transport, become 
         return fail(err, "pipe");
     hear = go[0];
     say = go[1];
-    pid = ns_clone(OWN_SPACES, -1, pidfd, err);
+    pid = ns_clone(spaces, -1, pidfd, err);
     if (pid == 0) {
         close_fd(&say);
         if (io_read_full(hear, &c, 1) < 0)
@@ -357,17 +406,22 @@ static int
 start(const struct microvm *sb, struct held *h, int transport, struct err *err)
 {
     const struct rlimit files = { sb->files, sb->files };
+    cleanup_close int net = -1;
 
+    if (h->net[0] >= 0 && start_one(sb, h, OWN_SPACES & ~(uint64_t)CLONE_NEWNET, transport, become_net, net_maps, &net, err) < 0)
+        return -1;
     (void)kernel_prlimit(RLIMIT_NOFILE, &files, NULL);
-    h->virtiofsd = start_one(sb, h, transport, become_virtiofsd, virtiofsd_maps, &h->virtiofsd_fd, err);
+    h->virtiofsd = start_one(sb, h, OWN_SPACES, transport, become_virtiofsd, virtiofsd_maps, &h->virtiofsd_fd, err);
     if (h->virtiofsd < 0)
         return -1;
-    h->qemu = start_one(sb, h, transport, become_qemu, qemu_maps, &h->qemu_fd, err);
+    h->qemu = start_one(sb, h, OWN_SPACES, transport, become_qemu, qemu_maps, &h->qemu_fd, err);
     if (h->qemu < 0)
         return -1;
     close_fd(&h->end[1]);
     close_fd(&h->tree);
     close_fd(&h->listener);
+    close_fd(&h->net[0]);
+    close_fd(&h->net[1]);
     return 0;
 }
 
@@ -427,14 +481,14 @@ microvm_child(const struct native *native, const struct launch *l)
     const struct microvm *sb = (const struct microvm *)native;
     char name[] = "cloche-vm";
     const struct rlimit_plan none = { .nofile = 0 };
-    struct held h = { -1, -1, { -1, -1 }, -1, -1, -1, -1, -1 };
+    struct held h = { -1, -1, { -1, -1 }, { -1, -1 }, -1, -1, -1, -1, -1 };
     struct err err = ERR_INIT;
     int guest, status;
 
     prctl(PR_SET_NAME, name);
     if (launch_first_steps(l, &err) < 0 || holder_work_folder(NULL, 0, &err) < 0 ||
         launch_as_user(l, launch_surroundings, &err) < 0 || (guest = launch_meet_parent(l, &err)) < 0 ||
-        rlimit_apply(&none, &err) < 0 || box(sb, &err) < 0 || sockets(&h, &err) < 0 ||
+        rlimit_apply(&none, &err) < 0 || box(sb, &err) < 0 || sockets(sb, &h, &err) < 0 ||
         start(sb, &h, l->transport, &err) < 0)
         launch_give_up(l->status, &err);
     close(guest);       /* the tree has it */

@@ -39,11 +39,18 @@ microvm_qemu_argv(const struct microvm *sb, struct buf *room, const char *argv[M
     size_t n = 0;
 
     (void)buf_reserve(room, 512);       /* so that they do not move */
-    _Static_assert(MICROVM_FD_GUEST == 3 && MICROVM_FD_END == 4 && MICROVM_FD_TREE == 5, "as the texts have it");
-    _Static_assert(MACHINE_PORT_GUEST == 1 && MACHINE_PORT_END == 2, "likewise");
-    _Static_assert(sizeof(fixed) / sizeof(fixed[0]) + 12 < MICROVM_ARGS, "room for the rest");
+    _Static_assert(MICROVM_FD_GUEST == 3 && MICROVM_FD_END == 4 && MICROVM_FD_TREE == 5 &&
+                   MICROVM_FD_NET == 6, "as the texts have it");
+    _Static_assert(MACHINE_PORT_GUEST == 1 && MACHINE_PORT_END == 2 && MACHINE_PORT_NET == 3, "likewise");
+    _Static_assert(sizeof(fixed) / sizeof(fixed[0]) + 16 < MICROVM_ARGS, "room for the rest");
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         argv[n++] = fixed[i];
+    if (sb->native.plan.capture) {
+        argv[n++] = "-chardev";
+        argv[n++] = "socket,id=net,fd=6";
+        argv[n++] = "-device";
+        argv[n++] = "virtserialport,chardev=net,nr=3";
+    }
     argv[n++] = "-accel";
     argv[n++] = sb->kvm ? "kvm" : "tcg,thread=multi,tb-size=128";
     argv[n++] = "-cpu";

@@ -45,6 +45,9 @@ config(const struct microvm *sb, const struct policy *p, struct buf *out)
         .guest = HOLDER_GUEST, .filter = HOLDER_FILTER, .workdir = HOLDER_WORKDIR,
     };
 
+    c.net = plan->capture;
+    for (size_t i = 0, n = 0; i < plan->n_ports; i++)
+        n += (size_t)snprintf(c.ports + n, sizeof(c.ports) - n, "%u ", plan->ports[i]);
     snprintf(c.hostname, sizeof(c.hostname), "%s", plan->hostname);
     machine_config_put(&c, out);
 }

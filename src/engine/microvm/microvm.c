@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/kernel.h"
 #include "wall/own_id.h"
 #include "wire/msg.h"
@@ -46,9 +47,6 @@ check_policy(const struct policy *p, const char *id, struct err *err)
     if (p->network.v == NETWORK_HOST)
         return refuse(err, "microvm.network", "has no network device, so it does not share the host's network",
                       "use --engine native");
-    if (p->network.v == NETWORK_ALLOWLIST)
-        return refuse(err, "microvm.network", "carries no connections to hosts in this release",
-                      "use --network none, or --engine native");
     if (p->nested_userns.v)
         return refuse(err, "microvm.nested", "lets no sandbox make user namespaces", "use --engine native for that");
     if (!holder_is_root())
@@ -125,14 +123,15 @@ size(struct microvm *sb, const struct policy *p)
 static int
 ids(struct microvm *sb, struct err *err)
 {
-    uint32_t random[2];
+    uint32_t random, *const all[] = { &sb->root_id, &sb->qemu_id, &sb->net_id };
 
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
-    if (random[0] % (1U << 24) == random[1] % (1U << 24))
-        random[1]++;
-    return own_id(OWN_OF_SANDBOX, random[0], &sb->root_id, err) < 0
-               ? -1 : own_id(OWN_OF_SANDBOX, random[1], &sb->qemu_id, err);
+    /* of different seeds they are different ones */
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (own_id(OWN_OF_SANDBOX, random + (uint32_t)i, all[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 static int

@@ -11,6 +11,8 @@
  *
  *   cloche-vm      process 1 of a pid namespace; root, reads of both only what comes at the end
  *    ├ virtiofsd   a user namespace with the sandbox's user and one that owns nothing; its root is the tree
+ *    ├ cloche-vm   with hosts by name: carries connections (machine/mux.h) from the machine into the sandbox's network, where
+ *    │             every address leads to cloche-egress; another user, no capability, opens no file, a list of calls
  *    └ qemu        another user, no capability, its root is /usr and two files, Landlock, a list of system calls
  */
 #ifndef CLOCHE_ENGINE_MICROVM_MICROVM_H
@@ -36,7 +38,7 @@
 #define MICROVM_INITRD   "/initrd"
 
 /* QEMU's descriptors. */
-enum { MICROVM_FD_GUEST = 3, MICROVM_FD_END, MICROVM_FD_TREE, MICROVM_FDS };
+enum { MICROVM_FD_GUEST = 3, MICROVM_FD_END, MICROVM_FD_TREE, MICROVM_FD_NET, MICROVM_FDS };
 
 struct microvm_kernel {
     char version[MICROVM_VERSION];
@@ -52,6 +54,7 @@ struct microvm {
     bool kvm;                   /* the processor runs it; else it is emulated */
     uint32_t root_id;           /* the host's id of user 0 inside, as far as files are concerned */
     uint32_t qemu_id;           /* QEMU's */
+    uint32_t net_id;            /* of who carries its connections */
     uint64_t memory_mib;        /* the machine's */
     unsigned cpus;
     uint64_t files;             /* that virtiofsd may have open: all that the machine's kernel remembers */
