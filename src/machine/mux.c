@@ -192,7 +192,7 @@ open_channel(uint16_t i, const struct in6_addr *address, in_port_t port)
 static void
 take_connection(int listener, uint16_t i)
 {
-    union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; } to = { .any.sa_family = AF_UNSPEC };
+    union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; } to = { { 0 } };
     socklen_t n = sizeof(to);
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct in6_addr address = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
@@ -432,7 +432,9 @@ mux_run(int port, const int *listeners, struct err *err)
 {
     int r;
 
-    mux = (struct mux){ .port = port, .listeners = listeners, .in = BUF_INIT(4 * MUX_WINDOW), .out = BUF_INIT(OUT_MAX) };
+    mux = (struct mux){ .port = port, .listeners = listeners };
+    mux.in = (struct buf)BUF_INIT(4 * MUX_WINDOW);
+    mux.out = (struct buf)BUF_INIT(OUT_MAX);
     if (io_set_nonblock(port, true) < 0)
         return err_sys(err, errno, "machine.mux", "the port");
     do

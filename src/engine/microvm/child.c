@@ -344,7 +344,8 @@ net_walls(const struct microvm *sb, struct err *err)
         SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_connect, SYS_getsockopt, SYS_shutdown, SYS_close, SYS_fcntl,
         SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_exit_group, SERVICE_POLL,
     };
-    const struct service_plan plan = { .calls = calls, .n_calls = ARRAY_LEN(calls), .inet_sockets = true, .dies = true };
+    const struct service_plan plan = { .calls = calls, .n_calls = ARRAY_LEN(calls), .inet_sockets = true,
+                                       .dies = true };
     const struct landlock_plan nothing = { .restrict_files = true, .scope_abstract = true, .scope_signal = true };
     const struct ns_ids ids = { sb->net_id, sb->net_id, sb->net_id, sb->net_id, false };
 
@@ -408,7 +409,8 @@ start(const struct microvm *sb, struct held *h, int transport, struct err *err)
     const struct rlimit files = { sb->files, sb->files };
     cleanup_close int net = -1;
 
-    if (h->net[0] >= 0 && start_one(sb, h, OWN_SPACES & ~(uint64_t)CLONE_NEWNET, transport, become_net, net_maps, &net, err) < 0)
+    if (h->net[0] >= 0 && start_one(sb, h, OWN_SPACES & ~(uint64_t)CLONE_NEWNET, transport, become_net, net_maps, &net,
+                                    err) < 0)
         return -1;
     (void)kernel_prlimit(RLIMIT_NOFILE, &files, NULL);
     h->virtiofsd = start_one(sb, h, OWN_SPACES, transport, become_virtiofsd, virtiofsd_maps, &h->virtiofsd_fd, err);

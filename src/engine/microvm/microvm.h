@@ -11,8 +11,8 @@
  *
  *   cloche-vm      process 1 of a pid namespace; root, reads of both only what comes at the end
  *    ├ virtiofsd   a user namespace with the sandbox's user and one that owns nothing; its root is the tree
- *    ├ cloche-vm   with hosts by name: carries connections (machine/mux.h) from the machine into the sandbox's network, where
- *    │             every address leads to cloche-egress; another user, no capability, opens no file, a list of calls
+ *    ├ cloche-vm   with hosts by name: carries connections (machine/mux.h) into the sandbox's network, where every
+ *    │             address leads to cloche-egress; another user, no capability, opens no file, a list of calls
  *    └ qemu        another user, no capability, its root is /usr and two files, Landlock, a list of system calls
  */
 #ifndef CLOCHE_ENGINE_MICROVM_MICROVM_H
