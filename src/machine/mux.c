@@ -440,5 +440,12 @@ mux_run(int port, const int *listeners, struct err *err)
     do
         r = turn(err);
     while (r == 1);
+    for (size_t i = 0; i < MUX_CHANNELS; i++)
+        if (mux.channels[i].used) {
+            close_fd(&mux.channels[i].fd);
+            buf_free(&mux.channels[i].to);
+        }
+    buf_free(&mux.in);
+    buf_free(&mux.out);
     return r;
 }

@@ -31,7 +31,8 @@ struct mux_frame {
     size_t n;
 };
 
-/* The frame at the start of @p: 1, with the bytes that it takes in @size; 0: it is not complete; -1: it is none. Pure. */
+/* The frame at the start of @p: 1, with the bytes that it takes in @size; 0: it is not complete; -1: it is none.
+ * Pure. */
 int mux_read(const uint8_t *p, size_t n, struct mux_frame *out, size_t *size);
 void mux_put(struct buf *out, const struct mux_frame *f);
 
