@@ -120,7 +120,7 @@ told(const struct mux_frame *frames, size_t n)
 static void
 test_who_breaks_the_protocol_is_not_listened_to(void **state)
 {
-    static const uint8_t most[MUX_PIECE], room[4] = { 0, 0, 0, 1 };
+    static const uint8_t most[MUX_PIECE + 1], room[4] = { 0, 0, 0, 1 };
     const struct mux_frame open = { 7, MUX_OPEN, nowhere, MUX_ADDRESS }, data = { 7, MUX_DATA, most, MUX_PIECE };
     const struct mux_frame more = { 7, MUX_ROOM, room, 4 }, end = { 7, MUX_END, most, 0 };
     const struct mux_frame wrong[][6] = {
