@@ -3,13 +3,12 @@
  * The variables are those of every program of the user's, so one that means another kind of exporter, or is malformed,
  * is said and does not count; nothing fails for it.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/serve.h"
@@ -78,6 +77,19 @@ seconds(const char *name, uint64_t min, uint64_t max, uint64_t *out)
         no(name, "is no number of milliseconds that is possible here");
 }
 
+static void
+certificate(char out[PATH_MAX])
+{
+    const char *name = "OTEL_EXPORTER_OTLP_CERTIFICATE", *path = variable(name);
+
+    if (path[0] == '\0')
+        return;
+    if (path[0] != '/' || strlen(path) >= PATH_MAX || access(path, R_OK) < 0)
+        no(name, "is no absolute path of a file that can be read");
+    else
+        snprintf(out, PATH_MAX, "%s", path);
+}
+
 void
 serve_otlp_environment(struct serve_plan *plan)
 {
@@ -101,8 +113,7 @@ serve_otlp_environment(struct serve_plan *plan)
         no("OTEL_EXPORTER_OTLP_COMPRESSION", "asks for what is not done here");
     seconds("OTEL_EXPORTER_OTLP_TIMEOUT", 1, 300, &plan->otlp_s);
     seconds("OTEL_METRIC_EXPORT_INTERVAL", 1, 86400, &plan->otlp_every_s);
-    if (variable("OTEL_EXPORTER_OTLP_CERTIFICATE")[0] != '\0')
-        snprintf(plan->otlp_ca, sizeof(plan->otlp_ca), "%s", variable("OTEL_EXPORTER_OTLP_CERTIFICATE"));
+    certificate(plan->otlp_ca);
 }
 
 int

@@ -135,6 +135,16 @@ def test_variables_that_mean_something_else(serve, collectors, variables):
     assert ("does not count" in daemon.log) == ("OTEL_SDK_DISABLED" not in variables and "OTEL_TRACES_EXPORTER" not in variables), daemon.log
 
 
+@pytest.mark.parametrize("path", ["/none/at/all.pem", "hook.pem"])
+def test_a_certificate_that_cannot_be_read_does_not_count(serve, collectors, cloche, path):
+    certificate_of(cloche.home)
+    collector = collectors(200)
+    daemon = serve(None, variables={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_EXPORTER_OTLP_CERTIFICATE": path})
+    daemon("GET", "/v1/version")
+    traces(collector)
+    assert daemon.stop() == 0 and "OTEL_EXPORTER_OTLP_CERTIFICATE is no absolute path" in daemon.log
+
+
 def works(daemon, times=20):
     """It answers, makes and runs as if nobody was told; the longest that one took."""
     longest = 0.0
