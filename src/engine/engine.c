@@ -98,6 +98,15 @@ check_runtime(const struct engine *e, const struct policy *p, struct err *err)
 }
 
 static int
+check_containers(const struct engine *e, const struct policy *p, struct err *err)
+{
+    if (p->container_prefix.p == NULL || e->containers)
+        return 0;
+    err_set(err, ERR_UNSUPPORTED, "engine.container-prefix", "the engine %s has no containers to name", e->name);
+    return err_hint(err, "leave container-prefix out, or use --engine docker");
+}
+
+static int
 check_image(const struct engine *e, const struct policy *p, struct err *err)
 {
     if (p->image.p == NULL || e->images)
@@ -248,7 +257,8 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
 {
     const struct engine *e = engine_of(p);
 
-    if (check_runtime(e, p, err) < 0 || check_image(e, p, err) < 0 || e->create(p, id, out, err) < 0)
+    if (check_runtime(e, p, err) < 0 || check_image(e, p, err) < 0 ||
+        check_containers(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;
     return 0;

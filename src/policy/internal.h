@@ -54,6 +54,7 @@ spec_entry(const struct policy_spec *s, bool srt)
 
 /* What hangs on rows. */
 spec_setter set_mode, set_engine, set_network, set_parent, set_no_proxy, set_ask_timeout, set_hostname, set_image,
+    set_container_prefix,
     set_user, set_workdir, set_workspace, set_bind, set_env_text, set_secret, set_secret_file;
 spec_reader read_fallback, read_fallback_url, read_workspace, read_depth, read_env, read_bind, read_secret,
     read_secret_file;

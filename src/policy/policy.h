@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#define CONTAINER_PREFIX_MAX 63
 #define POLICY_FILE_MAX   (1024 * 1024)     /* bytes of a settings file; larger is refused */
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
 #define POLICY_PATH_MAX   4096
@@ -169,6 +170,7 @@ struct policy {
     struct policy_string engine;            /* "auto", or one of struct policy_host's */
     struct policy_string runtime;           /* "auto", or a program that the engine has make the wall */
     struct policy_string image;             /* an image of the store whose files are the system; as it is written */
+    struct policy_string container_prefix;  /* of the name of the container that it runs in; NULL: the engine's own */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
 
     struct {

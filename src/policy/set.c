@@ -303,6 +303,23 @@ set_hostname(struct policy *p, const struct policy_spec *s, struct str text, con
 }
 
 int
+set_container_prefix(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w,
+                     struct err *err)
+{
+    char shown[SHOW_MAX];
+    bool ok = text.n > 0 && text.n <= CONTAINER_PREFIX_MAX && is_alnum(text.p[0]);
+
+    for (size_t i = 1; ok && i < text.n; i++)
+        ok = is_alnum(text.p[i]) || strchr("_.-", text.p[i]) != NULL;
+    if (!ok) {
+        where_fail(w, err, "policy.container-prefix", "%s begins no container's name", show(text, shown));
+        return err_hint(err, "up to %d letters, digits, \"_\", \".\" and \"-\", with a letter or digit first",
+                        CONTAINER_PREFIX_MAX);
+    }
+    return set_text(p, s, text, w, err);
+}
+
+int
 set_image(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
 {
     char shown[SHOW_MAX];

@@ -259,8 +259,6 @@ apply_dns(struct loader *l, const struct node *v, const struct key_rule *rule)
     return err_hint(l->err, "leave it out: the host's are asked, for the names that rules allow");
 }
 
-static const struct excuse prefix_excuse = {
-    "policy.container-prefix", "the native engine has no containers to name", "leave it out" };
 static const struct excuse cap_add_excuse = {
     "policy.capability.add", "no capability is ever given to a sandbox", "leave it out" };
 static const struct excuse ports_excuse = {
@@ -370,7 +368,6 @@ static const struct key_rule top_rules[] = {
     { "cap-drop", "cap-drop", apply_cap_drop, NULL, 0 },
     { "cap-add", "cap-add", apply_not_yet, &cap_add_excuse, 0 },
     { "dns", "dns", apply_dns, NULL, 0 },
-    { "container-prefix", "container-prefix", apply_not_yet, &prefix_excuse, 0 },
     { "ports", "ports", apply_not_yet, &ports_excuse, 0 },
     { "browser", "browser", apply_browser, NULL, 0 },
     { "security", "security", apply_map, security_rules, 0 },

@@ -126,6 +126,19 @@ def test_the_daemons_view(sandbox):
     assert run.wait(60) == 143
 
 
+@requirement("R43")
+def test_the_containers_name_begins_as_the_settings_say(sandbox):
+    settings = sandbox.cloche.project / "s.yaml"
+    settings.write_text("containerPrefix: team_a-\nengineType: docker\n")
+    run = sandbox.start("exec sleep 600", "--settings", settings)
+    names = sandbox.dockerd.docker("ps", "--format", "{{.Names}}", "--filter", "name=^team_a-").stdout.split()
+    assert len(names) == 1 and len(names[0]) == len("team_a-") + 32, names
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(60) == 143
+    result = sandbox.cloche("run", "--settings", settings, "--engine", "native", "--", "true")
+    assert result.code == 125 and "[engine.container-prefix]" in result.err, result
+
+
 @requirement("R65")
 def test_limits(sandbox):
     assert sandbox.sh("head -c 50000000 /dev/zero > /tmp/x", "--disk", "20M").code == 1

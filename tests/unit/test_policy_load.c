@@ -243,7 +243,7 @@ yaml_refusals(void **state)
         { "image: Python\n", "policy.image", 1, { "image", "Python" } },
         { "mode: light\nimage: python:3.11\n", "policy.light.asks", 2, { "image" } },
         { "view: host\nimage: python:3.11\n", "policy.view.asks", 2, { "image" } },
-        { "containerPrefix: x\n", "policy.container-prefix", 1, { NULL } },
+        { "containerPrefix: -x\n", "policy.container-prefix", 1, { "-x" } },
         { "dns: [1.1.1.1]\n", "policy.dns.not-yet", 1, { "dns" } },
         { "dns: [one]\n", "policy.dns", 1, { "dns[0]", "one" } },
         { "capDrop: [CAP_NONSENSE]\n", "policy.capability", 1, { "capDrop[0]", "CAP_NONSENSE" } },

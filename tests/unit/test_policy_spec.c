@@ -27,6 +27,7 @@ static const struct example { const char *key, *json, *flag, *other, *more; } ex
     { "binds", "[\"/srv/b:/b:rw\"]", "/srv/b:/b:rw", NULL, NULL },
     { "runtime", "\"crun\"", "crun", NULL, NULL },
     { "image", "\"python:3.12\"", "python:3.12", NULL, NULL },
+    { "container-prefix", "\"team_a-\"", "team_a-", NULL, NULL },
     { "preset", "\"ci\"", "ci", NULL, NULL },
     { "network.parent-proxy.http", "\"http://u:one@p.example.org:3128\"", NULL, "\"http://u:two@p.example.org:3128\"", NULL },
     { "network.parent-proxy.https", "\"http://u:one@p.example.org:3128\"", NULL, "\"http://u:two@p.example.org:3128\"", NULL },

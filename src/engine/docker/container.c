@@ -102,11 +102,11 @@ static int
 make(struct docker *sb, const struct cgroup_limits *limits, struct err *err)
 {
     json_t *body = request(sb, limits), *said = NULL;
-    char path[128];
+    char path[256];
     unsigned status;
     int r;
 
-    snprintf(path, sizeof(path), "/containers/create?name=" DOCKER_PREFIX "%s", sb->native.id);
+    snprintf(path, sizeof(path), "/containers/create?name=%s", sb->name);
     sb->made = true;
     r = docker_ask(&sb->daemon, &(struct docker_ask){ .method = "POST", .path = path, .body = body }, &status, &said,
                    err);
@@ -120,12 +120,12 @@ make(struct docker *sb, const struct cgroup_limits *limits, struct err *err)
 static int
 start(const struct docker *sb, struct err *err)
 {
-    char path[128];
+    char path[256];
     json_t *said = NULL;
     unsigned status;
     int r;
 
-    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s/start", sb->native.id);
+    snprintf(path, sizeof(path), "/containers/%s/start", sb->name);
     r = docker_ask(&sb->daemon, &(struct docker_ask){ .method = "POST", .path = path }, &status, &said, err);
     if (r == 0 && status != 204 && status != 304)
         r = docker_refused(&sb->daemon, status, said, "docker.start", "start the container", err);
@@ -137,12 +137,12 @@ start(const struct docker *sb, struct err *err)
 static int
 number(struct docker *sb, struct err *err)
 {
-    char path[128];
+    char path[256];
     json_t *said = NULL;
     unsigned status;
     json_int_t pid;
 
-    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s/json", sb->native.id);
+    snprintf(path, sizeof(path), "/containers/%s/json", sb->name);
     if (docker_ask(&sb->daemon, &(struct docker_ask){ .method = "GET", .path = path }, &status, &said, err) < 0)
         return -1;
     pid = json_integer_value(json_object_get(json_object_get(said, "State"), "Pid"));
@@ -266,12 +266,12 @@ docker_container(struct docker *sb, const struct cgroup_limits *limits, struct e
 }
 
 int
-docker_remove(const struct docker_daemon *d, const char *id)
+docker_remove(const struct docker_daemon *d, const char *name)
 {
-    char path[128];
+    char path[256];
     unsigned status;
 
-    snprintf(path, sizeof(path), "/containers/" DOCKER_PREFIX "%s?force=true&v=true", id);
+    snprintf(path, sizeof(path), "/containers/%s?force=true&v=true", name);
     if (docker_ask(d, &(struct docker_ask){ .method = "DELETE", .path = path }, &status, NULL, NULL) < 0)
         return -1;
     return status == 404;       /* 204 is asked once more; 409: it is on its way out */

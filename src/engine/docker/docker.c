@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -83,7 +84,8 @@ check(struct native *native, const struct policy *p, struct err *err)
     struct docker *sb = (struct docker *)native;
     struct native_plan *plan = &native->plan;
 
-    (void)p;
+    snprintf(sb->name, sizeof(sb->name), "%s%s", p->container_prefix.p != NULL ? p->container_prefix.p : DOCKER_PREFIX,
+             native->id);
     plan->root.uid = plan->ids.outside_uid;     /* there is no user namespace */
     plan->root.gid = plan->ids.outside_gid;
     if (!plan->privileged)
@@ -107,7 +109,9 @@ tidy(struct native *native)
 {
     const struct docker *sb = (const struct docker *)native;
 
-    return docker_remove(&sb->daemon, native->id) > 0 && docker_folder_remove(native->id);
+    if (sb->name[0] == '\0')    /* nothing was made */
+        return true;
+    return docker_remove(&sb->daemon, sb->name) > 0 && docker_folder_remove(native->id);
 }
 
 static const struct native_way way = {
@@ -160,7 +164,7 @@ destroy(struct sandbox *base)
     close_fd(&sb->listener);
     close_fd(&sb->hand);
     close_fd(&sb->guest);
-    for (int i = 0; sb->made && i < ATTEMPTS && docker_remove(&sb->daemon, sb->native.id) == 0; i++)
+    for (int i = 0; sb->made && i < ATTEMPTS && docker_remove(&sb->daemon, sb->name) == 0; i++)
         nanosleep(&pause, NULL);
     native_destroy(base);
 }
@@ -216,6 +220,7 @@ gone(struct sandbox *base, struct err *err)
 
 const struct engine engine_docker = {
     .name = "docker",
+    .containers = true,
     .probe = docker_probe,
     .rules = native_rules,
     .create = create,

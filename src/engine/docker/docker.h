@@ -49,6 +49,7 @@ struct docker_daemon {
 struct docker {
     struct native native;       /* first */
     struct docker_daemon daemon;
+    char name[128];             /* the container's */
     int listener;               /* the guest comes to it */
     int hand;                   /* and is told its transport over this; or -1 */
     int guest;                  /* pidfd of it; or -1 */
@@ -90,9 +91,9 @@ int docker_empty_image(const struct docker_daemon *d, struct err *err);
 
 /* container.c: made and started, with the guest waiting at @hand. */
 int docker_container(struct docker *sb, const struct cgroup_limits *limits, struct err *err);
-/* Ask that it be no more, whatever it is now. 1: there is none of that id; 0: not yet; -1: the daemon does not
- * answer. */
-int docker_remove(const struct docker_daemon *d, const char *id);
+/* Ask that it be no more, whatever it is now, by its name or the daemon's id. 1: there is none; 0: not yet; -1: the
+ * daemon does not answer. */
+int docker_remove(const struct docker_daemon *d, const char *name);
 
 /* folder.c: what the container is given, and its end. True: it is gone. */
 int docker_folder_make(struct docker *sb, struct err *err);

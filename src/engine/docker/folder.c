@@ -174,9 +174,9 @@ docker_folder_remove(const char *id)
 /* --- what is left ------------------------------------------------------------------------------------------------- */
 
 static bool
-is_id(const char *name)
+is_hex(const char *name, size_t n)
 {
-    return strlen(name) == 32 && strspn(name, "0123456789abcdef") == 32;
+    return strlen(name) == n && strspn(name, "0123456789abcdef") == n;
 }
 
 static void
@@ -189,7 +189,7 @@ sweep_folders(void)
     while (run >= 0 && (name = dirents_next(&names)) != NULL) {
         cleanup_buf struct buf owner = BUF_INIT(DOCKER_OWNER_MAX);
         char path[128];
-        if (!is_id(name))
+        if (!is_hex(name, 32))
             continue;
         snprintf(path, sizeof(path), DOCKER_RUN "/%s/" DOCKER_OWNER, name);
         if (io_read_file(AT_FDCWD, path, &owner) == 0 && buf_nul(&owner) == 0 &&
@@ -215,9 +215,9 @@ docker_sweep(const struct docker_daemon *d)
         return;
     json_array_foreach(list, i, one) {
         const json_t *labels = json_object_get(one, "Labels");
-        const char *id = json_string_value(json_object_get(labels, "dev.cloche.sandbox"));
+        const char *id = json_string_value(json_object_get(one, "Id"));
         const char *owner = json_string_value(json_object_get(labels, "dev.cloche.owner"));
-        if (id != NULL && owner != NULL && is_id(id) && !docker_owner_lives(owner))
+        if (id != NULL && owner != NULL && is_hex(id, 64) && !docker_owner_lives(owner))
             (void)docker_remove(d, id);
     }
     json_decref(list);
