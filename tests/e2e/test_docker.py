@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import leaks, places, requirement
+from helpers import images, leaks, places, requirement
 from helpers.dockerd import DOCKER, DOCKERD, Dockerd
 from helpers.podman import Podman, lacks
 from helpers.runner import wait_for
@@ -188,6 +188,21 @@ def test_prove(sandbox):
     report = result.json
     assert result.code == 0 and report["n_surprises"] == 0 and report["engine"] == "docker", result
     assert [m["mode"] for m in report["modes"]] == ["standard", "max"] and report["n_checks"] > 400
+
+
+@requirement("R27")
+def test_an_image_of_the_store_is_the_system(sandbox, tmp_path):
+    """What is in it is below folders of ours, which a container of the daemon's has as any sandbox."""
+    files = images.layer(images.folder("etc"), images.entry("etc/os-release", b"ID=mine\n"), images.folder("usr/share"),
+                         images.entry("usr/share/a", b"a"))
+    made = images.layout(tmp_path / "image", [images.system("sh", "cat", "ls", "id"), files], Env=["FROM=image"], User="1234")
+    assert sandbox.cloche("image", "import", str(made.path), "sys:1").ok
+    result = sandbox.sh("cat /etc/os-release; id -un; echo $FROM; echo new > /usr/share/a; cat /usr/share/a; ls /usr/bin/python3",
+                        "--image", "sys:1")
+    assert result.out == "ID=mine\nagent\nimage\nnew\n" and "python3" in result.err, result
+    assert sandbox.sh("cat /usr/share/a", "--image", "sys:1").out == "a"
+    result = sandbox("true", flags=("--image", "not-there"))
+    assert result.code == 125 and "not-there" in result.err, result
 
 
 def test_podman(cloche):

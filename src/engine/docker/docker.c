@@ -221,6 +221,7 @@ gone(struct sandbox *base, struct err *err)
 const struct engine engine_docker = {
     .name = "docker",
     .containers = true,
+    .images = true,
     .probe = docker_probe,
     .rules = native_rules,
     .create = create,
