@@ -186,8 +186,8 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
         return -1;
     p->differs = p->bare ? NULL : box_facts(box)->differs;
     p->same_ids = !p->bare && box_facts(box)->same_ids;
-    p->same_uid = box_facts(box)->uid;
-    p->same_gid = box_facts(box)->gid;
+    p->same_uid = p->same_ids ? box_facts(box)->uid : 0;
+    p->same_gid = p->same_ids ? box_facts(box)->gid : 0;
     p->own_kernel = !p->bare && box_facts(box)->own_kernel;
     if (!p->bare)
         defaults_check(p);
