@@ -132,9 +132,9 @@ _cloche() {
         doctor)
             flags="--json --help" ;;
         image)
-            flags="--platform --max-size --max-files --json --help"
-            valued="--platform --max-size --max-files"
-            words="import ls inspect rm prune"
+            flags="--platform --max-size --max-files --ca --json --help"
+            valued="--platform --max-size --max-files --ca"
+            words="import pull ls inspect rm prune"
             rest="files" ;;
         secret)
             flags="--binding --host --place --add --port --scheme --method --path --region --service --env
@@ -291,7 +291,7 @@ _cloche() {
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
-            "gate --gate" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
+            "gate --gate" | *" --ca" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
             *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | *" --otlp-ca" | *" --signing-policy" | \
             *" --token-file" | *" -s")
             compopt -o filenames 2>/dev/null

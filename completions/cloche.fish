@@ -441,9 +441,10 @@ complete -c cloche -n '__cloche_seen_subcommand_from doctor' -l help -d 'print t
 complete -c cloche -n '__cloche_seen_subcommand_from image' -l platform -x -d 'which of an image\'s platforms; this machine\'s by default'
 complete -c cloche -n '__cloche_seen_subcommand_from image' -l max-size -x -d 'refuse an image whose files are larger; 32g by default'
 complete -c cloche -n '__cloche_seen_subcommand_from image' -l max-files -x -d 'refuse an image with more files and folders; 2000000 by default'
+complete -c cloche -n '__cloche_seen_subcommand_from image' -l ca -r -F -d 'certificates that a registry is trusted by; the host\'s by default'
 complete -c cloche -n '__cloche_seen_subcommand_from image' -l json -d 'one JSON object'
 complete -c cloche -n '__cloche_seen_subcommand_from image' -l help -d 'print this text'
-complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from image' -a 'import ls inspect rm prune'
+complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from image' -a 'import pull ls inspect rm prune'
 complete -c cloche -n 'not __cloche_words_are 0; and __cloche_seen_subcommand_from image' -F
 complete -c cloche -n '__cloche_seen_subcommand_from secret' -l binding -x -a 'anthropic openai github gitlab npm pypi aws' -d 'anthropic, openai, github, gitlab, npm, pypi, aws'
 complete -c cloche -n '__cloche_seen_subcommand_from secret' -l host -x -d 'host that may receive it; may be repeated, like the flags below'

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "image/image.h"
+#include "imager/fetch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -71,6 +72,21 @@ check_index(const uint8_t *data, size_t n)
     (void)image_is_index(data, n, NULL);
 }
 
+static void
+check_login(const uint8_t *data, size_t n)
+{
+    static struct fetch_challenge c;
+    char login[1024];
+
+    fetch_challenge_read((struct str){ (const char *)data, n }, &c);
+    for (const char *at = c.realm; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ')
+            abort();
+    (void)fetch_login_of((const char *)data, n, "a.example:1", login);
+    if (login[0] != '\0' && strchr(login, ':') == NULL)
+        abort();
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -80,10 +96,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0: check_config(data + 1, n - 1); break;
     case 1: check_manifest(data + 1, n - 1); break;
     case 2: check_index(data + 1, n - 1); break;
+    case 4: check_login(data + 1, n - 1); break;
     case 3: (void)image_archive_read(data + 1, n - 1, NULL, &archive, NULL); break;
     default:
         if (image_ref_parse((struct str){ (const char *)data + 1, n - 1 }, &ref) != NULL || ref.host[0] == '\0')

@@ -54,7 +54,7 @@ static int
 absent(const char *name, struct err *err)
 {
     err_set(err, ERR_NOT_FOUND, "image.unknown", "there is no image \"%s\"", name);
-    return err_hint(err, "`cloche image import` brings it; `cloche image ls` lists what is there");
+    return err_hint(err, "`cloche image pull` or `import` brings it; `cloche image ls` lists what is there");
 }
 
 /* The id that the names know; "" none. */

@@ -7,10 +7,12 @@
 
 #include "imager/store.h"
 #include "imager/work.h"
+#include "program/verb.h"
 
 struct image_options {
     struct image_platform platform;
     uint64_t max_size, max_files;
+    const char *ca;             /* file of certificates; NULL: the host's */
     bool json;
 };
 
@@ -18,6 +20,8 @@ struct image_options {
  * @select: which of several there; @from: where it is from, for the record. 0 or -1 with @err. */
 int image_take(struct image_options *o, struct store *s, struct stage *stage, int source, bool folder,
                const char *select, const char *name, const char *from, struct err *err);
+/* pull.c: `cloche image pull` */
+int image_pull(void *options, const struct verb_words *w, struct err *err);
 /* @written as the store has it. */
 int image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err);
 

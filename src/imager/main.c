@@ -16,7 +16,6 @@
 #include "base/str.h"
 #include "imager/imager.h"
 #include "program/say.h"
-#include "program/verb.h"
 
 #define SIZE_DEFAULT (32ULL << 30)
 #define SIZE_MAX_TIB (64ULL << 40)
@@ -303,6 +302,7 @@ image_prune(void *options, const struct verb_words *w, struct err *err)
 static const struct verb_form forms[] = {
     { "import", "import FILE|DIR [NAME]", 1, 2, "what is to be imported is missing", "cloche image import FILE [NAME]",
       image_import },
+    { "pull", "pull NAME", 1, 1, "the image's name is missing", "cloche image pull NAME", image_pull },
     { "ls", "ls", 0, 0, NULL, NULL, image_ls },
     { "inspect", "inspect NAME", 1, 1, "the image's name is missing", "cloche image inspect NAME", image_inspect },
     { "rm", "rm NAME...", 1, VERB_ANY, "the image's name is missing", "cloche image rm NAME", image_rm },
@@ -316,6 +316,8 @@ static const struct verb_flag flags[] = {
       FLAG_SET(struct image_options, max_size, set_size) },
     { "--max-files", 0, "N", "refuse an image with more files and folders; 2000000 by default",
       FLAG_SET(struct image_options, max_files, set_files) },
+    { "--ca", 0, "FILE", "certificates that a registry is trusted by; the host's by default",
+      FLAG_TEXT(struct image_options, ca) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct image_options, json) },
 };
 

@@ -154,6 +154,16 @@ sweep_stages(struct store *s)
     }
 }
 
+/* What a pull that failed has left for the next one, unless one is under way. Locked. */
+static void
+sweep_partial(struct store *s)
+{
+    cleanup_close int fd = openat(s->dir, "partial", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)tree_empty(fd);
+}
+
 /* HEX of each tree that a record has, as keys. NULL with @err: then nothing may be removed. */
 static json_t *
 trees_wanted(struct store *s, struct err *err)
@@ -395,6 +405,7 @@ store_prune(struct store *s, size_t *n, struct err *err)
     json_decref(names);
     json_decref(list);
     sweep_stages(s);
+    sweep_partial(s);
     r = r == 0 && sweep_trees(s, err) >= 0 ? 0 : -1;
     unlock(s);
     return r;

@@ -36,7 +36,7 @@ bool helper_lacks(const char *folder, const char *name, char *out, size_t n);
 /* The same as an error: -1 where one lacks. */
 int helper_complete(const char *folder, const char *name, struct err *err);
 /* what Debian 12 calls those of all programs of ours */
-#define HELPER_PACKAGES "in Debian 12 libarchive13 libc-ares2 libgnutls30 libjansson4 libmicrohttpd12 libnghttp2-14 " \
-                        "libpcre2-8-0 libsecp256k1-1 libsqlite3-0 libssl3 libyaml-0-2 zlib1g"
+#define HELPER_PACKAGES "in Debian 12 libarchive13 libc-ares2 libcurl4 libgnutls30 libjansson4 libmicrohttpd12 " \
+                        "libnghttp2-14 libpcre2-8-0 libsecp256k1-1 libsqlite3-0 libssl3 libyaml-0-2 zlib1g"
 
 #endif
