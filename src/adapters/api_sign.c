@@ -116,9 +116,9 @@ fees_of(const json_t *top, struct ask_sign *m)
     if (m->gas_price == NULL || m->max_fee == NULL || m->tip == NULL)
         return "Signing payload 'gasPrice', 'maxFeePerGas' and 'maxPriorityFeePerGas' must be strings when provided";
     /* what would be left out of what is signed is not passed over */
-    if (json_object_get(top, "accessList") != NULL || json_object_get(top, "authorizationList") != NULL ||
-        json_object_get(top, "blobVersionedHashes") != NULL || json_object_get(top, "type") != NULL)
-        return "Signing payload 'type', 'accessList', 'blobVersionedHashes' and 'authorizationList' are not supported";
+    if (json_object_get(top, "authorizationList") != NULL || json_object_get(top, "blobVersionedHashes") != NULL ||
+        json_object_get(top, "type") != NULL)
+        return "Signing payload 'type', 'blobVersionedHashes' and 'authorizationList' are not supported";
     return NULL;
 }
 
@@ -169,9 +169,13 @@ void
 api_sign(struct visit *r)
 {
     static struct words words;
-    struct ask_sign m = { .has_nonce = false };
+    const json_t *list = json_object_get(r->json, "accessList");
+    cleanup_free char *access = json_is_array(list) ? json_dumps(list, JSON_COMPACT) : NULL;
+    struct ask_sign m = { .access = access != NULL ? access : "" };
     const char *wrong = request_of(r->json, &words, &m);
 
+    if (wrong == NULL && list != NULL && (access == NULL || strlen(access) > SIGN_TEXT_MAX))
+        wrong = "Signing payload 'accessList' must be a list of at most 16 KiB when provided";
     if (wrong != NULL)
         bad(r, wrong);
     else

@@ -16,7 +16,7 @@
 #define SIGN_ADDRESS     20
 #define SIGN_AMOUNT      32                 /* of 256 bits, the highest first */
 #define SIGN_POLICY_MAX  (64 * 1024)
-#define SIGN_RAW_MAX     (SIGN_DATA_BYTES + 1024)
+#define SIGN_RAW_MAX     (SIGN_DATA_BYTES + SIGN_TEXT_MAX + 1024)
 #define SIGN_JSON_MAX    (100 * 1024)
 
 /* --- of a front --------------------------------------------------------------------------------------------------- */
@@ -33,6 +33,7 @@
     F(TEXT, gas_price, SIGN_WORD_MAX)       /* it is a legacy one then */ \
     F(TEXT, max_fee, SIGN_WORD_MAX) \
     F(TEXT, tip, SIGN_WORD_MAX) \
+    F(TEXT, access, SIGN_TEXT_MAX)          /* its access list, as JSON */ \
     F(U64_IN, created_ms, 0, SIGN_NUMBER_MAX)
 PROTO_STRUCT(ask_sign, ASK_SIGN);
 
@@ -62,7 +63,7 @@ PROTO_STRUCT(tell_signed, TELL_SIGNED);
 /* --- warden and signer -------------------------------------------------------------------------------------------- */
 
 #define EDGE_TX_FIELDS(F) \
-    F(U8_IN, type, 0, 4)                    /* 0 legacy, 2 with a dynamic fee (enum tx_type) */ \
+    F(U8_IN, type, 0, 4)                    /* enum tx_type: 0 to 2 are signed */ \
     F(U64_IN, chain, 1, SIGN_NUMBER_MAX) \
     F(U64_IN, nonce, 0, SIGN_NUMBER_MAX) \
     F(U64, gas) \
@@ -71,7 +72,8 @@ PROTO_STRUCT(tell_signed, TELL_SIGNED);
     F(RAW, tip, SIGN_AMOUNT) \
     F(RAW, to, SIGN_ADDRESS) \
     F(RAW, value, SIGN_AMOUNT) \
-    F(BYTES, data, SIGN_DATA_BYTES)
+    F(BYTES, data, SIGN_DATA_BYTES) \
+    F(BYTES, access, SIGN_TEXT_MAX)         /* what is in its access list, as it is signed */
 PROTO_STRUCT(edge_tx, EDGE_TX_FIELDS);
 
 #define SIGNER_ASK(F) \

@@ -42,7 +42,7 @@ static struct tx
 tx_of(const struct edge_tx *m)
 {
     struct tx tx = { .type = (enum tx_type)m->type, .chain = m->chain, .nonce = m->nonce, .gas = m->gas,
-                     .data = m->data, .n_data = m->n_data };
+                     .data = m->data, .n_data = m->n_data, .access = { m->access, m->n_access } };
 
     memcpy(tx.gas_price.b, m->gas_price, U256_SIZE);
     memcpy(tx.max_fee.b, m->max_fee, U256_SIZE);
@@ -70,7 +70,7 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
     uint8_t digest[TX_HASH];
     struct u256 fee;
 
-    if (tx->type != TX_LEGACY && tx->type != TX_DYNAMIC_FEE)
+    if (tx->type != TX_LEGACY && tx->type != TX_ACCESS_LIST && tx->type != TX_DYNAMIC_FEE)
         return err_set(err, ERR_UNSUPPORTED, "sign.tx.type", "transactions of this type are not signed");
     sign_judge(&s->policy.rules, s->past, s->n_past, tx, false, now.at_ms, &verdict);
     if (!verdict.allowed)

@@ -17,6 +17,7 @@ sign_tx_free(struct sign_tx *t)
 {
     free(t->data);
     free(t->text);
+    buf_free(&t->access);
     t->data = NULL;
     t->text = NULL;
 }
@@ -105,6 +106,46 @@ read_data(struct sign_asked *a, struct err *err)
     return 0;
 }
 
+/* {"address": "0x...", "storageKeys": ["0x...", ...]}; the whole of an entry, in its encoding, behind what is there. */
+static bool
+put_access(const json_t *entry, struct buf *out)
+{
+    const json_t *keys = json_object_get(entry, "storageKeys"), *address = json_object_get(entry, "address");
+    cleanup_buf struct buf in = BUF_INIT(SIGN_TEXT_MAX), list = BUF_INIT(SIGN_TEXT_MAX);
+    uint8_t who[TX_ADDRESS], key[U256_SIZE];
+
+    if (!json_is_array(keys) || !json_is_string(address) || json_object_size(entry) != 2 ||
+        !sign_address_parse(str_of(json_string_value(address)), who))
+        return false;
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *text = json_string_value(json_array_get(keys, i));
+
+        if (text == NULL || hex_bytes(text, key, sizeof(key)) != (int)sizeof(key))
+            return false;
+        rlp_put_bytes(&list, key, sizeof(key));
+    }
+    rlp_put_bytes(&in, who, sizeof(who));
+    rlp_put_list(&in, list.p, list.n);
+    rlp_put_list(out, in.p, in.n);
+    return buf_ok(&list) && buf_ok(&in) && buf_ok(out);
+}
+
+static void
+read_access(struct sign_asked *a)
+{
+    json_t *list = a->m->access[0] != '\0' ? json_loads(a->m->access, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool well = a->m->access[0] == '\0' || json_is_array(list);
+
+    a->what.access = (struct buf)BUF_INIT(SIGN_TEXT_MAX);
+    for (size_t i = 0; well && i < json_array_size(list); i++)
+        well = put_access(json_array_get(list, i), &a->what.access);
+    json_decref(list);
+    if (!well)
+        fail(a, "accessList is not a list of addresses, each with its storageKeys");
+    else
+        a->what.tx.access = (struct rlp){ a->what.access.p, a->what.access.n };
+}
+
 /* An amount that may be left out. */
 static void
 read_amount(struct sign_asked *a, const char *text, const struct u256 *otherwise, const char *name, const char *member,
@@ -129,8 +170,8 @@ read_fees(struct sign_asked *a, const struct sign_policy *policy)
     const struct ask_sign *m = a->m;
     struct tx *tx = &a->what.tx;
 
-    tx->type = m->gas_price[0] != '\0' ? TX_LEGACY : TX_DYNAMIC_FEE;
-    if (tx->type == TX_LEGACY) {
+    tx->type = m->gas_price[0] == '\0' ? TX_DYNAMIC_FEE : m->access[0] != '\0' ? TX_ACCESS_LIST : TX_LEGACY;
+    if (tx->type != TX_DYNAMIC_FEE) {
         if (m->max_fee[0] != '\0' || m->tip[0] != '\0')
             fail(a, "gasPrice and maxFeePerGas exclude each other");
         read_amount(a, m->gas_price, NULL, "gasPrice", "", &tx->gas_price);
@@ -173,6 +214,7 @@ sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sig
     read_value(out);
     if (read_data(out, err) < 0)
         return -1;
+    read_access(out);
     read_fees(out, policy);
     read_gas(out, policy);
     if (m->chain == 0 || out->failure != NULL)

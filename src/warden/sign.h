@@ -27,6 +27,7 @@ struct sign_tx {
     enum sign_form form;
     struct tx tx;
     uint8_t *data;                      /* owned */
+    struct buf access;                  /* of the access list */
     char *text;                         /* of a message: owned; */
     struct typed typed;                 /* of typed data */
     char hash[2 * TX_HASH + 1];         /* what is signed */

@@ -98,6 +98,8 @@ shown_of(const struct ask_sign *m)
     set(o, "gasPrice", m->gas_price);
     set(o, "maxFeePerGas", m->max_fee);
     set(o, "maxPriorityFeePerGas", m->tip);
+    if (m->access[0] != '\0')
+        (void)json_object_set_new(o, "accessList", json_loads(m->access, 0, NULL));
     (void)json_object_set_new(o, "createdAt", json_integer((json_int_t)m->created_ms));
     return o;
 }
@@ -129,7 +131,9 @@ params_of(struct warden *w, const struct sign_asked *a)
                   "gasLimit", gas, "signingHash", hash);
     if (o != NULL) {
         set_wei(o, "valueWei", &tx->value);
-        if (tx->type == TX_LEGACY) {
+        if (a->m->access[0] != '\0')
+            (void)json_object_set_new(o, "accessList", json_loads(a->m->access, 0, NULL));
+        if (tx->type != TX_DYNAMIC_FEE) {
             set_wei(o, "gasPriceWei", &tx->gas_price);
         } else {
             set_wei(o, "maxFeePerGasWei", &tx->max_fee);
@@ -234,6 +238,7 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
     p->what = a->what;
     a->what.data = NULL;        /* these are its own now */
     a->what.text = NULL;
+    a->what.access = (struct buf)BUF_INIT(0);
     p->next = w->signing->pendings;
     w->signing->pendings = p;
     sign_answer_no(w, w->asker, confirm, v, false);

@@ -235,7 +235,7 @@ static struct edge_tx
 edge_of(const struct tx *tx)
 {
     struct edge_tx m = { .type = (uint8_t)tx->type, .chain = tx->chain, .nonce = tx->nonce, .gas = tx->gas,
-                         .data = tx->data, .n_data = tx->n_data };
+                         .data = tx->data, .n_data = tx->n_data, .access = tx->access.p, .n_access = tx->access.n };
 
     memcpy(m.gas_price, tx->gas_price.b, SIGN_AMOUNT);
     memcpy(m.max_fee, tx->max_fee.b, SIGN_AMOUNT);

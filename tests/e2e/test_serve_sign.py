@@ -50,6 +50,14 @@ def test_a_request_is_signed_as_ethers_signs_it(signing):
     assert answer.json["policyDecision"] == {"allowed": True, "reason": "All policy checks passed", "requiresHumanConfirmation": False,
                                              "matchedRule": "allowed"} and answer.json["humanConfirmed"] is False, answer
     assert signed(s.ask(**one, gasPrice=str(20 * GWEI), maxFeePerGas=None, maxPriorityFeePerGas=None)) == LEGACY
+    zero = [{"address": FIVES, "storageKeys": ["0x" + "00" * 32]}]
+    assert signed(s.ask(**{**one, "gasLimit": "21000", "value": "0"}, accessList=[], gasPrice="1", maxFeePerGas=None,
+                        maxPriorityFeePerGas=None)).startswith("0x01")
+    for bad in (["x"], [{"address": FIVES}], [{**zero[0], "more": 1}], [{"address": FIVES, "storageKeys": ["0x00"]}], [zero]):
+        answer = s.ask(accessList=bad)
+        assert answer.status == 403 and answer.json["error"].startswith("Signing failed: accessList is not a list of"), answer
+    assert "less than the transaction takes" in s.ask(accessList=zero, gasLimit="25299").json["error"]
+    signed(s.ask(accessList=zero, gasLimit="25300"))
     key = s.agent.create()
     assert signed(s.ask(Caller(s.daemon, X_Sandbox_Key=key.record["key"]), **one)) == DYNAMIC
 
@@ -74,7 +82,8 @@ def test_the_words_of_a_request_that_is_none(signing):
         answer = s.agent.post("/api/sandbox/sign", what)
         assert (answer.status, answer.json) == (400, {"error": "Signing payload must be a JSON object"}), answer
     assert s.agent("POST", "/api/sandbox/sign", b"{").json == {"error": "Invalid JSON in request body"}
-    assert s.ask(accessList=[]).status == 400 and s.ask(type=4, authorizationList=[]).status == 400
+    assert s.ask(type=4).status == 400 and s.ask(authorizationList=[]).status == 400 and s.ask(blobVersionedHashes=[]).status == 400
+    assert s.ask(accessList={}).status == 400 and s.ask(accessList=["x" * 16384]).status == 400
 
 
 def test_rules_in_their_order_with_their_words(signing):

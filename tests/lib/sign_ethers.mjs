@@ -30,7 +30,13 @@ for (let i = 0; i < Number(count); i++) {
     made.gasPrice = String(number(60));
   else
     Object.assign(made, { maxFeePerGas: String(tip + number(60)), maxPriorityFeePerGas: String(tip) });
+  if (bytes(1)[0] % 2) {
+    made.accessList = Array.from({ length: bytes(1)[0] % 3 }, () => ({
+      address: "0x" + bytes(20).toString("hex"),
+      storageKeys: Array.from({ length: bytes(1)[0] % 4 }, () => "0x" + bytes(32).toString("hex")),
+    }));
+  }
   const { requestId, createdAt, ...fields } = made;
-  const raw = await wallet.signTransaction({ ...fields, type: made.gasPrice === undefined ? 2 : 0 });
+  const raw = await wallet.signTransaction({ ...fields, type: made.gasPrice === undefined ? 2 : made.accessList === undefined ? 0 : 1 });
   console.log(JSON.stringify({ request: made, raw }));
 }
