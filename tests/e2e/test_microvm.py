@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from conformance import test_self_check
+from e2e import test_image_run as image_tests
 from helpers import leaks, requirement
 from helpers.runner import wait_for
 
@@ -104,6 +105,17 @@ def test_not_found_and_a_folder_that_is_not_there(machine):
 
 def test_terminal(machine):
     assert machine.sh('script -qc "tty" /dev/null').out.strip().startswith("/dev/pts/")
+
+
+@pytest.fixture
+def system(machine, tmp_path):
+    return image_tests.take(machine.cloche, tmp_path, [image_tests.BASE, image_tests.FILES])
+
+
+@requirement("R41")
+@pytest.mark.parametrize("name", ("its_files_are_the_system", "a_read_only_root"))
+def test_an_image_is_the_system(machine, system, name):
+    getattr(image_tests, "test_" + name)(machine.cloche, system, "microvm")
 
 
 @pytest.fixture

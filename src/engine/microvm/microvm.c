@@ -256,6 +256,7 @@ gone(struct sandbox *base, struct err *err)
 
 const struct engine engine_microvm = {
     .name = "microvm",
+    .images = true,
     .probe = microvm_probe,
     .rules = native_rules,
     .create = create,
