@@ -305,6 +305,14 @@ def lower(pid, what, n):
     subprocess.run(["prlimit", "--pid", str(pid), f"--{what}={n}:"], check=True, **who)
 
 
+def places_for(pid, spare):
+    """A limit that leaves so many free; where nobody may count them (an ordinary user), none."""
+    try:
+        return max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1 + spare
+    except PermissionError:
+        return 8
+
+
 def tried(daemon, box, what):
     """What is answered, some six times; it is no error of the daemon's. Without a descriptor the front takes no connection."""
     def ask(path, body):
@@ -323,6 +331,8 @@ def tried(daemon, box, what):
 @pytest.mark.parametrize("name", ["cloche-warden", "cloche-front", "cloche-maker", "cloche-vacant", "launcher"])
 def test_who_has_no_descriptor_left_says_so_and_lives_on(cloche, name):
     """503 and why; nobody ends, above all not cloche-maker, with which all would."""
+    if name == "launcher" and not places.IS_ROOT:
+        pytest.skip("nobody may count its descriptors; without any it takes no connection, and who connects waits")
     daemon = Daemon(cloche)
     box, refused = daemon.create(), []
     all_of_them = ("cloche-warden", "cloche-front", "cloche-maker", "cloche-scribe")
@@ -330,7 +340,7 @@ def test_who_has_no_descriptor_left_says_so_and_lives_on(cloche, name):
     for spare in (0, 1, 2):
         pids = [daemon.process.pid] if name == "launcher" else daemon.running(name)
         for pid in pids:
-            lower(pid, "nofile", max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1 + spare)
+            lower(pid, "nofile", places_for(pid, spare))
         refused += tried(daemon, box, name)
         for pid in pids:
             if os.path.exists(f"/proc/{pid}/fd"):   # one of cloche-vacant became a keeper and may be gone
