@@ -107,8 +107,11 @@ begin(struct native *native, const struct policy *p, const struct cgroup_limits 
 static bool
 tidy(struct native *native)
 {
-    const struct docker *sb = (const struct docker *)native;
+    struct docker *sb = (struct docker *)native;
 
+    close_fd(&sb->listener);
+    close_fd(&sb->hand);        /* a guest that waits for its transport ends */
+    close_fd(&sb->guest);
     if (sb->name[0] == '\0')    /* nothing was made */
         return true;
     return docker_remove(&sb->daemon, sb->name) > 0 && docker_folder_remove(native->id);
@@ -161,9 +164,6 @@ destroy(struct sandbox *base)
     const struct timespec pause = { 0, 20 * 1000 * 1000 };
 
     kill_all(base);
-    close_fd(&sb->listener);
-    close_fd(&sb->hand);
-    close_fd(&sb->guest);
     for (int i = 0; sb->made && i < ATTEMPTS && docker_remove(&sb->daemon, sb->name) == 0; i++)
         nanosleep(&pause, NULL);
     native_destroy(base);
@@ -177,9 +177,10 @@ build(struct docker *sb, const struct policy *p, const char *id, struct err *err
     sb->pid = -1;
     sb->native.way = &way;
     sb->native.plan.by_runtime = sb->native.plan.same_ids = true;
-    if (check_policy(p, id, err) < 0 || docker_find(&sb->daemon, err) < 0)
-        return -1;
-    return native_build(&sb->native, p, err);
+    if (check_policy(p, id, err) == 0 && docker_find(&sb->daemon, err) == 0)
+        return native_build(&sb->native, p, err);
+    native_destroy(&sb->native.base);
+    return -1;
 }
 
 static int
