@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/look.h"
 #include "guest/own_domain.h"
 #include "guest/signals.h"
 
@@ -198,6 +199,8 @@ child_main(void *arg)
         give_up(plan, EXEC_STAGE_CWD, errno);
     if (plan->light && own_domain_enter(own) < 0)
         give_up(plan, EXEC_STAGE_SPAWN, errno);
+    if ((x->flags & MSG_EXEC_LOOK) != 0 && look_enter() < 0)
+        give_up(plan, EXEC_STAGE_LOOK, errno);
     close_on_exec_all();
     signals_unblock();
     /* last: from here to execve nothing is called that the filter traps */

@@ -20,11 +20,15 @@
 #endif
 
 #define RULE_PATH_BENEATH 1
+#define FS_EXECUTE        (1ull << 0)
 #define FS_WRITE_FILE     (1ull << 1)
 #define FS_READ_FILE      (1ull << 2)
+#define FS_READ_DIR       (1ull << 3)
 #define FS_REFER          (1ull << 13)      /* ABI 2; refused everywhere by a domain of files that does not name it */
 #define SCOPE_SIGNAL      (1ull << 1)       /* ABI 6; where it is missing the launcher has refused, or said so */
 #define FS_FILE           (FS_READ_FILE | FS_WRITE_FILE)
+#define NET_ALL           3ull              /* ABI 4: bind, connect */
+#define SCOPE_ALL         3ull              /* and abstract unix sockets */
 
 struct attr { uint64_t fs, net, scoped; };
 
@@ -59,7 +63,7 @@ grant(int ruleset, uint64_t fs, int fd)
     if (fstat(fd, &st) < 0)
         return -1;
     if (!S_ISDIR(st.st_mode))
-        rule.allowed &= FS_FILE;
+        rule.allowed &= FS_FILE | FS_EXECUTE;
     return (int)syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0);
 }
 
@@ -130,6 +134,64 @@ own_domain_make(int terminal, int *out)
     if (fd < 0)
         return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -1;
     if (grant_all(fd, fs, terminal) < 0)
+        return -1;
+    *out = take_fd(&fd);
+    return 0;
+}
+
+/* Every right that the kernel knows, so that what no rule gives is refused. */
+static int
+create_whole(void)
+{
+    static const uint64_t fs[] = { 0, 0x1fff, 0x3fff, 0x7fff, 0x7fff };     /* by the ABI, up to 4 */
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+    struct attr attr = { abi < 1 ? 0 : abi < 5 ? fs[abi] : 0xffff, abi < 4 ? 0 : NET_ALL, abi < 6 ? 0 : SCOPE_ALL };
+    size_t size = abi < 4 ? sizeof(uint64_t) : abi < 6 ? 2 * sizeof(uint64_t) : sizeof(attr);
+
+    return abi < 1 ? -1 : (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+}
+
+/* Whoever leads there. What is not there needs no rule. */
+static int
+grant_path(int ruleset, uint64_t fs, const char *path)
+{
+    cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+
+    return fd >= 0 ? grant(ruleset, fs, fd) : errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
+}
+
+/* What a program is made of, and names of users; the one program, and what else it is in newer versions, with the
+ * dynamic linkers that it can have. A link in the sandbox's own tree leads to what its code could read as well. */
+static const char *const read_by_all[] = { "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc",
+                                           "/dev/urandom" };
+static const char *const executed[] = {
+    "/usr/sbin/sshd", "/usr/lib/openssh/sshd-session", "/usr/lib/openssh/sshd-auth", "/usr/lib/ssh/sshd-session",
+    "/usr/lib/ssh/sshd-auth", "/usr/libexec/openssh/sshd-session", "/usr/libexec/openssh/sshd-auth",
+    "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+};
+
+static int
+grant_looks(int ruleset)
+{
+    if (grant_path(ruleset, FS_READ_FILE | FS_READ_DIR, ".") < 0 || grant_path(ruleset, FS_FILE, "/dev/null") < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(read_by_all); i++)
+        if (grant_path(ruleset, FS_READ_FILE | FS_READ_DIR, read_by_all[i]) < 0)
+            return -1;
+    for (size_t i = 0; i < ARRAY_LEN(executed); i++)
+        if (grant_path(ruleset, FS_READ_FILE | FS_EXECUTE, executed[i]) < 0)
+            return -1;
+    return 0;
+}
+
+int
+own_domain_look(int *out)
+{
+    cleanup_close int fd = create_whole();
+
+    *out = -1;
+    if (fd < 0 || grant_looks(fd) < 0)
         return -1;
     *out = take_fd(&fd);
     return 0;

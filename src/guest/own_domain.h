@@ -13,6 +13,10 @@
  * refused mode light. No allocation: fit for a clone child. 0, or -1 with errno. */
 int own_domain_make(int terminal, int *out);
 
+/* The same for a command that may look at the working directory, and do nothing else (look.h): -1 where the kernel has
+ * no Landlock. */
+int own_domain_look(int *out);
+
 /* Enter what was made, and close it. 0, or -1 with errno. */
 int own_domain_enter(int ruleset);
 

@@ -26,6 +26,9 @@ static const char *const always[] = {
     "PrintLastLog=no", "UseDNS=no", "PidFile=none", "LogLevel=QUIET", "Banner=none", "Subsystem=sftp internal-sftp",
 };
 
+/* Whoever looks gets files, by the server itself: it starts no program, and could not (guest/look.h). */
+static const char begin_look[] = "ForceCommand=internal-sftp -R";
+
 /* A session begins in the workspace, as all of cloche's commands. The server itself begins in the user's home. */
 static const char begin_write[] =
     "ForceCommand=c=$SSH_ORIGINAL_COMMAND; unset SSH_ORIGINAL_COMMAND; cd %s || exit; "
@@ -76,20 +79,27 @@ keys_file(const struct edge_op *want)
 {
     cleanup_buf struct buf text = BUF_INIT(4UL * EDGE_ATTACH_KEY_MAX);
 
-    buf_printf(&text, "%s\nrestrict,pty %s\n", want->argv[0], want->argv[1]);
+    buf_printf(&text, "%s\nrestrict%s %s\n", want->argv[0], (want->flags & OP_WRITES) != 0 ? ",pty" : "",
+               want->argv[1]);
     return buf_ok(&text) ? memfile_sealed("attach", false, text.p, text.n) : -1;
 }
 
 /* Each option behind a "-o". */
 static void
-put_options(struct buf *texts, const struct sandbox_facts *facts)
+put_options(struct buf *texts, const struct sandbox_facts *facts, bool writes)
 {
     cleanup_buf struct buf place = BUF_INIT(EDGE_PATH_MAX * 4UL);
 
-    put_environment(texts, facts->env);
-    put_quoted(&place, facts->root, '\'');
-    (void)buf_nul(&place);
-    buf_printf(texts, begin_write, (const char *)place.p);
+    if (writes) {
+        put_environment(texts, facts->env);
+        put_quoted(&place, facts->root, '\'');
+        (void)buf_nul(&place);
+        buf_printf(texts, begin_write, (const char *)place.p);
+    } else {
+        buf_puts(texts, begin_look);
+        if (facts->root[strcspn(facts->root, " \t\"'\\")] == '\0')     /* the server splits it at blanks */
+            buf_printf(texts, " -d %s", facts->root);
+    }
     buf_put_u8(texts, '\0');
 }
 
@@ -100,12 +110,11 @@ attach_begin(struct op *o, const struct edge_op *want, struct err *err)
     cleanup_buf struct buf texts = BUF_INIT(ARGS_MAX);
     const char *argv[5 + 2 * ARRAY_LEN(always) + 4 + 1];
     cleanup_close int keys = -1;
+    bool writes = (want->flags & OP_WRITES) != 0;
     struct guest_exec x = GUEST_EXEC_INIT;
     size_t n = 0;
 
-    if ((want->flags & OP_WRITES) == 0)
-        return err_set(err, ERR_UNSUPPORTED, "attach.inspect", "this sandbox cannot be looked into by an editor yet");
-    put_options(&texts, facts);
+    put_options(&texts, facts, writes);
     keys = keys_file(want);
     if (!buf_ok(&texts) || keys < 0)
         return err_sys(err, buf_ok(&texts) ? errno : ENOMEM, "attach.keys", "an editor's keys in memory");
@@ -123,10 +132,10 @@ attach_begin(struct op *o, const struct edge_op *want, struct err *err)
     argv[n] = NULL;
     x.argv = argv;
     x.env = facts->env;
-    x.cwd = "";
+    x.cwd = writes ? "" : facts->root;
     x.umask = 022;
     x.window = OP_WINDOW;
-    x.flags = MSG_EXEC_QUIET;
+    x.flags = MSG_EXEC_QUIET | (writes ? 0 : MSG_EXEC_NO_GUARD | MSG_EXEC_LOOK);
     x.note = keys;
     o->deadline_us = o->begin_us + want->timeout_ms * 1000;
     return guest_client_exec(o->k->l.client, &x, &o->channel, err);

@@ -207,8 +207,7 @@ msg_get_exec(const struct frame *f, struct msg_exec *m)
     return stdio <= EXEC_STDIO_PTY && m->argv.count > 0 && (m->umask == MSG_KEEP || m->umask <= 0777) &&
            (stdio != EXEC_STDIO_FDS || MSG_EXEC_JOINS(m->flags) == 0) &&
            (stdio == EXEC_STDIO_STREAM || (m->flags & MSG_EXEC_NOTE) == 0) &&
-           (m->flags & ~(MSG_EXEC_QUIET | MSG_EXEC_NO_STDIN | MSG_EXEC_NO_GUARD | MSG_EXEC_LAST | MSG_EXEC_NOTE |
-                         MSG_EXEC_JOIN(MSG_JOINS_MAX))) == 0;
+           ((m->flags & MSG_EXEC_LOOK) == 0 || (m->flags & MSG_EXEC_NO_GUARD) != 0);
 }
 
 int
@@ -309,7 +308,7 @@ msg_get_exec_failed(const struct frame *f, struct msg_exec_failed *m)
     m->sys_errno = wire_be32(&in);
     m->stage = wire_u8(&in);
     return wire_done(&in) && m->sys_errno > 0 && m->sys_errno < 4096 &&
-           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_JOIN;
+           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_LOOK;
 }
 
 int

@@ -125,6 +125,7 @@ enum exec_stdio {
                                          * the command is in them before anything of it runs */
 #define MSG_EXEC_JOINS(flags) (((flags) >> 4) & MSG_JOINS_MAX)
 #define MSG_JOINS_MAX 3
+#define MSG_EXEC_LOOK 0x80              /* with NO_GUARD: it may look at its working directory, and nothing else */
 #define MSG_EXEC_NOTE 0x40              /* STREAM: one more descriptor came along, which it has as its stderr: a file */
 #define MSG_KEEP UINT32_MAX             /* umask, uid, gid: as the guest's */
 
@@ -165,6 +166,7 @@ enum exec_stage {
     EXEC_STAGE_CONNECT = 9,     /* CONNECT's */
     EXEC_STAGE_INTERPRETER = 10,    /* execve: the file is there, what its `#!` line or ELF header names is not */
     EXEC_STAGE_JOIN = 11,       /* the cgroups of its own */
+    EXEC_STAGE_LOOK = 12,       /* what only looks cannot be confined */
 };
 
 struct msg_exec_failed {
