@@ -45,6 +45,7 @@ static const int closed[] = {
     SYS_process_vm_writev, SYS_kcmp, SYS_setpriority, SYS_ioprio_set, SYS_sched_setscheduler, SYS_sched_setparam,
     SYS_sched_setattr, SYS_sched_setaffinity, SYS_migrate_pages, SYS_move_pages, GS_NR_pidfd_send_signal,
     GS_NR_pidfd_open, GS_NR_pidfd_getfd, LOOK_NR_process_madvise, LOOK_NR_process_mrelease,
+    SYS_setsid, SYS_setpgid,    /* so that all of it ends with its group */
     /* nobody is spoken to; socketpair() is below */
     SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
     /* shared memory, queues, and files that are none */

@@ -6,15 +6,12 @@ import time
 import pytest
 
 from helpers import requirement
-from helpers.attach import Editor, code, events, needs, opened, session, ticket
+from helpers.attach import PEM, Editor, code, events, needs, opened, session, ticket
 from helpers.daemon import Caller, caller, token
 from helpers.runner import wait_for
 from helpers.websocket import WebSocket
 
 pytestmark = requirement("R25")
-
-# a key of nobody's, in the form that a connection's first message has
-PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"
 
 
 @pytest.fixture
@@ -286,10 +283,15 @@ def test_who_and_which_mode_is_on_record(cloche, daemon, box):
     assert "cloche_ticket" not in json.dumps(text) and "cloche_attach" not in json.dumps(text)
 
 
-def test_inspecting_is_refused_yet(cloche, daemon, box):
-    needs()
-    done = Editor(cloche, daemon, box, "--inspect").ssh("true")
-    assert done.code == 255 and "[attach.inspect]" in done.err, done
+def test_the_record_says_inspect(cloche, daemon, box):
+    needs("sftp")
+    box.put("f", b"text")
+    editor = Editor(cloche, daemon, box, "--inspect")
+    editor.sftp("pwd", f"get f {cloche.home}/got")
+    assert (cloche.home / "got").read_bytes() == b"text"
+    for kind in ("attach_ticket", "attach_opened", "attach_connected"):
+        assert [e for e in events(daemon, kind) if f"{editor.said['id']}, inspect" in e and "the owner" in e], kind
+    wait_for(lambda: [e for e in events(daemon, "attach_closed") if "inspect" in e], 60)
 
 
 @pytest.mark.parametrize("words, refusal", [

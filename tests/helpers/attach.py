@@ -4,6 +4,10 @@ import shutil
 
 import pytest
 
+from helpers.websocket import BINARY, Closed, WebSocket
+
+# a key of nobody's, in the form that a connection's first message has
+PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"
 SSHD = "/usr/sbin/sshd"
 
 
@@ -33,6 +37,21 @@ def session(who, box, mode="write", **members):
 
 def code(answer):
     return answer.status, answer.json["code"]
+
+
+def tunnel(daemon, box, one, message):
+    """A connection of that session, without OpenSSH's client: what its server says until it ends."""
+    ws = WebSocket(daemon.path, f"{box.at}/attach/ws", headers=[f"Authorization: Bearer {one['token']}"])
+    assert ws.status == 101, ws.head
+    ws.say(message)
+    out = b""
+    try:
+        while True:
+            kind, data = ws.hear()
+            out += data[1:] if kind == BINARY and data[:1] == b"\1" else b""
+    except Closed:
+        ws.close()
+    return out
 
 
 class Editor:
