@@ -114,6 +114,10 @@ attach_begin(struct op *o, const struct edge_op *want, struct err *err)
     struct guest_exec x = GUEST_EXEC_INIT;
     size_t n = 0;
 
+    if (facts->own_kernel) {
+        err_set(err, ERR_UNSUPPORTED, "attach.engine", "no editor reaches a sandbox with a kernel of its own yet");
+        return err_hint(err, "`cloche exec` does, and an engine that shares the host's kernel");
+    }
     put_options(&texts, facts, writes);
     keys = keys_file(want);
     if (!buf_ok(&texts) || keys < 0)

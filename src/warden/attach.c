@@ -39,7 +39,7 @@ struct attaches {
     struct session *sessions;
     struct session *ended;      /* whose connections' ends have not come */
     size_t n;
-    struct { char id[EDGE_ID + 1]; uint64_t until_ms; } used[USED];
+    struct { char id[EDGE_ID + 1], person[EDGE_ID + 1]; uint64_t until_ms; } used[USED];
 };
 
 int
@@ -77,20 +77,25 @@ workspace_of(const struct box *b, char out[EDGE_ID + 1])
     str_hex(hash, EDGE_ID / 2, out);
 }
 
-/* False: @i is where it can be noted; USED: there is no room. */
+/* False: @i is where it can be noted; USED: there is no room, of which nobody has more than a quarter. */
 static bool
-was_used(const struct warden *w, const char *id, size_t *i)
+was_used(const struct warden *w, const struct ticket *t, size_t *i)
 {
     const struct attaches *a = w->attaches;
     uint64_t now = time_now(w);
+    size_t own = 0;
 
     *i = USED;
     for (size_t k = 0; k < USED; k++) {
-        if (strcmp(a->used[k].id, id) == 0)
+        if (strcmp(a->used[k].id, t->id) == 0)
             return true;
         if (a->used[k].until_ms < now)
             *i = k;
+        else
+            own += strcmp(a->used[k].person, t->person) == 0;
     }
+    if (own >= USED / 4)
+        *i = USED;
     return false;
 }
 
@@ -310,7 +315,7 @@ judge(struct warden *w, const struct box *b, const char *text, struct ticket *t,
     if (strcmp(t->workspace, workspace) != 0)
         return err_set(err, ERR_DENIED, "attach.workspace", "the ticket is for another workspace: the sandbox was made "
                        "anew, or changed");
-    if (was_used(w, t->id, place))
+    if (was_used(w, t, place))
         return err_set(err, ERR_DENIED, "attach.used", "the ticket was used already");
     return 0;
 }
@@ -318,11 +323,13 @@ judge(struct warden *w, const struct box *b, const char *text, struct ticket *t,
 static int
 room_for_one(const struct warden *w, const struct box *b, size_t place, struct err *err)
 {
-    size_t n = 0;
+    size_t n = 0, own = 0;
 
-    for (const struct session *s = w->attaches->sessions; s != NULL; s = s->next)
+    for (const struct session *s = w->attaches->sessions; s != NULL; s = s->next) {
         n += strcmp(s->r.box, b->r.id) == 0;
-    if (n < SESSIONS_EACH && w->attaches->n < SESSIONS_MAX && place < USED)
+        own += strcmp(s->person, w->who.id) == 0;
+    }
+    if (n < SESSIONS_EACH && own < SESSIONS_MAX / 4 && w->attaches->n < SESSIONS_MAX && place < USED)
         return 0;
     return err_set(err, ERR_LIMIT, "attach.too-many", "%zu editors are attached to this sandbox (%zu to all); the "
                    "limit is %d", n, w->attaches->n, SESSIONS_EACH);
@@ -341,6 +348,7 @@ open_session(struct warden *w, struct box *b, const struct ticket *t, size_t pla
         return err_sys(err, errno, "serve.random", "getrandom");
     }
     memcpy(w->attaches->used[place].id, t->id, sizeof(t->id));
+    memcpy(w->attaches->used[place].person, t->person, sizeof(t->person));
     w->attaches->used[place].until_ms = t->until_ms;
     s->r = (struct edge_attach){ .writes = t->writes, .open = true, .seconds = t->seconds, .workspace = "",
                                  .until_ms = time_now(w) + t->seconds * 1000UL };

@@ -1,13 +1,14 @@
 """A person's editor in a sandbox: tickets, sessions, and OpenSSH's own client and server (docs/attach.md)."""
 import json
 import os
+import socket
 import time
 
 import pytest
 
 from helpers import requirement
 from helpers.attach import PEM, Editor, code, events, needs, opened, session, ticket
-from helpers.daemon import Caller, caller, token
+from helpers.daemon import Caller, Daemon, caller, token
 from helpers.runner import wait_for
 from helpers.websocket import WebSocket
 
@@ -216,6 +217,21 @@ def test_keys_are_keys(daemon, box):
         assert said["type"] == "error" and said["code"] == "attach.request", (host_key, user_key, said)
     assert first_message(daemon, box, one, {"command": "true"})["code"] == "attach.request"
     assert first_message(daemon, box, one, {"host_key": PEM, "user_key": user})["type"] == "started"
+
+
+def test_over_tcp(cloche):
+    """The same way over the daemon's address for others, for the session's credential alone."""
+    needs()
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    box = daemon.create(name="one")
+    one = session(daemon, box, "inspect")
+    for headers, status in (([], 401), ([f"Authorization: Bearer {daemon.token()}"], 403), ([bearer(one)], 101)):
+        ws = WebSocket(socket.create_connection(daemon.addresses()[0], 60), f"{box.at}/attach/ws", headers=headers)
+        assert ws.status == status, ws.head
+    ws.say({"host_key": PEM, "user_key": "ssh-ed25519 AAAA"})
+    assert json.loads(ws.hear()[1])["type"] == "started"
+    ws.close()
+    assert daemon.stop() == 0, daemon.log
 
 
 def test_a_session_ends_by_itself(cloche, daemon, box):
