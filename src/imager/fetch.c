@@ -178,9 +178,35 @@ get(struct registry *r, const char *url, struct sink *s, bool token, long second
     return err_hint(err, "the registry cannot be reached, or broke off; what came of it is kept for the next try");
 }
 
+/* Whether HOST[:PORT] is this machine's own. */
+static bool
+is_local(const char *host)
+{
+    struct str name = { host, strcspn(host, ":") };
+    struct ip ip;
+
+    return str_eq_c(name, "localhost") || (ip_parse(name, &ip) && ip_classify(ip) == IP_LOOPBACK);
+}
+
 /* --- as whom ------------------------------------------------------------------------------------------------------ */
 
-/* The realm is another host's as a rule; it gets our login, so it has to be spoken to as the registry. */
+/* The realm is another host's as a rule, and gets our login: by HTTPS (libcurl knows of nothing else then), or here. */
+static bool
+realm_is_safe(const char *realm)
+{
+    char host[256];
+    size_t n;
+
+    if (strncasecmp(realm, "http://", 7) != 0)
+        return strncasecmp(realm, "https://", 8) == 0;
+    n = strcspn(realm + 7, "/?#");
+    if (n >= sizeof(host) || memchr(realm + 7, '@', n) != NULL)
+        return false;
+    memcpy(host, realm + 7, n);
+    host[n] = '\0';
+    return is_local(host);
+}
+
 static int
 token_get(struct registry *r, struct err *err)
 {
@@ -193,6 +219,12 @@ token_get(struct registry *r, struct err *err)
     long status;
     int r2 = 0;
 
+    if (!realm_is_safe(r->challenge.realm)) {
+        curl_free(service);
+        curl_free(scope);
+        return err_set(err, ERR_DENIED, "image.login", "the registry asks for a login at \"%.200s\", which is neither "
+                       "HTTPS nor this machine", r->challenge.realm);
+    }
     snprintf(url, sizeof(url), "%s%sservice=%s&scope=%s", r->challenge.realm,
              strchr(r->challenge.realm, '?') != NULL ? "&" : "?", service != NULL ? service : "",
              scope != NULL ? scope : "");
@@ -307,7 +339,8 @@ document(struct registry *r, const char *what, char digest[IMAGE_DIGEST_TEXT + 1
     if (get_known(r, url, &s, DOCUMENT_S, err) < 0)
         return -1;
     sha256_init(&h);
-    sha256_add(&h, doc->p, doc->n);
+    if (doc->n > 0)
+        sha256_add(&h, doc->p, doc->n);
     digest_of(&h, is);
     if (digest[0] != '\0' && strcmp(digest, is) != 0)
         return no_match(digest, is, err);
@@ -459,16 +492,6 @@ manifest(struct registry *r, struct buf *doc, char top[IMAGE_DIGEST_TEXT + 1], s
             return -1;
     }
     return index;
-}
-
-/* Whether the registry is this machine's own. */
-static bool
-is_local(const char *host)
-{
-    struct str name = { host, strcspn(host, ":") };
-    struct ip ip;
-
-    return str_eq_c(name, "localhost") || (ip_parse(name, &ip) && ip_classify(ip) == IP_LOOPBACK);
 }
 
 static int

@@ -206,8 +206,10 @@ sweep_trees(struct store *s, struct err *err)
         if (renameat(trees, name, s->dir, dead) == 0 && tree_empty(one) == 0)
             unlinkat(s->dir, dead, AT_REMOVEDIR);
     }
+    if (wanted == NULL)
+        return -1;
     json_decref(wanted);
-    return wanted == NULL ? -1 : held;
+    return held;
 }
 
 /* --- the changes -------------------------------------------------------------------------------------------------- */

@@ -82,14 +82,6 @@ note_own(struct tree *t, int dir, const char *name, struct err *err)
     return 0;
 }
 
-int
-tree_init(struct tree *t, int root, const struct tree_limits *limits, struct err *err)
-{
-    *t = (struct tree){ .root = root, .limits = *limits, .cap_own = 4096, .parent = -1 };
-    t->own = calloc(t->cap_own, sizeof(*t->own));
-    return t->own != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
-}
-
 void
 tree_free(struct tree *t)
 {
@@ -150,6 +142,21 @@ open_in(const struct tree *t, const char *dir)
     return (int)syscall(SYS_openat2, t->root, *dir != '\0' ? dir : ".", &how, sizeof(how));
 }
 
+int
+tree_init(struct tree *t, int root, const struct tree_limits *limits, struct err *err)
+{
+    cleanup_close int fd = -1;
+
+    *t = (struct tree){ .root = root, .limits = *limits, .cap_own = 4096, .parent = -1 };
+    fd = open_in(t, "");
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        err_set(err, ERR_UNSUPPORTED, "image.openat2", "images are unpacked by openat2(2), which this kernel lacks");
+        return err_hint(err, "it needs Linux 5.6, and no outer filter that hides the call");
+    }
+    t->own = calloc(t->cap_own, sizeof(*t->own));
+    return t->own != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
+}
+
 /* What stands in the way of a folder, a file or a link to nowhere, goes; the folder is made. */
 static int
 make_step(struct tree *t, int at, const char *name, struct err *err)
@@ -185,10 +192,6 @@ make_folders(struct tree *t, const char *dir, struct err *err)
         close_fd(&at);
         at = next;
         end += *end == '/';
-    }
-    if (at < 0 && errno == ENOSYS) {
-        err_set(err, ERR_UNSUPPORTED, "image.openat2", "images are unpacked by openat2(2), which this kernel lacks");
-        return err_hint(err, "it needs Linux 5.6, and no outer filter that hides the call");
     }
     return at >= 0 ? take_fd(&at) : errno == ELOOP ? bad_path(err, "leads through links without end", dir)
                                                    : fail(err, dir);

@@ -24,6 +24,7 @@
 #include "base/sha256.h"
 #include "imager/layer.h"
 #include "imager/source.h"
+#include "wall/caps.h"
 #include "wall/landlock.h"
 #include "wall/service.h"
 #include "wire/packet.h"
@@ -69,6 +70,19 @@ own_root(int place)
     return fchdir(place) == 0 && chroot(".") == 0 && chdir("/") == 0;
 }
 
+/* As service_confine(), without Landlock: before Linux 5.19 that refuses every hard link from one folder to another,
+ * of which images have many. */
+static int
+confine_by_root(const struct service_plan *plan, struct err *err)
+{
+    const struct rlimit none = { 0, 0 };
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys(err, errno, "image.walls", "not dumpable");
+    return caps_drop_all(err) < 0 ? -1 : service_filter(plan, err);
+}
+
 static int
 confine(const struct work *w, struct err *err)
 {
@@ -92,7 +106,8 @@ confine(const struct work *w, struct err *err)
     if ((!SERVICE_SANITIZED && setrlimit(RLIMIT_AS, &memory) < 0) || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
         setrlimit(RLIMIT_FSIZE, &size) < 0)
         return err_sys(err, errno, "image.walls", "limits");
-    return service_confine(&plan, err);
+    return rooted && (support.features & LANDLOCK_HAS_REFER) == 0 ? confine_by_root(&plan, err)
+                                                                   : service_confine(&plan, err);
 }
 
 /* --- what it does ------------------------------------------------------------------------------------------------- */
@@ -112,7 +127,7 @@ digest_of(const struct buf *b, char out[IMAGE_DIGEST_TEXT + 1])
 {
     uint8_t hash[SHA256_SIZE];
 
-    sha256_of(b->p, b->n, hash);
+    sha256_of(b->n > 0 ? b->p : (const uint8_t *)"", b->n, hash);
     memcpy(out, "sha256:", 7);
     sha256_text(hash, out + 7);
 }

@@ -92,6 +92,19 @@ def test_logins_of_dockers_file(cloche, tmp_path, auth):
             assert elsewhere.asked and not any("Authorization" in headers for _, headers in elsewhere.asked), elsewhere.asked
 
 
+@pytest.mark.parametrize("realm", ["http://example.invalid/token", "http://127.0.0.1@example.invalid/token", "ftp://127.0.0.1/token", "x"])
+def test_where_a_login_goes_to(cloche, tmp_path, realm):
+    """Not by plain HTTP to another host, whatever the registry asks for."""
+    layout, manifest, _ = made(tmp_path)
+    with Registry(layout, {"x:1": manifest}, auth="bearer") as registry:
+        docker_login(cloche, registry.host)
+        send = registry.send
+        registry.send = lambda to, status, body=b"", **headers: send(to, status, body, **{
+            name: f'Bearer realm="{realm}"' if name == "WWW_Authenticate" else value for name, value in headers.items()})
+        result = refused(cloche, f"{registry.host}/x:1", "image.login")
+        assert "neither HTTPS nor this machine" in result.err, result
+
+
 def test_tls(cloche, tmp_path):
     layout, manifest, _ = made(tmp_path)
     pair = certificate(tmp_path)
