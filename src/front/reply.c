@@ -488,11 +488,12 @@ json_of_box(const struct edge_box *box)
 {
     json_t *policy = box->policy[0] != '\0' ? json_loads(box->policy, JSON_REJECT_DUPLICATES, NULL) : json_object();
 
-    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o}",
+    return json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, "
+                     "s:o, s:o}",
                      "id", box->id, "owner", box->owner[0] != '\0' ? json_string(box->owner) : json_null(),
                      "name", json_of_text((const uint8_t *)box->name, strlen(box->name)),
                      "state", box_state_name(box->state), "paused", box->paused, "default", box->is_default,
+                     "persistent", box->persists,
                      "labels", json_of_lines(box->labels, false), "policy", policy != NULL ? policy : json_null(),
                      "created_ms", json_of_ms(box->created_ms), "started_ms", json_of_ms(box->started_ms),
                      "ended_ms", json_of_ms(box->ended_ms), "last_used_ms", json_of_ms(box->used_ms),

@@ -114,12 +114,12 @@ members_known(struct request *r)
 {
     static const char *const known[] = { "name", "labels", "policy", "idle_timeout", "max_lifetime",
                                          "workspace_key", "reattach", "volume", "recovery",
-                                         "template", NULL };
+                                         "template", "persistent", NULL };
     const char *name = json_unknown(r->json, known);
 
     return name == NULL || reply_member(r, "sandbox.request", name, "known members: name, labels, policy, "
                                         "idle_timeout, max_lifetime, workspace_key, reattach, volume, recovery, "
-                                        "template");
+                                        "template, persistent");
 }
 
 /* draft-ietf-httpapi-idempotency-key-header; neither the key nor the body is kept, only what tells them from others. */
@@ -195,6 +195,21 @@ volume_of(struct request *r, struct edge_create *c)
     return true;
 }
 
+/* What comes back is its volume, so it has one. */
+static bool
+persists(struct request *r, struct edge_create *c)
+{
+    const json_t *v = json_object_get(r->json, "persistent");
+
+    if (v != NULL && !json_is_boolean(v))
+        return reply_unfit(r, "sandbox.request", "persistent is true or false");
+    if (json_is_true(v) && c->volume[0] == '\0')
+        return reply_unfit(r, "sandbox.request", "persistent needs a volume: its files are what comes back");
+    if (json_is_true(v))
+        c->flags |= EDGE_PERSISTS;
+    return true;
+}
+
 /* The name or id of the template that its files begin as. */
 static bool
 base_of(struct request *r, struct edge_create *c)
@@ -262,7 +277,8 @@ create(struct request *r)
         return;
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
-        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) || !base_of(r, &c) ||
+        !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) ||
+        !base_of(r, &c) || !persists(r, &c) ||
         !key_of(r, &c, key, body))
         return;
     if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||

@@ -73,6 +73,7 @@
 #define EDGE_FLEETING   0x04    /* ... : it ends with who asked, if they go (CANCEL) before they know of it */
 
 #define EDGE_ONCE       0x08    /* ... : with FLEETING: also when they know of it. It is for one call */
+#define EDGE_PERSISTS   0x10    /* ... : it comes back with the daemon; it has a volume */
 
 #define EDGE_STRANGERS  0x01    /* FRONT: of connections that nobody vouches for; it knows no owner */
 #define EDGE_ANY_ADDRESS 0x01   /* SETTINGS: any address is one of ours */
@@ -172,6 +173,7 @@ bool edge_maybe_name(const char *name);
     F(ENUM, box_state, state, 0, BOX_STATES - 1) \
     F(BOOL, paused) \
     F(BOOL, is_default) \
+    F(BOOL, persists)                       /* it is made anew when the daemon is there again, and has its volume */ \
     F(U64, created_ms)                      /* since 1970; 0 not yet, as of the next three */ \
     F(U64, started_ms) \
     F(U64, ended_ms) \
@@ -197,7 +199,7 @@ PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);
 
 /* What a sandbox is to be. Texts "" where there is nothing to say. */
 #define EDGE_CREATE_FIELDS(F) \
-    F(FLAGS, flags, EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING | EDGE_ONCE) \
+    F(FLAGS, flags, EDGE_DEFAULT | EDGE_REATTACH | EDGE_FLEETING | EDGE_ONCE | EDGE_PERSISTS) \
     F(U32, idle_s)                          /* 0: as the daemon has it; so too @life_s */ \
     F(U32, life_s) \
     F(STRUCT_IN, edge_recovery, recovery) \

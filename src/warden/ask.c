@@ -277,6 +277,7 @@ asked_create(struct warden *w, const struct edge_create *m)
     r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
     r.is_default = (m->flags & EDGE_DEFAULT) != 0;
+    r.persists = (m->flags & EDGE_PERSISTS) != 0 && m->volume[0] != '\0';
     r.idle_s = limit_of(&r, m->idle_s, w->default_idle_s);
     r.life_s = limit_of(&r, m->life_s, w->default_life_s);
     r.recovery = recovery_asked(w, &m->recovery);

@@ -429,7 +429,8 @@ box_lost(struct box *b)
         return;
     }
     b->r.paused = false;
-    box_state(b, BOX_STOPPED, b->why != NULL ? b->why : "its keeper ended: it was destroyed");
+    box_state(b, b->returns ? BOX_RECOVERING : BOX_STOPPED,
+              b->why != NULL ? b->why : "its keeper ended: it was destroyed");
     span_ended(b);
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     box_gone_answers(b);
@@ -483,6 +484,15 @@ lost_row(void *ctx, const struct edge_box *r)
     out->print = strdup(r->print);
 }
 
+/* One that was there when the last daemon ended, however that was, and is to be there again. The launcher has ended
+ * what was left of it. */
+static bool
+returns(const struct box *b)
+{
+    return b->r.persists && (b->r.state == BOX_READY || b->r.state == BOX_DEGRADED || b->r.state == BOX_RECOVERING) &&
+           !recovery_life_is_over(b, clock_ms());
+}
+
 /* Nobody keeps it any more. Where that came to be while this daemon was without a warden it may be made anew. */
 static void
 find_lost(struct box *b)
@@ -493,6 +503,12 @@ find_lost(struct box *b)
     b->by_itself = b->r.state == BOX_RECOVERING;
     if (w->counts.wardens > 0 && recovery_after_end(b))
         return;
+    if (returns(b)) {
+        b->by_itself = false;
+        box_state(b, BOX_RECOVERING, "made anew: cloche serve was started again");
+        box_make_again(b);
+        return;
+    }
     box_state(b, BOX_STOPPED, b->why != NULL ? b->why : EDGE_WHY_KILLED);
     warden_note(w, b, "container_stop", "%s", b->r.detail);
     box_take_out(b);        /* the row after which the search goes on is no longer listed, but it is there */

@@ -303,6 +303,8 @@ new_one(const struct edge_create *c, const char *text)
     /* the one that is there is destroyed when it differs */
     if ((c->flags & EDGE_REATTACH) != 0)
         bad |= json_object_set_new(params, "reattach", json_true());
+    if ((c->flags & EDGE_PERSISTS) != 0)
+        bad |= json_object_set_new(params, "persistent", json_true());
     if (c->idle_s != 0)
         bad |= json_object_set_new(params, "idle_timeout", json_integer((json_int_t)c->idle_s));
     if (c->life_s != 0)

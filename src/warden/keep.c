@@ -291,8 +291,9 @@ on_gone(struct warden *w, const struct keep_gone *m)
     if (b->why == NULL)
         box_text(&b->why, m->why);
     if (b->r.state != BOX_STOPPING && b->r.state != BOX_RECOVERING) {
+        b->returns = b->r.persists && !m->died && strcmp(m->why, EDGE_WHY_KILLED) == 0;
         if (!m->died || !recovery_after_end(b))
-            box_state(b, BOX_STOPPING, b->why);
+            box_state(b, b->returns ? BOX_RECOVERING : BOX_STOPPING, b->why);
         b->stop_ms = clock_ms();
     }
     return 0;
@@ -422,10 +423,12 @@ static int
 on_adopted_all(struct warden *w, const struct nothing *m)
 {
     (void)m;
+    if (launcher_say(w, EDGE_READY, NULL) < 0)      /* before it is asked for keepers */
+        return -1;
     box_find_lost(w);
     w->settled = true;
     volumes_turn(w);
-    return launcher_say(w, EDGE_READY, NULL);
+    return 0;
 }
 
 /* By which the front knows that it is heard, too. */
@@ -490,8 +493,10 @@ on_close(struct warden *w, const struct nothing *m)
     (void)m;
     w->closing = true;
     pool_drain(w, "cloche serve ended");
-    for (struct box *b = w->boxes; b != NULL; b = b->next)
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        b->returns = b->r.persists && b->r.state != BOX_STOPPING && b->r.state != BOX_INITIALIZING;
         box_stop(b, "cloche serve ended");
+    }
     box_all_gone(w);
     return 0;
 }

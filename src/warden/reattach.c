@@ -47,6 +47,7 @@ differences(const struct edge_box *old, const struct edge_box *new, char out[128
         bool same = was.p != NULL && is.p != NULL && str_eq(was, is);
         if (i == 0)
             same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds &&
+                   old->persists == new->persists &&
                    same_recovery(&old->recovery, &new->recovery) && strcmp(old->volume, new->volume) == 0 &&
                    strcmp(old->base, new->base) == 0;
         if (!same)

@@ -84,8 +84,8 @@ box_make_again(struct box *b)
 
 /* --- by itself ---------------------------------------------------------------------------------------------------- */
 
-static bool
-life_is_over(const struct box *b, uint64_t now)
+bool
+recovery_life_is_over(const struct box *b, uint64_t now)
 {
     return b->r.life_s > 0 && b->r.started_ms > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000;
 }
@@ -141,7 +141,7 @@ recovery_after_end(struct box *b)
     char text[EDGE_DETAIL_MAX];
 
     if (b->w->closing || b->probe || b->r.recovery.after_s == 0 || !(lived || told) || b->r.paused ||
-        life_is_over(b, clock_ms()))
+        recovery_life_is_over(b, clock_ms()))
         return false;
     if (!told) {
         const char *why = b->why != NULL ? b->why : "its keeper ended";
@@ -194,7 +194,7 @@ turn_waiting(struct box *b, uint64_t now)
 {
     if (b->r.state == BOX_STOPPING)
         box_lost(b);            /* there is nothing to wait for */
-    else if (life_is_over(b, now))
+    else if (recovery_life_is_over(b, now))
         box_stop(b, "its maximum lifetime was over");
     else if (now >= b->recover_ms)
         recovery_begin(b, now);

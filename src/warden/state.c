@@ -275,7 +275,7 @@ bind_box(struct state *s, const struct edge_box *box)
     bind_text(q, 2, box->name);
     bind_text(q, 3, box_state_name(box->state));
     bind_u64(q, 4, (box->paused ? 1U : 0U) | (box->is_default ? 2U : 0U) | (unsigned)box->bounds << 2 |
-             (box->recovery.given_up ? 16U : 0U));
+             (box->recovery.given_up ? 16U : 0U) | (box->persists ? 32U : 0U));
     bind_u64(q, 5, box->created_ms);
     bind_u64(q, 6, box->started_ms);
     bind_u64(q, 7, box->ended_ms);
@@ -393,6 +393,7 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->name = col_text(q, 1);
     box->paused = (flags & 1) != 0;
     box->is_default = (flags & 2) != 0;
+    box->persists = (flags & 32) != 0;
     box->bounds = (uint8_t)(flags >> 2 & 3);
     box->recovery = (struct edge_recovery){
         .after_s = (uint32_t)col_u64(q, 19), .tries = (uint32_t)col_u64(q, 20), .window_s = (uint32_t)col_u64(q, 21),

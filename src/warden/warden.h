@@ -155,6 +155,7 @@ struct box {
     uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
     uint64_t tried_ms;                  /* so too the beginning of its last window of recoveries; */
     uint64_t recover_ms;                /* when the next one by itself is due; 0 none is */
+    bool returns;                       /* it ends with the daemon, and is made anew with the next one */
     bool by_itself;                     /* the recovery at hand, or the last one, was nobody's (recovery.c) */
     bool waits;                         /* for that: it has no keeper, and is "recovering" */
     uint64_t check_ms;                  /* the next look, on the monotonic clock */
@@ -345,6 +346,7 @@ int box_recover(struct box *b, struct err *err);                    /* somebody 
 void box_make_again(struct box *b);                                 /* its keeper is gone: another one */
 /* Whether one that is heard to end, or has ended, is made anew by itself later; false: box.why may say why not. */
 bool recovery_after_end(struct box *b);
+bool recovery_life_is_over(const struct box *b, uint64_t now);      /* its maximum lifetime; monotonic */
 bool recovery_waits(const struct box *b);                           /* for its time to be made anew */
 void recovery_turn(struct box *b, uint64_t now);                    /* monotonic; @b may be no more then */
 
