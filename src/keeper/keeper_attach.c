@@ -7,9 +7,12 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/memfile.h"
 #include "keeper/keeper.h"
 
@@ -74,14 +77,19 @@ put_environment(struct buf *out, const char *const *env)
     buf_put_u8(out, '\0');
 }
 
+/* The server refuses a key of its own user's that others may read; of another user's it must be able to read it. */
 static int
-keys_file(const struct edge_op *want)
+keys_file(const struct edge_op *want, bool others)
 {
     cleanup_buf struct buf text = BUF_INIT(4UL * EDGE_ATTACH_KEY_MAX);
+    cleanup_close int fd = memfd_create("attach", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     buf_printf(&text, "%s\nrestrict%s %s\n", want->argv[0], (want->flags & OP_WRITES) != 0 ? ",pty" : "",
                want->argv[1]);
-    return buf_ok(&text) ? memfile_sealed("attach", false, text.p, text.n) : -1;
+    if (fd < 0 || !buf_ok(&text) || io_write_full(fd, text.p, text.n) < 0 || fchmod(fd, others ? 0444 : 0400) < 0 ||
+        memfile_seal(fd) < 0)
+        return -1;
+    return take_fd(&fd);
 }
 
 /* Each option behind a "-o". */
@@ -119,7 +127,7 @@ attach_begin(struct op *o, const struct edge_op *want, struct err *err)
         return err_hint(err, "`cloche exec` does, and an engine that shares the host's kernel");
     }
     put_options(&texts, facts, writes);
-    keys = keys_file(want);
+    keys = keys_file(want, facts->other_user);
     if (!buf_ok(&texts) || keys < 0)
         return err_sys(err, buf_ok(&texts) ? errno : ENOMEM, "attach.keys", "an editor's keys in memory");
     argv[n++] = SSHD;
