@@ -13,7 +13,7 @@ from conformance import test_self_check
 from helpers import leaks, places, requirement
 from helpers.runner import wait_for
 
-pytestmark = [requirement("R21"), pytest.mark.root]
+pytestmark = [requirement("R21", "R60"), pytest.mark.root]
 BUILD = places.find_cloche().parents[2]
 NAMES = ("crun", "runc", "runsc")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
