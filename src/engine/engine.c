@@ -106,6 +106,17 @@ check_containers(const struct engine *e, const struct policy *p, struct err *err
     return err_hint(err, "leave container-prefix out, or use --engine docker");
 }
 
+/* Where the boundary is not the kernel that it would be root of. */
+static int
+check_user(const struct engine *e, const struct policy *p, struct err *err)
+{
+    if (p->user.uid != 0 || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || e->root_inside)
+        return 0;
+    err_set(err, ERR_POLICY, "policy.user.root", "nothing runs as root inside with the engine %s", e->name);
+    return err_hint(err, "leave user out (1000:1000), name an ordinary user and group, or take an engine whose sandbox "
+                         "is a machine of its own");
+}
+
 static int
 check_image(const struct engine *e, const struct policy *p, struct err *err)
 {
@@ -257,7 +268,7 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
 {
     const struct engine *e = engine_of(p);
 
-    if (check_runtime(e, p, err) < 0 || check_image(e, p, err) < 0 ||
+    if (check_runtime(e, p, err) < 0 || check_user(e, p, err) < 0 || check_image(e, p, err) < 0 ||
         check_containers(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;

@@ -13,6 +13,7 @@
 struct engine {
     const char *name;
     bool containers;                /* a sandbox is a container with a name (policy->container_prefix) */
+    bool root_inside;               /* its sandbox's user may be root there (policy->user) */
     bool images;                    /* it runs images (policy->image) */
     const char *const *runtimes;    /* of the programs that it can have make the wall, ended by NULL; NULL: none */
     /* @runtime NULL: the one that `auto` takes. @out is all zero; engine, usable and usable_light are filled for it. */

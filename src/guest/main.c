@@ -253,7 +253,7 @@ begin(int argc, char **argv)
         return GUEST_EXIT_SETUP;
     if (argc == 3 && chdir(argv[2]) < 0)
         return GUEST_EXIT_WORKDIR;
-    if (argc > 1 && filter_install(argv[1]) < 0)
+    if (argc > 1 && argv[1][0] != '\0' && filter_install(argv[1]) < 0)
         return GUEST_EXIT_SETUP;
     return handed ? handed_take() : 0;
 }

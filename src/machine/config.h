@@ -36,7 +36,7 @@ struct machine_config {
     char ports[MACHINE_TEXT_MAX + 1];   /* ... also of these, each with a blank after it */
     char hostname[MACHINE_TEXT_MAX + 1];
     char guest[MACHINE_TEXT_MAX + 1];   /* paths in the tree */
-    char filter[MACHINE_TEXT_MAX + 1];
+    char filter[MACHINE_TEXT_MAX + 1];  /* "": none, and the guest keeps every capability */
     char workdir[MACHINE_TEXT_MAX + 1];
 };
 

@@ -371,10 +371,10 @@ set_user(struct policy *p, const struct policy_spec *s, struct str text, const s
     (void)s;
     if (!str_parse_u64(uid_text, 65534, &uid) || !str_parse_u64(gid_text, 65534, &gid)) {
         where_fail(w, err, "policy.user.syntax", "%s is not UID or UID:GID", show(text, shown));
-        return err_hint(err, "numbers from 1 to 65534: names mean nothing before the sandbox exists");
+        return err_hint(err, "numbers up to 65534: names mean nothing before the sandbox exists");
     }
-    if (uid == 0 || gid == 0) {
-        where_fail(w, err, "policy.user.root", "%s: nothing runs as root inside", show(text, shown));
+    if ((uid == 0) != (gid == 0)) {     /* which engine takes root, as a whole, engine.c knows */
+        where_fail(w, err, "policy.user.root", "%s: nothing is half root inside", show(text, shown));
         return err_hint(err, "leave it out (1000:1000), or name an ordinary user and group");
     }
     p->user.uid = (uint32_t)uid;

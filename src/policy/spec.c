@@ -204,7 +204,7 @@ const struct policy_spec policy_specs[] = {
       .no_flag = built_in, .no_file = built_in, LIST(env_deny, ENTRY_ENV_NAME), .ceiling = CEILING_KEPT },
     { KEY("env-inherit", NULL, NULL, "whether the caller's environment is passed"),
       .no_flag = by_mode, .no_file = by_mode, BOOL(env_inherit), BY_MODE(1, 0, 0), .ceiling = CEILING_LESS },
-    { KEY("user", "--user", "UID[:GID]", "ids inside; 1000:1000 by default, never 0"),
+    { KEY("user", "--user", "UID[:GID]", "ids inside; 1000:1000 by default; 0 in a machine only"),
       OWN(user, user.uid), .set = set_user, .show = show_user, .within = within_user,
       .refused = { [IN_OFF] = ANY, [IN_LIGHT] = ANY } },
     { KEY("hostname", "--hostname", "NAME", "host name inside"),

@@ -229,6 +229,28 @@ def test_prove(machine):
     assert [m["mode"] for m in report["modes"]] == ["standard", "max"] and report["n_checks"] > 400
 
 
+@requirement("R95")
+def test_the_user_may_be_root_of_the_machine(machine):
+    """Who is still nobody on the host."""
+    project = machine.cloche.project
+    (project / "f").write_text("text")
+    result = machine.sh("id -u; mkdir /tmp/m; mount -t tmpfs x /tmp/m && echo mounted; grep CapEff /proc/self/status; cat /proc/self/uid_map; rm f; echo x > g; "
+                        "mknod /tmp/mem c 1 1; echo x > /usr/x; cat /etc/shadow; ls", "--user", "0",
+                        "--workspace", f"{project}:cow")
+    assert result.out.split()[:2] == ["0", "mounted"] and "000001ffffffffff" in result.out and "4294967295" in result.out, result
+    assert "/usr/x" in result.err and "mknod" in result.err and result.out.split()[-1] == "g", result
+    assert [p.name for p in project.iterdir()] == ["f"]
+    result = machine.sh("echo ran", "--user", "0", "--workspace", project)
+    assert result.code == 125 and "[microvm.root-user]" in result.err and "ran" not in result.out, result
+
+
+@requirement("R95")
+@pytest.mark.parametrize("flags", ((), ("--mode", "max"), ("--engine", "oci")))
+def test_root_is_for_machines(cloche, flags):
+    result = cloche("run", "--user", "0", *flags, "--", "echo", "ran")
+    assert result.code == 125 and "[policy.user.root]" in result.err and "ran" not in result.out, result
+
+
 # --- its end
 
 

@@ -222,7 +222,7 @@ refusals(void **state)
         { "policy.host.any", { "--allow-domain", "*" } },
         { "policy.host.any", { "--deny-domain", "*" } },
         { "policy.host.url", { "--allow-domain", "https://example.org" } },
-        { "policy.user.root", { "--user", "0" } },
+        { "policy.user.root", { "--user", "0:1000" } },
         { "policy.user.root", { "--user", "1000:0" } },
         { "policy.user.syntax", { "--user", "root" } },
         { "policy.user.syntax", { "--user", "1:2:3" } },

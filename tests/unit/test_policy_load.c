@@ -259,7 +259,7 @@ yaml_refusals(void **state)
         { "mode: light\nhostname: x\n", "policy.light.asks", 2, { "hostname" } },
         { "workspace: {kind: rw}\n", "policy.workspace.dir", 1, { NULL } },
         { "unix-sockets: ['/run/[a]']\n", "policy.socket.glob", 1, { "unix-sockets[0]", "literal" } },
-        { "user: 0\n", "policy.user.root", 1, { NULL } },
+        { "user: 0:5\n", "policy.user.root", 1, { NULL } },
         /* the subset */
         { "mode: &a max\n", "policy.yaml.subset", 1, { "anchors" } },
         { "mode: max\nx: *a\n", "policy.yaml.subset", 2, { "aliases" } },

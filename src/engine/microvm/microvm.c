@@ -70,6 +70,10 @@ check(struct native *native, const struct policy *p, struct err *err)
     if (!sb->kvm)
         plan_warn(plan, "the machine is emulated (QEMU's TCG), for want of KVM: it is slow, and to QEMU's developers "
                   "no security boundary; the walls around QEMU are");
+    for (size_t i = 0; p->user.uid == 0 && i < plan->n_trees; i++)
+        if (plan->trees[i].writable && !plan->trees[i].cow)
+            return refuse(err, "microvm.root-user", "cannot guard names from a user who is root of the machine",
+                          "use :ro or :cow for folders of the host, or leave --user out");
     if (plan->n_sockets > 0)
         return refuse(err, "microvm.sockets", "reaches no unix socket of the host",
                       "allow none, or use --engine native");
@@ -200,6 +204,8 @@ guest(const struct sandbox *base)
 static int
 setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err)
 {
+    if (microvm_of(base)->native.plan.ids.inside_uid == 0)
+        return 0;               /* it has no filter, which the guard would be asked by */
     if (native_setup(base, guard, out, err) < 0)
         return -1;
     out->memory_limit = 0;      /* that of the machine */
@@ -256,6 +262,7 @@ gone(struct sandbox *base, struct err *err)
 
 const struct engine engine_microvm = {
     .name = "microvm",
+    .root_inside = true,
     .images = true,
     .probe = microvm_probe,
     .rules = native_rules,
