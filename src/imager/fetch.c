@@ -23,6 +23,8 @@
 #define SLOW_BYTES     256L
 #define REDIRECTS      5L
 #define TOKEN_MAX      16384
+#define DIRECT_MAX     16384
+#define LOOPBACK       "localhost,127.0.0.1,127.0.0.0/8"
 #define HUB_HOST       "registry-1.docker.io"
 #define ACCEPT                                                                                                         \
     "Accept: application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "    \
@@ -33,7 +35,9 @@ struct registry {
     const struct fetch *f;
     CURL *curl;
     bool local;                     /* this machine's loopback: plain HTTP may be */
-    char base[384];                 /* "https://HOST/v2/PATH" */
+    char base[600];                 /* "https://HOST/v2/PATH" */
+    char direct[DIRECT_MAX];        /* hosts that no proxy is asked for */
+    bool heeds;                     /* what the answer wants of us counts: it is the registry's own */
     char token[TOKEN_MAX + 32];     /* "Bearer ..." */
     struct fetch_challenge challenge;
     uint64_t all, got;              /* of all layers; for the progress */
@@ -48,9 +52,23 @@ struct sink {
     uint64_t max, n;                /* bytes that may come, that are there */
     struct sha256 hash;
     bool too_much, no_room;
+    bool no_range;                  /* the answer would have been all of it, not what is missing */
 };
 
 /* --- one request -------------------------------------------------------------------------------------------------- */
+
+/* Of this machine's own a proxy knows nothing, but would read the login in plain text; libcurl would ask it. */
+static void
+direct(struct registry *r)
+{
+    const char *said = getenv("no_proxy");
+
+    said = said != NULL ? said : getenv("NO_PROXY");
+    if (said != NULL && strcmp(said, "*") == 0)
+        snprintf(r->direct, sizeof(r->direct), "*");
+    else
+        snprintf(r->direct, sizeof(r->direct), LOOPBACK ",%s", said != NULL ? said : "");
+}
 
 static size_t
 on_data(char *data, size_t size, size_t n, void *ctx)
@@ -81,9 +99,12 @@ on_header(char *data, size_t size, size_t n, void *ctx)
     struct registry *r = ctx;
     static const char name[] = "www-authenticate:";
     struct fetch_challenge c;
+    long led = 0;
 
     n *= size;
-    if (n > sizeof(name) && strncasecmp(data, name, sizeof(name) - 1) == 0) {
+    curl_easy_getinfo(r->curl, CURLINFO_REDIRECT_COUNT, &led);
+    /* who the registry led us to says to whom our login goes as little as who gives tokens */
+    if (r->heeds && led == 0 && n > sizeof(name) && strncasecmp(data, name, sizeof(name) - 1) == 0) {
         fetch_challenge_read((struct str){ data + sizeof(name) - 1, strcspn(data + sizeof(name) - 1, "\r\n") }, &c);
         if (c.bearer || (c.basic && !r->challenge.bearer))
             r->challenge = c;
@@ -120,6 +141,8 @@ prepare(struct registry *r, const char *url, struct sink *s, long seconds)
     curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, protocols);
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(c, CURLOPT_MAXREDIRS, REDIRECTS);
+    curl_easy_setopt(c, CURLOPT_NOPROXY, r->direct);
+    curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);      /* nor does a proxy say what the registry wants */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
     curl_easy_setopt(c, CURLOPT_TIMEOUT, seconds);
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SLOW_S);
@@ -153,6 +176,9 @@ get(struct registry *r, const char *url, struct sink *s, bool token, long second
     CURLcode code;
 
     prepare(r, url, s, seconds);
+    r->heeds = token;
+    if (token)
+        r->challenge = (struct fetch_challenge){ .bearer = false };
     if (token && r->token[0] != '\0') {
         snprintf(line, sizeof(line), "Authorization: %s", r->token);
         headers = curl_slist_append(headers, line);
@@ -169,6 +195,7 @@ get(struct registry *r, const char *url, struct sink *s, bool token, long second
         return status;
     if (s->too_much)
         return err_set(err, ERR_LIMIT, "image.limit", "%s answers with more than it said, or than is taken", url);
+    s->no_range = code == CURLE_RANGE_ERROR;
     if (s->no_room)
         return err_sys(err, errno, "image.store", "keep what the registry sends");
     err_set(err, ERR_SYSTEM, "image.registry", "%.300s: %s", url, r->errors[0] != '\0' ? r->errors
@@ -371,7 +398,7 @@ take_up(struct sink *s, const struct image_blob *blob, struct err *err)
                                                             : take_up(s, blob, err);
 }
 
-/* Answers that are no part of it are not appended to it. */
+/* Answers that are no part of it are not appended to it. -1 with errno. */
 static int
 begin_again(struct sink *s)
 {
@@ -417,11 +444,14 @@ layer(struct registry *r, const struct image_blob *blob, struct err *err)
     for (int i = 0; i < TRIES && done < 0; i++) {
         uint64_t before = s.n;
         done = layer_try(r, blob, &s, err);
-        /* what came is a step; nothing, a wait */
         if (done < 0 && (err->kind != ERR_SYSTEM || !err_is(err, "image.registry")))
             return -1;
-        if (done < 0 && s.n <= before && i + 1 < TRIES)
+        if (done < 0 && s.no_range && begin_again(&s) < 0)
+            return err_sys(err, errno, "image.store", "keep a layer");
+        /* what came is a step; nothing, a wait */
+        if (done < 0 && s.n <= before && !s.no_range && i + 1 < TRIES)
             sleep(1);
+        s.no_range = false;
     }
     if (done < 0)
         return -1;
@@ -530,6 +560,7 @@ fetch_now(const struct fetch *f, struct err *err)
     if (r.curl == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     r.local = is_local(host);
+    direct(&r);
     snprintf(r.base, sizeof(r.base), "https://%s/v2/%s", host, f->ref->path);
     if (r.local) {
         struct sink none = { .r = &r, .doc = NULL, .max = 0, .fd = -1 };
@@ -539,7 +570,6 @@ fetch_now(const struct fetch *f, struct err *err)
         curl_easy_setopt(r.curl, CURLOPT_NOBODY, 1L);
         if (curl_easy_perform(r.curl) == CURLE_SSL_CONNECT_ERROR)
             snprintf(r.base, sizeof(r.base), "http://%s/v2/%s", host, f->ref->path);
-        r.challenge = (struct fetch_challenge){ .bearer = false };
     }
     done = all(&r, err);
     curl_easy_cleanup(r.curl);

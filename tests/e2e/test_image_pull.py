@@ -219,6 +219,42 @@ def test_plain_http_is_for_the_loopback_alone(cloche, tmp_path):
             assert not registry.asked
 
 
+def test_a_login_of_this_machines_goes_to_no_proxy(cloche, tmp_path):
+    """What libcurl takes for the loopback's proxy would have the login in plain text, and another machine's loopback."""
+    layout, manifest, _ = made(tmp_path)
+    with Registry(layout, {"x:1": manifest}, auth="basic") as registry, Registry(layout, {}) as proxy:
+        docker_login(cloche, registry.host)
+        for name in "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY":
+            cloche.env[name] = f"http://{proxy.host}"
+        cloche.env["no_proxy"] = cloche.env["NO_PROXY"] = "example.invalid"
+        assert pull(cloche, f"{registry.host}/x:1")["layers"]
+        assert not proxy.asked
+
+
+def test_who_a_registry_leads_to_asks_for_no_login(cloche, tmp_path):
+    layout, manifest, _ = made(tmp_path)
+    with Registry(layout, {"x:1": manifest}) as registry, Registry(layout, {}, auth="bearer") as elsewhere:
+        docker_login(cloche, registry.host)
+        registry.redirect = f"http://{elsewhere.host}"
+        refused(cloche, f"{registry.host}/x:1", "image.login")
+        assert elsewhere.asked and not any("Authorization" in headers for _, headers in elsewhere.asked), elsewhere.asked
+
+
+def test_a_registry_that_takes_nothing_up(cloche, tmp_path):
+    """It answers with all of the layer, whatever was asked for."""
+    layout, manifest, layers = made(tmp_path)
+    big = layers[1]["digest"]
+    with Registry(layout, {"x:1": manifest}) as registry:
+        registry.cuts[big] = [100_000]
+        blob = registry.blob
+
+        def whole(to, ref, data):
+            del to.headers["Range"]
+            blob(to, ref, data)
+        registry.blob = whole
+        assert pull(cloche, f"{registry.host}/x:1")["layers"]
+
+
 @pytest.mark.parametrize("words, code", [(["pull"], "image.misused"), (["pull", "X"], "image.name"), (["pull", "a", "b"], "image.misused"),
                                          (["pull", "sha256:" + "0" * 64], "image.name"), (["pull", "127.0.0.1:1/x"], "image.registry")])
 def test_wrong_usage(cloche, words, code):
