@@ -58,6 +58,8 @@ WORKLOAD = [
     "test_network_websocket.py::test_a_placeholder_in_two_fragments",
     "test_secret_end.py::test_a_vault_that_was_stopped_goes_on",
     "test_serve_sign.py::test_a_request_is_signed_as_ethers_signs_it",
+    "test_serve_fork.py::test_a_fork_has_its_files",
+    "test_attach.py::test_keys_are_keys",
 ]
 
 
