@@ -51,6 +51,33 @@ template_is_wanted(const struct warden *w, const char *id)
 
 /* --- finding one -------------------------------------------------------------------------------------------------- */
 
+/* Whether its name may mean @v to who reaches others' too: an agent that takes the name of a template that its owner
+ * had, or that somebody mistypes, puts its own files and policy in that one's place. */
+static bool
+is_trusted(const struct warden *w, const struct volume *v)
+{
+    const struct token *t = token_of(w, v->r.owner);
+
+    return v->r.owner[0] == '\0' || (t != NULL && t->r.role == EDGE_OPERATOR);
+}
+
+/* That of another one's who is no agent, if there is one alone. */
+static struct volume *
+find_others(const struct warden *w, const char *name)
+{
+    struct volume *found = NULL;
+
+    for (size_t i = 0; i < w->volumes->n; i++) {
+        struct volume *v = &w->volumes->v[i];
+        if (!is_template(v) || v->r.kind != VOLUME_TEMPLATE || strcmp(v->r.name, name) != 0 || !is_trusted(w, v))
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = v;
+    }
+    return found;
+}
+
 /* What the caller may use of that id, or of that name, its own first. */
 static struct volume *
 find(const struct warden *w, const char *name)
@@ -58,12 +85,8 @@ find(const struct warden *w, const char *name)
     const char *owner = who_owner(&w->who);
     struct volume *v = edge_is_id(name) ? volume_of_id(w, name) : volume_of_name(w, w->who.id, VOLUME_TEMPLATE, name);
 
-    if (v == NULL && owner == NULL && !edge_is_id(name)) {
-        for (size_t i = 0; i < w->volumes->n && v == NULL; i++)
-            if (w->volumes->v[i].r.kind == VOLUME_TEMPLATE && is_template(&w->volumes->v[i]) &&
-                strcmp(w->volumes->v[i].r.name, name) == 0)
-                v = &w->volumes->v[i];
-    }
+    if (v == NULL && owner == NULL && !edge_is_id(name))
+        v = find_others(w, name);
     return v == NULL || !is_template(v) || (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v;
 }
 

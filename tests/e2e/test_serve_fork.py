@@ -281,6 +281,27 @@ def test_others_templates(daemon):
     assert daemon.get("/v1/templates").json["templates"][0]["id"] == made.json["id"], "the owner sees all"
 
 
+def test_an_agents_name_is_no_name_of_the_owners(daemon):
+    """An agent that takes a name that others use puts its files into nobody's sandbox, nor is its template removed by it."""
+    agent, operator = (daemon.post("/v1/tokens", {"role": role}).json for role in ("agent", "operator"))
+
+    def as_(token):
+        return {"Authorization": f"Bearer {token['token']}"}
+    box = daemon("POST", "/v1/sandboxes", {}, as_(agent)).json
+    made = daemon("POST", f"/v1/sandboxes/{box['id']}/snapshot", {"name": "base"}, as_(agent)).json
+    for who in ({}, as_(operator)):
+        assert daemon("POST", "/v1/sandboxes", {"template": "base"}, who).json["code"] == "template.not-found"
+        assert daemon("DELETE", "/v1/templates/base", None, who).status == 404
+    # the owner's is there for an operator, whatever the agent has
+    mine = daemon.create()
+    sh(mine, "echo mine > f")
+    assert daemon.post(f"{mine.at}/snapshot", {"name": "base"}).status == 201
+    one = daemon("POST", "/v1/sandboxes", {"template": "base"}, as_(operator)).json
+    assert sh(Sandbox(daemon, one), "cat f") == "mine\n"
+    assert daemon("POST", "/v1/sandboxes", {"template": made["id"]}).status == 201, "by its id it is meant"
+    assert daemon("DELETE", f"/v1/templates/{made['id']}", None, as_(operator)).ok
+
+
 @pytest.mark.parametrize("words,code", [(["fork"], 125), (["fork", "none"], 125), (["fork", "-n", "0", "a"], 125),
                                         (["snapshot", "a"], 125), (["template"], 125), (["template", "rm", "none"], 125)])
 def test_the_verbs_refuse(daemon, cloche, words, code):
