@@ -57,20 +57,27 @@ pending_of(const struct warden *w, const char *request)
     return p;
 }
 
+bool
+sign_nonce_is_far(uint64_t nonce, uint64_t next)
+{
+    return nonce > next && nonce - next > SIGN_NONCE_AHEAD;
+}
+
 /* A request that waits keeps its nonce when it comes again; others do not take it. */
 uint64_t
 sign_next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err)
 {
-    uint64_t next;
+    uint64_t next, known;
 
-    if (state_sign_nonce(w->state, w->signing->address, chain, &next, err) < 0)
+    if (state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
         return UINT64_MAX;
+    next = known;
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
         if (p->what.form != SIGN_TX || p->what.tx.chain != chain || approval_of(w, p) == NULL)
             continue;
         if (strcmp(p->request, request) == 0)
             return p->what.tx.nonce;
-        if (p->what.tx.nonce >= next)
+        if (p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
             next = p->what.tx.nonce + 1;
     }
     return next <= SIGN_NUMBER_MAX ? next : SIGN_NUMBER_MAX;

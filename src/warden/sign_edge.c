@@ -247,16 +247,21 @@ edge_of(const struct tx *tx)
 
 /* Before anything is asked of the signer: what is on the disk now counts. */
 static int
-count(struct warden *w, const char *request, const struct sign_tx *what, struct err *err)
+count(struct warden *w, const char *request, const struct sign_tx *what, bool confirmed, struct err *err)
 {
     const struct tx *tx = &what->tx;
     struct u256 fee, spent = u256_of(0);
+    uint64_t next;
 
     if (what->form == SIGN_TX && !sign_cost(tx, &fee, &spent))
         return err_set(err, ERR_DENIED, "sign.cost", "it costs more than any amount");
     if (state_sign_put(w->state, request, time_now(w), spent.b, err) < 0)
         return -1;
     if (what->form != SIGN_TX)
+        return 0;
+    if (state_sign_nonce(w->state, w->signing->address, tx->chain, &next, err) < 0)
+        return -1;
+    if (tx->nonce == SIGN_NUMBER_MAX || (!confirmed && sign_nonce_is_far(tx->nonce, next)))
         return 0;
     return state_sign_nonce_put(w->state, w->signing->address, tx->chain, tx->nonce + 1, err);
 }
@@ -301,7 +306,7 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
     who_text(w, &w->who, wait->who);
     if (what->form == SIGN_TX || what->typed.has_contract)
         sign_address_text(what->form == SIGN_TX ? what->tx.to : what->typed.contract, wait->to_text);
-    if (count(w, request, what, err) < 0) {
+    if (count(w, request, what, confirmed, err) < 0) {
         free(wait);
         return -1;
     }

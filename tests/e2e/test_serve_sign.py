@@ -135,6 +135,25 @@ def test_the_policy_fills_in_what_a_request_leaves_out(signing):
     assert signed(s.ask(**bare, chainId=5)).startswith("0x02f86d0580"), "none"
 
 
+def test_one_agents_nonce_is_not_everybodys(signing):
+    """Transactions behind a gap are valid for nobody, and an agent could make one that nobody fills."""
+    s = signing(defaultGasLimit=21000, defaultMaxFeePerGasWei=str(20 * GWEI))
+    other = caller(s.daemon, "agent")
+
+    def next_is(nonce):
+        raw = signed(s.ask(other))
+        assert raw[4:6] == "f8" and raw[8:].startswith("01" + nonce), (raw, nonce)
+    for far in (2 ** 63 - 1, 2 ** 40, 1025):
+        signed(s.ask(nonce=far))
+    next_is("80")
+    needs_person(s.ask(requestId="far", nonce=2 ** 40, value="20000000000000000"))
+    next_is("01")
+    needs_person(s.ask(requestId="near", nonce=2, value="20000000000000000"))
+    next_is("03")       # what waits keeps its own
+    signed(s.approve("far"))
+    next_is("86010000000001")       # a person has said so
+
+
 def test_a_request_is_signed_once(signing):
     s = signing()
     signed(s.ask(requestId="once"))
