@@ -28,6 +28,7 @@ NUMBERS, FOLLOWED = "numbers", "followed"      # of the daemon as a whole; event
 TYPED = "typed"     # the credential is in the form, without which it is none
 VOLUMES = "volumes"     # test_serve_volumes.py
 TEMPLATES = "templates" # test_serve_fork.py
+COUNT = "count"     # how many entries of a list there are
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
     ("GET", "/health"): ANYBODY,
@@ -52,6 +53,8 @@ JUDGED = {
     ("GET", "/v1/audit"): LIST,
     ("GET", "/v1/audit/stream"): FOLLOWED,
     ("GET", "/api/audit/feed"): LIST,
+    ("GET", "/v1/audit/size"): COUNT,
+    ("GET", "/api/audit/feed/size"): COUNT,
     ("GET", "/v1/approvals"): STATIC,
     ("GET", "/v1/approvals/stream"): STATIC,
     ("GET", "/v1/approvals/{id}"): STATIC,
@@ -86,6 +89,8 @@ JUDGED = {
     ("POST", "/api/sandbox/computer/type"): STATIC,
     ("POST", "/api/sandbox/computer/keypress"): STATIC,
     ("POST", "/api/sandbox/sign"): STATIC,
+    ("POST", "/api/sandbox/sign/message"): STATIC,
+    ("POST", "/api/sandbox/sign/typed-data"): STATIC,
     ("POST", "/api/sandbox/sign/approve"): STATIC,
     ("POST", "/api/sandbox/sign/reject"): STATIC,
     ("GET", "/api/sandbox/sign/pending"): STATIC,
@@ -95,12 +100,13 @@ JUDGED = {
 # What of a sandbox a role may ask that reaches all of them, and that a key may ask of its own.
 READS = {("GET", "/v1/sandboxes/{id}"), ("GET", "/v1/sandboxes/{id}/usage"), ("GET", "/v1/sandboxes/{id}/policy"),
          ("GET", "/v1/sandboxes/{id}/ports"), ("GET", "/v1/sandboxes/{id}/attach"), ("GET", "/v1/sandboxes/{id}/audit"), ("GET", "/v1/sandboxes/{id}/transcript"),
-         ("GET", "/v1/sandboxes/{id}/logs")}
+         ("GET", "/v1/sandboxes/{id}/logs"), ("GET", "/v1/sandboxes/{id}/messages")}
 KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/exec/ws"),
          ("GET", "/v1/sandboxes/{id}/files/{path}"), ("PUT", "/v1/sandboxes/{id}/files/{path}"),
          ("DELETE", "/v1/sandboxes/{id}/files/{path}"), ("GET", "/v1/sandboxes/{id}/dirs/{path}"),
          ("POST", "/v1/sandboxes/{id}/dirs/{path}"), ("GET", "/v1/sandboxes/{id}/stat/{path}"),
          ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/logs"),
+         ("GET", "/v1/sandboxes/{id}/messages"), ("POST", "/v1/sandboxes/{id}/messages"),
          ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
              ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize"))),
@@ -311,9 +317,13 @@ def test_what_is_about_no_one_sandbox(town, who):
             assert refused == (who != "approver"), (method, at, answer)
         elif about == NUMBERS and who == "auditor":
             assert answer.ok, (method, at, answer)
-        elif about in (OPERATORS, MAKE, NUMBERS) or (about == LIST and who in ("key", "approver")):
+        elif about in (OPERATORS, MAKE, NUMBERS) or (about in (LIST, COUNT) and who in ("key", "approver")):
             assert answer.status == 403 and 403 in documented()[method, path], (method, at, answer)
             assert path.startswith("/api") or answer.json["code"] == "auth.role", (method, at, answer)
+        elif about == COUNT:        # of those that it may see
+            seen = len(attacker.get("/v1/audit?limit=1000").json["entries"])
+            assert answer.json["size"] <= seen <= attacker.get(at).json["size"], (method, at, answer, seen)
+            assert who == "auditor" or 0 < seen < len(town.daemon.get("/v1/audit?limit=1000").json["entries"]), (method, at, seen)
         elif about == LIST and who == "auditor":
             assert answer.ok and town.box_a.id.encode() in answer.body, (method, at, answer)
         else:
