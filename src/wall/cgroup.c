@@ -27,9 +27,8 @@ static const char *const controllers[CGROUP_HIERARCHIES] = { "memory", "cpu", "p
 
 /* --- where we are ------------------------------------------------------------------------------------------- */
 
-/* Our own cgroup path in the hierarchy of @controller ("" for v2) from /proc/self/cgroup. */
-static bool
-own_path(const struct buf *text, const char *controller, char *out, size_t size)
+bool
+cgroup_path_of(const struct buf *text, const char *controller, char *out, size_t size)
 {
     const char *line = (const char *)text->p;
     size_t want = strlen(controller);
@@ -59,8 +58,8 @@ own_path(const struct buf *text, const char *controller, char *out, size_t size)
     return false;
 }
 
-static bool
-is_fs(const char *path, long magic)
+bool
+cgroup_is_fs(const char *path, long magic)
 {
     struct statfs st;
 
@@ -116,7 +115,7 @@ v1_place(const struct buf *self, size_t h, const char *id, char *out, size_t siz
     char own[256], base[384];
 
     snprintf(base, sizeof(base), "/sys/fs/cgroup/%s", controllers[h]);
-    if (!is_fs(base, CGROUP_SUPER_MAGIC) || !own_path(self, controllers[h], own, sizeof(own)))
+    if (!cgroup_is_fs(base, CGROUP_SUPER_MAGIC) || !cgroup_path_of(self, controllers[h], own, sizeof(own)))
         return false;
     /* below our own cgroup, so that limits on the caller hold for what it starts; a container sees its own as the
      * root */
@@ -202,7 +201,7 @@ v2_base(const struct buf *self, const struct cgroup_limits *limits, char *base, 
 {
     char own[256];
 
-    if (!is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) || !own_path(self, "", own, sizeof(own)))
+    if (!cgroup_is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) || !cgroup_path_of(self, "", own, sizeof(own)))
         return false;
     if (geteuid() == 0 && access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0)
         return (size_t)snprintf(base, size, "/sys/fs/cgroup") < size;
@@ -263,9 +262,9 @@ cgroup_divide(void)
     char own[256], base[300], path[400], alone[32];
 
     snprintf(alone, sizeof(alone), "%d\n", (int)getpid());
-    if (geteuid() == 0 || !is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) ||
+    if (geteuid() == 0 || !cgroup_is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC) ||
         io_read_file(AT_FDCWD, "/proc/self/cgroup", &self) < 0 || buf_nul(&self) < 0 ||
-        !own_path(&self, "", own, sizeof(own)))
+        !cgroup_path_of(&self, "", own, sizeof(own)))
         return;
     snprintf(base, sizeof(base), "/sys/fs/cgroup%s", own);
     snprintf(path, sizeof(path), "%s/cgroup.subtree_control", base);
@@ -445,44 +444,6 @@ scope_make(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits, str
     cg->cpu = limits->cpu_milli > 0 && has_word(&list, "cpu");
     cg->pids = limits->pids > 0 && has_word(&list, "pids");
     return 0;
-}
-
-static bool
-adopt(struct cgroup *cg, const struct buf *self, bool v2)
-{
-    char own[256], path[512];
-    bool all = true;
-
-    for (size_t h = 0; h < (v2 ? 1 : CGROUP_HIERARCHIES); h++) {
-        /* what was used is counted there, wherever that is mounted */
-        const char *controller = v2 ? "" : h == H_CPU ? "cpuacct" : controllers[h];
-        if (!own_path(self, controller, own, sizeof(own)))
-            return false;
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s", controller, own);
-        cg->dirs[h] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        all = all && cg->dirs[h] >= 0;
-    }
-    return all;
-}
-
-void
-cgroup_adopt(struct cgroup *cg, pid_t pid, const struct cgroup_limits *limits)
-{
-    cleanup_buf struct buf self = BUF_INIT(65536);
-    bool v2 = is_fs("/sys/fs/cgroup", CGROUP2_SUPER_MAGIC);
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    if (io_read_file(AT_FDCWD, path, &self) < 0 || buf_nul(&self) < 0 || !adopt(cg, &self, v2)) {
-        for (size_t h = 0; h < CGROUP_HIERARCHIES; h++)
-            close_fd(&cg->dirs[h]);
-        snprintf(cg->why_not, sizeof(cg->why_not), "the cgroups of process %d are not found", (int)pid);
-        return;
-    }
-    cg->kind = v2 ? CGROUP_V2 : CGROUP_V1;
-    cg->memory = limits->memory > 0;
-    cg->cpu = limits->cpu_milli > 0;
-    cg->pids = limits->pids > 0;
 }
 
 const char *

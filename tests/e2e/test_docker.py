@@ -315,24 +315,47 @@ WEAK = {
 }
 
 
-@requirement("R26", "R30")
-@pytest.mark.parametrize("what", WEAK)
-def test_a_weaker_container_is_noticed(sandbox, tmp_path, what):
+def through(sandbox, tmp_path, change, *argv):
+    """cloche run by way of somebody who changes what the daemon is asked for."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        thread = threading.Thread(target=between, args=(listener, sandbox.dockerd.host.partition("://")[2], WEAK[what]))
+        thread = threading.Thread(target=between, args=(listener, sandbox.dockerd.host.partition("://")[2], change))
         thread.start()
         sandbox.cloche.env["DOCKER_HOST"] = f"unix://{tmp_path}/s"
-        result = sandbox.sh("echo ran; ls -d /host /usr/share/passwd")
+        result = sandbox.sh(*argv)
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
+        return result
+
+
+@requirement("R26", "R30")
+@pytest.mark.parametrize("what", WEAK)
+def test_a_weaker_container_is_noticed(sandbox, tmp_path, what):
+    result = through(sandbox, tmp_path, WEAK[what], "echo ran; ls -d /host /usr/share/passwd")
     if what == "the host's files":
         assert result.out == "ran\n" and result.err.count("No such file") == 2, result
     else:
         # root without capabilities cannot open what is another user's
         code = "[docker.gone]" if what == "root" else "[docker.wall]"
         assert result.code == 125 and code in result.err and not result.out, result
+
+
+def without_limits(_, host):
+    for name in ("Memory", "MemorySwap", "NanoCpus", "PidsLimit"):
+        host.pop(name, None)
+
+
+@requirement("R65", "R26")
+@pytest.mark.parametrize("flags,code", ((("--cpus", "1"), "wall.cpu.unsupported"), (("--memory", "1G", "--pids", "50", "--json"), None)))
+def test_limits_that_the_daemon_does_not_set_are_not_promised(sandbox, tmp_path, flags, code):
+    """As it does, with no more than a warning, where the kernel has not the controller."""
+    result = through(sandbox, tmp_path, without_limits, "echo ran", *flags)
+    if code is not None:
+        assert result.code == 125 and f"[{code}]" in result.err and not result.out, result
+    else:
+        limits = result.json["limits"]
+        assert limits["memory_bytes"]["enforced_by"] == "supervised" and limits["pids"]["enforced_by"] == "rlimit", limits
 
 
 # --- what it refuses

@@ -248,7 +248,8 @@ def sockets():
 
 
 NEIGHBOURS = ("cloche-unit-", "cloche-cow-", "cloche-guard-",
-              "cloche-fuzz-", "cloche-packages-")    # the last by their own test; the unit tests' own folders: they may be running beside us
+              "cloche-fuzz-", "cloche-packages-",    # the last by their own test; the unit tests' own folders: they may be running beside us
+              "cloche-docker")      # the first container's folder stays, for all later ones: test_docker.py looks into it
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
