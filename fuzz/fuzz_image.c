@@ -29,8 +29,9 @@ check_config(const uint8_t *data, size_t n)
         abort();
     if (record == NULL)
         return;
-    json_array_foreach(json_object_get(record, "layers"), i, layer)
+    json_array_foreach(json_object_get(record, "layers"), i, layer) {
         digest_or_stop(json_string_value(layer));
+    }
     for (i = 0; image_word(&image, "env", i) != NULL; i++)
         if (strchr(image_word(&image, "env", i), '=') == NULL)
             abort();

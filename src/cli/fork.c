@@ -34,8 +34,9 @@ print_forks(const json_t *said)
     const json_t *list = json_object_get(said, "sandboxes"), *one;
     size_t i;
 
-    json_array_foreach(list, i, one)
+    json_array_foreach(list, i, one) {
         printf("%s  %s\n", api_verb_word(one, "id", ""), api_verb_word(one, "name", ""));
+    }
 }
 
 static int
@@ -90,10 +91,11 @@ print_list(const json_t *said)
     size_t i;
 
     printf("%-32s  %12s  %-20s  %s\n", "ID", "BYTES", "MADE", "NAME");
-    json_array_foreach(list, i, one)
+    json_array_foreach(list, i, one) {
         printf("%-32.32s  %12lld  %-20s  %s\n", api_verb_word(one, "id", ""),
                (long long)json_integer_value(json_object_get(one, "bytes")), api_verb_time(one, "created_ms").text,
                api_verb_word(one, "name", ""));
+    }
 }
 
 static int

@@ -213,8 +213,9 @@ image_ls(void *options, const struct verb_words *w, struct err *err)
         return cli_json_print(json_pack("{s:i, s:o}", "version", 1, "images", list), err);
     printf("%-40s  %-19s  %-12s  %-20s  %7s\n", "NAME", "ID", "ARCHITECTURE", "HERE SINCE", "SIZE");
     json_array_foreach(list, i, record) {
-        json_array_foreach(json_object_get(record, "names"), k, name)
+        json_array_foreach(json_object_get(record, "names"), k, name) {
             print_row(record, json_string_value(name));
+        }
         if (json_array_size(json_object_get(record, "names")) == 0)
             print_row(record, "-");
     }
@@ -273,8 +274,9 @@ image_rm(void *options, const struct verb_words *w, struct err *err)
     store_close(&s);
     if (r == 0 && o->json)
         return cli_json_print(json_pack("{s:i, s:o}", "version", 1, "images", removed), err);
-    json_array_foreach(removed, i, one)
+    json_array_foreach(removed, i, one) {
         printf("%s  %s\n", json_is_true(json_object_get(one, "removed")) ? "removed" : "name gone", text(one, "name"));
+    }
     json_decref(removed);
     return r < 0 ? -1 : cli_flush(err);
 }
