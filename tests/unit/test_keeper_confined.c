@@ -34,7 +34,6 @@
 static void try_exec(void) { (void)execl("/bin/true", "true", NULL); }
 static void try_execveat(void) { (void)syscall(SYS_execveat, 0, "", NULL, NULL, AT_EMPTY_PATH); }
 static void try_code(void) { (void)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
-static void try_memfd(void) { (void)memfd_create("x", MFD_CLOEXEC); }
 
 static void
 try_make_code(void)
@@ -93,7 +92,7 @@ static void
 confined(void **state)
 {
     static void (*const attempts[])(void) = {
-        try_exec, try_execveat, try_code, try_memfd, try_make_code, try_unshare, try_setns, try_clone_user,
+        try_exec, try_execveat, try_code, try_make_code, try_unshare, try_setns, try_clone_user,
         try_clone_mine, try_clone3, try_mount, try_chroot, try_setuid, try_capset, try_mknod, try_chown, try_link,
         try_symlink, try_by_handle, try_inet, try_unix, try_netlink, try_connect, try_bind, try_datagram, try_ptrace,
         try_read_memory, try_limit, try_take, try_terminal, try_loop, try_owner, try_dumpable, try_subreaper, try_bpf,
