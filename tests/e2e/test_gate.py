@@ -17,7 +17,7 @@ def test_why_says_what_the_built_in_rules_do(cloche):
     result = cloche("gate", "why", "--tool", "code_execute", "--params", '{"code": "x; rm -rf y"}')
     assert result.ok and result.out.startswith("asked: CRITICAL, rule code-dangerous") and "30 s" in result.out, result
     verdict = json.loads(cloche("gate", "why", "--tool=code_destroy_sandbox", "--json").out)
-    assert verdict == {"version": 1, "verdict": "allow", "risk": "LOW", "rule": "destroy", "description": "The end of a sandbox or of a volume",
+    assert verdict == {"version": 1, "verdict": "allow", "risk": "LOW", "rule": "destroy", "description": "The end of a sandbox, of a volume or of a template",
                        "timeout": 120, "unsure": False}, verdict
     assert "none is about this tool" in cloche("gate", "why", "--tool", "x").out
     assert "HIGH" in cloche("gate", "why", "--tool", "code_execute", "--params", "-", stdin=b'{"code": "print(1)"}').out

@@ -305,14 +305,15 @@ def test_every_route_that_may_wait_is_described(cloche, tmp_path):
         box, operator, other = daemon.create(), caller(daemon, "operator"), caller(daemon, "operator")
         volume = daemon.create(volume={"name": "kept"})
         assert volume.delete().ok and volume.wait_for("stopped")
-        kept = daemon.get("/v1/volumes").json["volumes"][0]["id"]
+        ids = {"volumes": daemon.get("/v1/volumes").json["volumes"][0]["id"],
+               "templates": daemon.post(f"{box.at}/snapshot", {"name": "kept"}).json["id"]}
         rules.write_text("gate:\n  apply-to: all\n  rules:\n    - {name: all, tools: ['*'], risk: HIGH}\n")
         assert "was read again" in daemon.reload()
         described, waits = documented(), set()
         for method, path in sorted(described):
             if not path.startswith("/v1/") or path in ("/v1/kill", "/v1/sandboxes/{id}/exec/ws") or path.endswith("/stream"):
                 continue
-            told = operator(*((method,) + request_of(method, path, kept if "volumes" in path else box.id)), ASYNC)
+            told = operator(*((method,) + request_of(method, path, ids.get(path.split("/")[2], box.id))), ASYNC)
             if told.status == 202 and "approval" in told.json:
                 waits.add((method, path))
                 assert other.post(told.json["url"] + "/deny").ok

@@ -46,7 +46,7 @@ def test_no_string_of_a_client_breaks_a_line(cloche, daemon):
     assert len([e for e in found if e["metadata"].get("capability") == "exec" and "by" in e["metadata"]]) == len(ODD) + 3
     told = transcript_of(cloche, box)
     assert len([e for e in told if e["event"] == "exec"]) == len(ODD) + 3
-    assert {e["event"] for e in told} <= {"exec", "write", "output", "result"}
+    assert {e["event"] for e in told} <= {"exec", "write", "content", "output", "result"}
 
 
 def test_no_caller_chooses_what_is_known_of_its_command(cloche, daemon):
