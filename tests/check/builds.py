@@ -8,6 +8,7 @@ from check.tally import Tally
 
 # -O1 compiles a third faster than -O2, and no test is about the speed of these builds; -O0, which takes half of that, is for what
 # unit tests and fuzz targets do not repeat (`plain` in meson.build). Lines are all of the debug information that a report needs: a fifth of the time.
+PATIENCE = 5400         # s for a build: one that goes on beside the tests has what they leave of a busy machine
 SANITIZE = ['-Ddebug=false', '-Doptimization=1', '-Db_sanitize=address,undefined', '-Dc_args=-g1 -fno-sanitize-recover=all -fno-omit-frame-pointer']
 # name -> (folder, compiler, meson options). `release` is also what `make` builds; `sanitized` is what unit, end-to-end and
 # fuzz runs share, and the tree's compilation by clang with -Werror.
@@ -41,7 +42,7 @@ def build(which, targets=(), before=()):
         tally.took(done)
         if done.code != 0:
             return folder, Tally().took(done).fail(tail(done.out))
-    done = run(f'build-{which}', [*before, NINJA, '-C', folder, *targets], env)
+    done = run(f'build-{which}', [*before, NINJA, '-C', folder, *targets], env, timeout=PATIENCE)
     tally.took(done)
     if done.code != 0:
         errors = [line for line in done.out.split('\n') if re.search(r'error|warning|FAILED|undefined', line)]
