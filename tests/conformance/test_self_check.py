@@ -15,16 +15,16 @@ UTF = "✨☽︎✨🌞︎︎✨🚀✨"
 
 
 class Environment:
-    """exec, read_file and write_file over one project folder."""
+    """exec, read_file and write_file over one project folder. @flags: the engine's."""
 
-    def __init__(self, cloche):
-        self.cloche = cloche
+    def __init__(self, cloche, *flags):
+        self.cloche, self.flags = cloche, flags
         self.scratch = cloche.project.parent / "tmpshare"
         self.scratch.mkdir()
 
     def exec(self, *argv, flags=(), **kw):
-        return self.cloche("run", "--workspace", self.cloche.project, "--bind", f"{self.scratch}:/tmp/kept:rw", *flags,
-                           "--", *argv, **kw)
+        return self.cloche("run", "--workspace", self.cloche.project, "--bind", f"{self.scratch}:/tmp/kept:rw",
+                           *self.flags, *flags, "--", *argv, **kw)
 
     def write_file(self, name, content):
         if isinstance(content, str):

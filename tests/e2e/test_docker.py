@@ -15,6 +15,7 @@ import pytest
 
 from helpers import images, leaks, places, requirement
 from helpers.dockerd import DOCKER, DOCKERD, Dockerd
+from helpers.engines import Engine
 from helpers.podman import Podman, lacks
 from helpers.runner import wait_for
 
@@ -48,21 +49,16 @@ def orphans():
     return [p.name for p, owner in owners.items() if not Path("/proc", owner.split(":")[2]).exists()]
 
 
-class Sandbox:
+class Sandbox(Engine):
     """cloche run in a container of that daemon."""
 
     def __init__(self, cloche, dockerd):
-        self.cloche, self.dockerd = cloche, dockerd
+        super().__init__(cloche, "--engine", "docker")
+        self.dockerd = dockerd
         cloche.env["DOCKER_HOST"] = dockerd.host
 
-    def __call__(self, *argv, flags=(), **kw):
-        return self.cloche("run", "--engine", "docker", *flags, "--", *argv, **kw)
-
-    def sh(self, text, *flags, **kw):
-        return self("/bin/sh", "-c", text, flags=flags, **kw)
-
     def start(self, text, *flags):
-        run = self.cloche.popen("run", "--engine", "docker", *flags, "--", "/bin/sh", "-c", f"echo up; {text}")
+        run = self.cloche.popen(*self.flags(flags), "/bin/sh", "-c", f"echo up; {text}")
         assert run.stdout.readline().strip() in ("up", b"up")
         return run
 

@@ -12,6 +12,7 @@ import pytest
 from conformance import test_self_check
 from e2e import test_image_run as image_tests
 from helpers import leaks, requirement
+from helpers.engines import Engine
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R10"), pytest.mark.root]
@@ -38,31 +39,12 @@ def machine(cloche):
     if why_not():
         pytest.skip(why_not())
     cloche.env["CLOCHE_KERNEL_ROOT"] = ROOT
-    return Machine(cloche)
-
-
-class Machine:
-    """cloche run --engine microvm."""
-
-    def __init__(self, cloche):
-        self.cloche = cloche
-
-    def flags(self, more):
-        return "run", "--engine", "microvm", *more, "--"
-
-    def __call__(self, *argv, flags=(), **kw):
-        return self.cloche(*self.flags(flags), *argv, **kw)
-
-    def sh(self, text, *flags, **kw):
-        return self("/bin/sh", "-c", text, flags=flags, **kw)
+    return Engine(cloche, "--engine", "microvm")
 
 
 @pytest.fixture
 def env(machine):
-    made = test_self_check.Environment(machine.cloche)
-    start = made.exec
-    made.exec = lambda *argv, flags=(), **kw: start(*argv, flags=("--engine", "microvm", *flags), **kw)
-    return made
+    return test_self_check.Environment(machine.cloche, *machine.chosen)
 
 
 @requirement("R61")

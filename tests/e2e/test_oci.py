@@ -5,12 +5,12 @@ runsc is tested where `make runsc` has built it (docs/engines.md), crun and runc
 import os
 import shutil
 import signal
-import types
 
 import pytest
 
 from conformance import test_self_check
 from helpers import leaks, places, requirement
+from helpers.engines import Engine, again
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R21", "R60"), pytest.mark.root]
@@ -27,21 +27,13 @@ def installed(name):
     return path
 
 
-class Sandbox:
+class Sandbox(Engine):
     """cloche run on one runtime."""
 
     def __init__(self, cloche, name):
-        self.cloche, self.name = cloche, name
+        super().__init__(cloche, "--engine", "oci", "--runtime", name)
+        self.name = name
         cloche.env["PATH"] = installed(name)
-
-    def flags(self, more):
-        return "run", "--engine", "oci", "--runtime", self.name, *more, "--"
-
-    def __call__(self, *argv, flags=(), **kw):
-        return self.cloche(*self.flags(flags), *argv, **kw)
-
-    def sh(self, text, *flags, **kw):
-        return self("/bin/sh", "-c", text, flags=flags, **kw)
 
 
 @pytest.fixture(params=NAMES)
@@ -57,24 +49,10 @@ def shared(request, cloche):
 
 @pytest.fixture
 def env(shared):
-    made = test_self_check.Environment(shared.cloche)
-    start = made.exec
-    made.exec = lambda *argv, flags=(), **kw: start(*argv, flags=("--runtime", shared.name, *flags), **kw)
-    return made
+    return test_self_check.Environment(shared.cloche, "--runtime", shared.name)
 
 
-def again(function):
-    """The same test in this module, and so with its `env`."""
-    made = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    made.__doc__ = function.__doc__
-    made.pytestmark = [*getattr(function, "pytestmark", []), requirement("R61")]
-    return made
-
-
-for name, value in list(vars(test_self_check).items()):
-    if name.startswith("test_") and isinstance(value, types.FunctionType):
-        assert name not in globals(), name
-        globals()[name] = again(value)
+again(globals(), requirement("R61"))
 
 
 # --- what any sandbox must do
