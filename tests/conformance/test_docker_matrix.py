@@ -11,7 +11,7 @@ import pytest
 
 from helpers import places, requirement
 from helpers.containers import INSIDE, RUNS, check_walls, forms_of, parts, script_of
-from helpers.dockerd import DOCKER, DOCKERD, IMAGE, SHADOW, Dockerd, held_caps
+from helpers.dockerd import IMAGE, SHADOW, held_caps, started
 
 pytestmark = [requirement("R01", "R05", "R06"), pytest.mark.root]
 FREE = ["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"]
@@ -28,20 +28,10 @@ FORMS = {("admin", "overlay"): {"chroot", "owner"}, ("admin", "volume"): {"chroo
 
 @pytest.fixture(scope="module")
 def dockerd(binary):
-    if not places.IS_ROOT:
-        pytest.skip("needs root on the host")
-    if not all(map(shutil.which, (DOCKERD, DOCKER))):
-        pytest.skip("no dockerd: apt-get install docker.io (tools/deps check)")
-    made = Dockerd()
-    try:
-        why = made.why_not()
-        if why is not None:
-            pytest.skip(f"dockerd does not start here: {why}")
+    with started() as made:
         made.programs = binary.parent.parent
         made.make_image([binary, *made.programs.glob("*/cloche-*")])
         yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture

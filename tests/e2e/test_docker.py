@@ -4,7 +4,6 @@ Needs root and dockerd (Debian's docker.io, tools/deps check), of which one is s
 """
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers import images, leaks, places, requirement
-from helpers.dockerd import DOCKER, DOCKERD, Dockerd
+from helpers import images, leaks, requirement
+from helpers.dockerd import started
 from helpers.engines import Engine
 from helpers.podman import Podman, lacks
 from helpers.runner import wait_for
@@ -25,18 +24,8 @@ RUN = Path("/run/cloche-docker")
 
 @pytest.fixture(scope="module")
 def dockerd():
-    if not places.IS_ROOT:
-        pytest.skip("needs root on the host")
-    if not all(map(shutil.which, (DOCKERD, DOCKER))):
-        pytest.skip("no dockerd: apt-get install docker.io (tools/deps check)")
-    made = Dockerd()
-    try:
-        why = made.why_not()
-        if why is not None:
-            pytest.skip(f"dockerd does not start here: {why}")
+    with started() as made:
         yield made
-    finally:
-        made.end()
 
 
 def containers(dockerd):

@@ -11,6 +11,10 @@ import time
 from io import BytesIO
 from pathlib import Path
 
+import pytest
+
+from helpers import places
+
 RUNTIME = [Path("/run/docker"), Path("/run/containerd")]      # it makes them whatever it is told
 DOCKERD, DOCKER = "/usr/sbin/dockerd", "/usr/bin/docker"
 IMAGE = "cloche-test-base:1"
@@ -141,3 +145,20 @@ class Dockerd:
         remove_cgroups(self.parent)
         for folder in [*self.ours, self.root]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def started():
+    """One that answers; the test is skipped where there can be none."""
+    if not places.IS_ROOT:
+        pytest.skip("needs root on the host")
+    if not all(map(shutil.which, (DOCKERD, DOCKER))):
+        pytest.skip("no dockerd: apt-get install docker.io (tools/deps check)")
+    made = Dockerd()
+    try:
+        why = made.why_not()
+        if why is not None:
+            pytest.skip(f"dockerd does not start here: {why}")
+        yield made
+    finally:
+        made.end()
