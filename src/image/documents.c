@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 
 #include "base/array.h"
-#include "base/sha256.h"
 #include "image/image.h"
 
 #define TEXT_MAX 65536
@@ -428,4 +427,31 @@ image_tree_of(const json_t *record, char out[65])
     }
     sha256_end(&h, hash);
     sha256_text(hash, out);
+}
+
+void
+image_digest_end(struct sha256 *h, char out[IMAGE_DIGEST_TEXT + 1])
+{
+    uint8_t hash[SHA256_SIZE];
+
+    sha256_end(h, hash);
+    memcpy(out, "sha256:", 7);
+    sha256_text(hash, out + 7);
+}
+
+void
+image_digest_of(const struct buf *text, char out[IMAGE_DIGEST_TEXT + 1])
+{
+    struct sha256 h;
+
+    sha256_init(&h);
+    if (text->n > 0)
+        sha256_add(&h, text->p, text->n);
+    image_digest_end(&h, out);
+}
+
+void
+image_blob_path(const char *digest, char out[IMAGE_BLOB_PATH])
+{
+    snprintf(out, IMAGE_BLOB_PATH, "blobs/sha256/%s", digest + 7);
 }

@@ -20,7 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/sha256.h"
 #include "match/image_ref.h"
 
 #define IMAGE_LAYERS_MAX   128
@@ -72,6 +74,13 @@ int image_archive_read(const void *text, size_t n, const char *name, struct imag
 json_t *image_config_read(const void *text, size_t n, const struct image_platform *platform, struct err *err);
 /* HEX of trees/. */
 void image_tree_of(const json_t *record, char out[65]);
+
+/* The digest of what @h was given, which ends it, and of a text. */
+void image_digest_end(struct sha256 *h, char out[IMAGE_DIGEST_TEXT + 1]);
+void image_digest_of(const struct buf *text, char out[IMAGE_DIGEST_TEXT + 1]);
+/* Where an OCI layout has what a digest names. */
+#define IMAGE_BLOB_PATH 96
+void image_blob_path(const char *digest, char out[IMAGE_BLOB_PATH]);
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 

@@ -321,27 +321,11 @@ get_known(struct registry *r, const char *url, struct sink *s, long seconds, str
 
 /* --- documents and layers ----------------------------------------------------------------------------------------- */
 
-static void
-digest_of(struct sha256 *h, char out[IMAGE_DIGEST_TEXT + 1])
-{
-    uint8_t hash[SHA256_SIZE];
-
-    sha256_end(h, hash);
-    memcpy(out, "sha256:", 7);
-    sha256_text(hash, out + 7);
-}
-
 static int
 no_match(const char *want, const char *is, struct err *err)
 {
     err_set(err, ERR_DENIED, "image.digest", "what is named %s is %s", want, is);
     return err_hint(err, "the registry, or somebody on the way, gives another thing than was asked for");
-}
-
-static void
-blob_path(const char *digest, char out[96])
-{
-    snprintf(out, 96, "blobs/sha256/%s", digest + 7);
 }
 
 static int
@@ -358,21 +342,17 @@ static int
 document(struct registry *r, const char *what, char digest[IMAGE_DIGEST_TEXT + 1], struct buf *doc, struct err *err)
 {
     struct sink s = { .r = r, .doc = doc, .max = IMAGE_DOC_MAX };
-    char url[1024], is[IMAGE_DIGEST_TEXT + 1], path[96];
-    struct sha256 h;
+    char url[1024], is[IMAGE_DIGEST_TEXT + 1], path[IMAGE_BLOB_PATH];
 
     buf_reset(doc);
     snprintf(url, sizeof(url), "%s/%s", r->base, what);
     if (get_known(r, url, &s, DOCUMENT_S, err) < 0)
         return -1;
-    sha256_init(&h);
-    if (doc->n > 0)
-        sha256_add(&h, doc->p, doc->n);
-    digest_of(&h, is);
+    image_digest_of(doc, is);
     if (digest[0] != '\0' && strcmp(digest, is) != 0)
         return no_match(digest, is, err);
     memcpy(digest, is, sizeof(is));
-    blob_path(is, path);
+    image_blob_path(is, path);
     return write_file(r->f->place, path, doc->p, doc->n, err);
 }
 
@@ -429,12 +409,12 @@ layer_try(struct registry *r, const struct image_blob *blob, struct sink *s, str
 static int
 layer(struct registry *r, const struct image_blob *blob, struct err *err)
 {
-    char path[96], part[128], is[IMAGE_DIGEST_TEXT + 1];
+    char path[IMAGE_BLOB_PATH], part[128], is[IMAGE_DIGEST_TEXT + 1];
     struct sink s = { .r = r, .max = blob->size };
     cleanup_close int fd = -1;
     int done = -1;
 
-    blob_path(blob->digest, path);
+    image_blob_path(blob->digest, path);
     snprintf(part, sizeof(part), "%s.part", path);
     if (faccessat(r->f->place, path, F_OK, 0) == 0)
         return 0;
@@ -455,7 +435,7 @@ layer(struct registry *r, const struct image_blob *blob, struct err *err)
     }
     if (done < 0)
         return -1;
-    digest_of(&s.hash, is);
+    image_digest_end(&s.hash, is);
     if (strcmp(is, blob->digest) != 0) {
         (void)begin_again(&s);
         return no_match(blob->digest, is, err);
@@ -531,7 +511,7 @@ all(struct registry *r, struct err *err)
     char top[IMAGE_DIGEST_TEXT + 1], what[128], index[256];
     struct image_manifest m;
     struct stat st;
-    char path[96];
+    char path[IMAGE_BLOB_PATH];
 
     if (manifest(r, &doc, top, err) < 0 || image_manifest_read(doc.p, doc.n, &m, err) < 0)
         return -1;
@@ -539,7 +519,7 @@ all(struct registry *r, struct err *err)
     if (document(r, what, m.config.digest, &doc, err) < 0 ||
         (!has_tree(r->f, &doc) && layers(r, &m, err) < 0))
         return -1;
-    blob_path(top, path);
+    image_blob_path(top, path);
     if (fstatat(r->f->place, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(err, errno, "image.store", "%s", path);
     snprintf(index, sizeof(index), "{\"schemaVersion\":2,\"manifests\":[{\"digest\":\"%s\",\"size\":%lld}]}", top,

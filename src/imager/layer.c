@@ -238,11 +238,7 @@ drain(struct stream *s, struct err *err)
 static int
 same(struct sha256 *h, const char *want, char out[IMAGE_DIGEST_TEXT + 1], struct err *err)
 {
-    uint8_t hash[SHA256_SIZE];
-
-    sha256_end(h, hash);
-    memcpy(out, "sha256:", 7);
-    sha256_text(hash, out + 7);
+    image_digest_end(h, out);
     if (want == NULL || strcmp(want, out) == 0)
         return 0;
     err_set(err, ERR_DENIED, "image.digest", "what is named %s is %s", want, out);

@@ -21,7 +21,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/sha256.h"
 #include "imager/layer.h"
 #include "imager/source.h"
 #include "wall/caps.h"
@@ -122,33 +121,17 @@ struct job {
     json_t *record;
 };
 
-static void
-digest_of(const struct buf *b, char out[IMAGE_DIGEST_TEXT + 1])
-{
-    uint8_t hash[SHA256_SIZE];
-
-    sha256_of(b->n > 0 ? b->p : (const uint8_t *)"", b->n, hash);
-    memcpy(out, "sha256:", 7);
-    sha256_text(hash, out + 7);
-}
-
-static void
-blob_name(const char *digest, char out[96])
-{
-    snprintf(out, 96, "blobs/sha256/%s", digest + 7);
-}
-
 /* A document by its digest, which it has to have. */
 static int
 blob_doc(const struct job *j, const struct image_blob *blob, struct buf *out, struct err *err)
 {
-    char name[96], digest[IMAGE_DIGEST_TEXT + 1];
+    char name[IMAGE_BLOB_PATH], digest[IMAGE_DIGEST_TEXT + 1];
 
-    blob_name(blob->digest, name);
+    image_blob_path(blob->digest, name);
     buf_reset(out);
     if (source_doc(&j->source, name, out, err) < 0)
         return -1;
-    digest_of(out, digest);
+    image_digest_of(out, digest);
     if (strcmp(digest, blob->digest) == 0)
         return 0;
     err_set(err, ERR_DENIED, "image.digest", "what is named %s is %s", blob->digest, digest);
@@ -184,7 +167,7 @@ unpack(struct job *j, const char *file, const char *blob, size_t i, struct err *
 static int
 configure(struct job *j, const struct buf *config, size_t n_layers, struct err *err)
 {
-    digest_of(config, j->id);
+    image_digest_of(config, j->id);
     j->record = image_config_read(config->p, config->n, j->w->any_platform ? NULL : &j->w->platform, err);
     if (j->record == NULL)
         return -1;
@@ -226,8 +209,8 @@ from_layout(struct job *j, bool *there, struct err *err)
         blob_doc(j, &m.config, &doc, err) < 0 || configure(j, &doc, m.n_layers, err) < 0 || ask(j, there, err) < 0)
         return -1;
     for (size_t i = 0; !*there && i < m.n_layers; i++) {
-        char name[96];
-        blob_name(m.layers[i].digest, name);
+        char name[IMAGE_BLOB_PATH];
+        image_blob_path(m.layers[i].digest, name);
         if (unpack(j, name, m.layers[i].digest, i, err) < 0)
             return -1;
     }
