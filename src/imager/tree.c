@@ -220,7 +220,35 @@ parent_of(struct tree *t, const char *name, char last[NAME_MAX + 1], bool make, 
 
 /* --- removing ----------------------------------------------------------------------------------------------------- */
 
-/* All in @dir that is not this layer's (all: @spare NULL). -1 with errno. */
+static int purge(const struct tree *spare, int dir, int depth);
+
+/* @name in @dir and all below it, but what is this layer's where @spare. -1 with errno. */
+static int
+remove_at(const struct tree *spare, int dir, const char *name, int depth)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (S_ISDIR(st.st_mode)) {
+        cleanup_close int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below < 0 || purge(spare, below, depth + 1) < 0)
+            return -1;
+    }
+    if (spare != NULL && is_own(spare, st.st_ino))
+        return 0;
+    if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) == 0)
+        return 0;
+    return spare != NULL && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : -1;
+}
+
+static int
+remove_one(const struct tree *spare, int dir, const char *name)
+{
+    return remove_at(spare, dir, name, 0);
+}
+
+/* The same of all that is in @dir. */
 static int
 purge(const struct tree *spare, int dir, int depth)
 {
@@ -232,21 +260,9 @@ purge(const struct tree *spare, int dir, int depth)
         errno = ELOOP;
         return -1;
     }
-    while ((name = dirents_next(&names)) != NULL) {
-        struct stat st;
-        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    while ((name = dirents_next(&names)) != NULL)
+        if (remove_at(spare, dir, name, depth) < 0)
             return -1;
-        if (S_ISDIR(st.st_mode)) {
-            cleanup_close int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (below < 0 || purge(spare, below, depth + 1) < 0)
-                return -1;
-        }
-        if (spare != NULL && is_own(spare, st.st_ino))
-            continue;
-        if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 &&
-            !(spare != NULL && (errno == ENOTEMPTY || errno == EEXIST)))
-            return -1;
-    }
     return names.failed != 0 ? (errno = names.failed, -1) : 0;
 }
 
@@ -254,26 +270,6 @@ int
 tree_empty(int dir)
 {
     return purge(NULL, dir, 0);
-}
-
-/* @name in @dir and all below it, but what is this layer's where @spare. */
-static int
-remove_one(const struct tree *spare, int dir, const char *name)
-{
-    struct stat st;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -1;
-    if (S_ISDIR(st.st_mode)) {
-        cleanup_close int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (below < 0 || purge(spare, below, 1) < 0)
-            return -1;
-    }
-    if (spare != NULL && is_own(spare, st.st_ino))
-        return 0;
-    if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) == 0)
-        return 0;
-    return spare != NULL && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : -1;
 }
 
 /* The folder that is kept open may have been below what was removed. */
