@@ -2,10 +2,8 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,8 +12,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "imager/fetch.h"
-#include "wall/caps.h"
-#include "wall/landlock.h"
 #include "wall/service.h"
 #include "wire/packet.h"
 
@@ -29,28 +25,17 @@ static const unsigned denied_calls[] = {
 static int
 confine(const struct fetch *f, struct err *err)
 {
-    const struct rlimit none = { 0, 0 };
     struct landlock_rule rules[SERVICE_RESOLVER_FILES + 4] = {
         { .fd = f->place, .path = "the folder for it", .access = LANDLOCK_WRITE },
         { .fd = -1, .path = "/etc/ssl/openssl.cnf", .access = LANDLOCK_READ, .optional = true },
         { .fd = -1, .path = "/usr/lib", .access = LANDLOCK_READ_EXEC, .optional = true },    /* name service */
         { .fd = -1, .path = "/etc/gai.conf", .access = LANDLOCK_READ, .optional = true },
     };
-    const struct landlock_plan plan = { .rules = rules, .n_rules = ARRAY_LEN(rules), .restrict_files = true,
-                                        .scope_abstract = true, .scope_signal = true };
-    struct landlock_support support;
+    const struct service_plan plan = { .files = rules, .n_files = ARRAY_LEN(rules), .dies = true, .keep_user = true };
 
     for (size_t i = 0; i < SERVICE_RESOLVER_FILES; i++)
         rules[4 + i] = service_resolver_files[i];
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-        setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(err, errno, "image.walls", "not dumpable");
-    if (caps_drop_all(err) < 0)
-        return -1;
-    landlock_probe(&support);
-    if (support.abi > 0 && landlock_restrict(&plan, &support, err) < 0)
-        return -1;
-    return service_deny(denied_calls, ARRAY_LEN(denied_calls), err);
+    return service_give_up(&plan, err) < 0 ? -1 : service_deny(denied_calls, ARRAY_LEN(denied_calls), err);
 }
 
 static _Noreturn void

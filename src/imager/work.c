@@ -23,7 +23,6 @@
 #include "base/io.h"
 #include "imager/layer.h"
 #include "imager/source.h"
-#include "wall/caps.h"
 #include "wall/landlock.h"
 #include "wall/service.h"
 #include "wire/packet.h"
@@ -69,19 +68,6 @@ own_root(int place)
     return fchdir(place) == 0 && chroot(".") == 0 && chdir("/") == 0;
 }
 
-/* As service_confine(), without Landlock: before Linux 5.19 that refuses every hard link from one folder to another,
- * of which images have many. */
-static int
-confine_by_root(const struct service_plan *plan, struct err *err)
-{
-    const struct rlimit none = { 0, 0 };
-
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-        setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(err, errno, "image.walls", "not dumpable");
-    return caps_drop_all(err) < 0 ? -1 : service_filter(plan, err);
-}
-
 static int
 confine(const struct work *w, struct err *err)
 {
@@ -92,7 +78,7 @@ confine(const struct work *w, struct err *err)
         { .fd = w->place, .path = rooted ? "/" : "the folder of what is under way", .access = LANDLOCK_WRITE },
         { .fd = w->source, .path = "the source", .access = LANDLOCK_READ },
     };
-    const struct service_plan plan = { .calls = allowed, .n_calls = ARRAY_LEN(allowed), .files = rules,
+    struct service_plan plan = { .calls = allowed, .n_calls = ARRAY_LEN(allowed), .files = rules,
                                        .n_files = ARRAY_LEN(rules), .dies = true, .keep_user = true };
     struct landlock_support support;
 
@@ -105,8 +91,9 @@ confine(const struct work *w, struct err *err)
     if ((!SERVICE_SANITIZED && setrlimit(RLIMIT_AS, &memory) < 0) || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
         setrlimit(RLIMIT_FSIZE, &size) < 0)
         return err_sys(err, errno, "image.walls", "limits");
-    return rooted && (support.features & LANDLOCK_HAS_REFER) == 0 ? confine_by_root(&plan, err)
-                                                                   : service_confine(&plan, err);
+    /* before Linux 5.19 Landlock refuses every hard link from one folder to another, of which images have many */
+    plan.all_files = rooted && (support.features & LANDLOCK_HAS_REFER) == 0;
+    return service_confine(&plan, err);
 }
 
 /* --- what it does ------------------------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ become_nobody(struct err *err)
 }
 
 int
-service_confine(const struct service_plan *plan, struct err *err)
+service_give_up(const struct service_plan *plan, struct err *err)
 {
     const struct rlimit none = { 0, 0 };
 
@@ -67,7 +67,13 @@ service_confine(const struct service_plan *plan, struct err *err)
         return err_sys(err, errno, "service.rights", "PR_SET_PDEATHSIG");
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, errno, "service.rights", "not dumpable");
-    if (caps_drop_all(err) < 0 || files(plan, err) < 0)
+    if (caps_drop_all(err) < 0)
         return -1;
-    return service_filter(plan, err);
+    return plan->all_files ? 0 : files(plan, err);
+}
+
+int
+service_confine(const struct service_plan *plan, struct err *err)
+{
+    return service_give_up(plan, err) < 0 ? -1 : service_filter(plan, err);
 }

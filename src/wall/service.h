@@ -52,6 +52,7 @@ struct service_plan {
     size_t n_files;
     bool dies;                              /* with who started it, at once: it has nothing to end in order */
     bool keep_user;                         /* root stays root, though without any capability: for files of its own */
+    bool all_files;                         /* no Landlock: a root of its own has to do */
 };
 
 /* What c-ares reads when a program that makes connections looks up names: for .files. */
@@ -62,6 +63,9 @@ extern const struct landlock_rule service_resolver_files[SERVICE_RESOLVER_FILES]
  * then the filter (not under AddressSanitizer, whose own calls are on no list). 0, or -1 with @err (service.rights,
  * service.filter ...). One thread. */
 int service_confine(const struct service_plan *plan, struct err *err);
+/* The same but for the filter, of a process that has another one (service_deny()); .calls and the sockets do not
+ * count. */
+int service_give_up(const struct service_plan *plan, struct err *err);
 /* The filter alone, and no_new_privs, of a process that keeps its rights; .files and .keep_user do not count. A filter
  * that was accepted and is not there is an error, here and below. */
 int service_filter(const struct service_plan *plan, struct err *err);
