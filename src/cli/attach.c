@@ -20,19 +20,6 @@ struct options {
     const char *lasts, *within, *dir, *user, *proxy;
 };
 
-/* /v1/sandboxes/BOX/attach, @more of it, and an @id behind that */
-static int
-path_of(const char *box, const char *more, const char *id, struct buf *path, struct err *err)
-{
-    buf_puts(path, "/v1/sandboxes/");
-    if (box[0] == '\0' || api_escape(path, box) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
-    buf_printf(path, "/attach%s", more);
-    if (api_escape(path, id) < 0)
-        return err_set(err, ERR_USAGE, "cli.attach.id", "that is not an id of a session");
-    return buf_nul(path) < 0 ? err_set(err, ERR_USAGE, "cli.sandbox", "that is too long") : 0;
-}
-
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
 
 static int
@@ -82,7 +69,7 @@ attach_new(void *options, const struct verb_words *w, struct err *err)
         return err_hint(err, "cloche attach SANDBOX --inspect, or --write");
     }
     body = json_pack("{s:s}", "mode", o->writes ? "write" : "inspect");
-    if (path_of(w->v[0], "", "", &path, err) == 0 &&
+    if (api_verb_sandbox(&path, w->v[0], "/attach", err) == 0 &&
         put_seconds(body, "seconds", "--for", o->lasts, FOR_MAX_MS, err) == 0 &&
         put_seconds(body, "within", "--within", o->within, WITHIN_MAX_MS, err) == 0 &&
         api_ask(&o->v.api, "POST", (const char *)path.p, body, &said, err) == 0 &&
@@ -113,7 +100,7 @@ session_of(const struct attach_folder *f, const struct api *api, struct err *err
     if (ticket == NULL)
         return NULL;
     body = json_pack("{s:s}", "ticket", json_text(ticket, "ticket"));
-    if (path_of(json_text(ticket, "sandbox"), "/open", "", &path, err) == 0 &&
+    if (api_verb_sandbox(&path, json_text(ticket, "sandbox"), "/attach/open", err) == 0 &&
         api_ask(api, "POST", (const char *)path.p, body, &session, err) == 0 &&
         attach_folder_session(f, session, err) < 0) {
         json_decref(session);
@@ -139,7 +126,7 @@ attach_proxy(struct options *o, struct err *err)
     if (session != NULL)
         keys = attach_folder_keys(&f, err);
     attach_folder_close(&f);
-    if (keys != NULL && path_of(json_text(session, "sandbox"), "/ws", "", &path, err) == 0) {
+    if (keys != NULL && api_verb_sandbox(&path, json_text(session, "sandbox"), "/attach/ws", err) == 0) {
         /* the connection answers to that alone */
         snprintf(api.token, sizeof(api.token), "%s", json_text(session, "token"));
         r = exec_live(&api, (const char *)path.p, keys, true, false, err);
@@ -186,7 +173,7 @@ attach_list(void *options, const struct verb_words *w, struct err *err)
     const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
-    return path_of(w->v[0], "", "", &path, err) < 0
+    return api_verb_sandbox(&path, w->v[0], "/attach", err) < 0
                ? -1 : api_verb_ask(&o->v, "GET", (const char *)path.p, NULL, print_list, err);
 }
 
@@ -196,8 +183,11 @@ attach_end(void *options, const struct verb_words *w, struct err *err)
     const struct options *o = options;
     cleanup_buf struct buf path = BUF_INIT(API_PATH_MAX);
 
-    return path_of(w->v[0], "/sessions/", w->v[1], &path, err) < 0
-               ? -1 : api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err);
+    if (api_verb_sandbox(&path, w->v[0], "/attach/sessions/", err) < 0)
+        return -1;
+    if (api_escape(&path, w->v[1]) < 0)
+        return err_set(err, ERR_USAGE, "cli.attach.id", "that is not an id of a session");
+    return api_verb_ask(&o->v, "DELETE", (const char *)path.p, NULL, NULL, err);
 }
 
 int

@@ -84,8 +84,8 @@ watch(void *options, const struct verb_words *w, struct err *err)
     int r;
 
     c->err = err;
-    if (buf_puts(&path, "/v1/sandboxes/") < 0 || box[0] == '\0' || api_escape(&path, box) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
+    if (api_verb_sandbox(&path, box, "", err) < 0)
+        return -1;
     if (buf_printf(&path, "/watch?recursive=%s&path=", c->recursive ? "true" : "false") < 0 ||
         api_escape(&path, below) < 0)
         return err_set(err, ERR_USAGE, "cli.watch.path", "the folder's path is too long");

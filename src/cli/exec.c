@@ -134,10 +134,7 @@ ask(struct options *o, struct err *err)
 
     if (command == NULL)
         return -1;
-    if (buf_puts(&path, "/v1/sandboxes/") < 0 || o->box[0] == '\0' || api_escape(&path, o->box) < 0 ||
-        buf_puts(&path, o->detach ? "/exec" : "/exec/ws") < 0 || buf_nul(&path) < 0)
-        err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
-    else
+    if (api_verb_sandbox(&path, o->box, o->detach ? "/exec" : "/exec/ws", err) == 0)
         r = o->detach ? detach(o, (const char *)path.p, command, err)
                       : exec_live(&o->v.api, (const char *)path.p, command, o->input, o->terminal, err);
     json_decref(command);

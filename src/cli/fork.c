@@ -18,24 +18,20 @@ struct options {
     const char *count, *name;
 };
 
-/* "/v1/sandboxes/WHICH/@what" */
-static int
-path_of(struct buf *path, const char *which, const char *what, struct err *err)
+static void
+print_made(const json_t *said)
 {
-    if (buf_puts(path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(path, which) < 0 ||
-        buf_puts(path, what) < 0 || buf_nul(path) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
-    return 0;
+    printf("%s  %s\n", api_verb_word(said, "id", ""), api_verb_word(said, "name", ""));
 }
 
 static void
 print_forks(const json_t *said)
 {
-    const json_t *list = json_object_get(said, "sandboxes"), *one;
+    const json_t *one;
     size_t i;
 
-    json_array_foreach(list, i, one) {
-        printf("%s  %s\n", api_verb_word(one, "id", ""), api_verb_word(one, "name", ""));
+    json_array_foreach(json_object_get(said, "sandboxes"), i, one) {
+        print_made(one);
     }
 }
 
@@ -52,19 +48,13 @@ do_fork(void *options, const struct verb_words *w, struct err *err)
         err_set(err, ERR_USAGE, "cli.flag-value", "-n %s: how many is a whole number from 1 to 64", o->count);
         return err_hint(err, "call it again for more than that");
     }
-    if (path_of(&path, w->v[0], "/fork", err) < 0)
+    if (api_verb_sandbox(&path, w->v[0], "/fork", err) < 0)
         return -1;
     body = json_pack("{s:I, s:s*}", "count", (json_int_t)count, "name", o->name);
     r = body == NULL ? err_set(err, ERR_USAGE, "cli.flag-value", "--name is no text")
                      : api_verb_ask(&o->v, "POST", (const char *)path.p, body, print_forks, err);
     json_decref(body);
     return r;
-}
-
-static void
-print_made(const json_t *said)
-{
-    printf("%s  %s\n", api_verb_word(said, "id", ""), api_verb_word(said, "name", ""));
 }
 
 static int
@@ -75,7 +65,7 @@ do_snapshot(void *options, const struct verb_words *w, struct err *err)
     json_t *body;
     int r;
 
-    if (path_of(&path, w->v[0], "/snapshot", err) < 0)
+    if (api_verb_sandbox(&path, w->v[0], "/snapshot", err) < 0)
         return -1;
     body = json_pack("{s:s}", "name", w->v[1]);
     r = body == NULL ? err_set(err, ERR_USAGE, "cli.name", "the template's name is no text")

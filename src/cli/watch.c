@@ -17,10 +17,8 @@ watch_resolve(const struct watch_options *o, const char *which, char id[EDGE_ID 
         memcpy(id, which, EDGE_ID + 1);
         return 0;
     }
-    if (buf_puts(&path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(&path, which) < 0 ||
-        buf_nul(&path) < 0)
-        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
-    if (api_ask(&o->v.api, "GET", (const char *)path.p, NULL, &box, err) < 0)
+    if (api_verb_sandbox(&path, which, "", err) < 0 ||
+        api_ask(&o->v.api, "GET", (const char *)path.p, NULL, &box, err) < 0)
         return -1;
     found = json_string_value(json_object_get(box, "id"));
     if (found == NULL || !edge_is_id(found)) {

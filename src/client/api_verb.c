@@ -46,6 +46,15 @@ api_verb_ask(const struct api_verb *v, const char *method, const char *path, con
     return 0;
 }
 
+int
+api_verb_sandbox(struct buf *path, const char *which, const char *more, struct err *err)
+{
+    if (buf_puts(path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(path, which) < 0 ||
+        buf_puts(path, more) < 0 || buf_nul(path) < 0)
+        return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
+    return 0;
+}
+
 static int
 delete_one(const struct api_verb *v, const char *folder, const char *name, struct err *err)
 {
