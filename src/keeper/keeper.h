@@ -442,11 +442,9 @@ void park_free(struct keeper_live *k);
 /* keeper_volume.c: the volume @id ("" none) as the workspace of k->policy; then now and then a look at its size; its
  * end. 0 or -1 with @err (volume.busy, volume.full ...). */
 int keeper_volume_open(struct keeper_live *k, const char *id, struct err *err);
-/* The folder of all; in it a new one for @id beside its place, and its move to that. Descriptors, or 0; -1 with
- * @err. */
+/* The folder of all; in it a new one, ".new-ID", for @id. Descriptors, or -1 with @err. */
 int keeper_volumes_folder(const struct keeper_live *k, struct err *err);
 int keeper_volume_new(int dir, const char *id, struct err *err);
-int keeper_volume_named(int dir, const char *id, struct err *err);
 void keeper_volume_look(struct keeper_live *k, uint64_t now);
 void keeper_volume_close(struct keeper_live *k);
 /* Nothing is to be left of it. 0 or -1 with @err; then it can be done again. */

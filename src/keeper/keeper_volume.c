@@ -59,23 +59,18 @@ keeper_volume_new(int dir, const char *id, struct err *err)
     return -1;
 }
 
-int
-keeper_volume_named(int dir, const char *id, struct err *err)
-{
-    char name[EDGE_ID + 8];
-
-    snprintf(name, sizeof(name), ".new-%s", id);
-    if (kernel_renameat2(dir, name, dir, id, RENAME_NOREPLACE) < 0)
-        return err_sys(err, errno, "volume.make", "the volume's folder");
-    return 0;
-}
-
 static int
 make_folder(int dir, const char *id, struct err *err)
 {
     cleanup_close int fd = keeper_volume_new(dir, id, err);
+    char name[EDGE_ID + 8];
 
-    return fd < 0 ? -1 : keeper_volume_named(dir, id, err);
+    if (fd < 0)
+        return -1;
+    snprintf(name, sizeof(name), ".new-%s", id);
+    if (kernel_renameat2(dir, name, dir, id, RENAME_NOREPLACE) < 0)
+        return err_sys(err, errno, "volume.make", "the volume's folder");
+    return 0;
 }
 
 /* Its modes are the sandbox's to set, but for this one. */

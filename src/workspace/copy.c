@@ -46,9 +46,8 @@ struct copy {
 };
 
 static int
-fail(const struct copy *k, const char *path, struct err *err)
+fail(const char *path, struct err *err)
 {
-    (void)k;
     if (errno == ENOSPC || errno == EDQUOT) {
         err_set(err, ERR_LIMIT, "template.full", "there is no room for all of its files");
         return err_hint(err, "make room where the daemon has its state, raise limits.disk, or remove files first");
@@ -181,11 +180,10 @@ copy_contents(struct copy *k, int in, int out, off_t size)
 
 /* What holds for a file and a folder alike, last of all. */
 static int
-same_as(const struct copy *k, int in, int out, const struct stat *st, mode_t mode)
+same_as(int in, int out, const struct stat *st, mode_t mode)
 {
     const struct timespec times[] = { st->st_atim, st->st_mtim };
 
-    (void)k;
     return xattr_copy(in, out) < 0 || fchmod(out, mode) < 0 || futimens(out, times) < 0 ? -1 : 0;
 }
 
@@ -244,7 +242,7 @@ copy_file(struct copy *k, size_t folder, int src, int dst, const char *name)
     if (out < 0)
         return errno == EEXIST ? 0 : -1;
     return copy_contents(k, in, out, st.st_size) < 0 || is_ours(k, out) < 0 ||
-           same_as(k, in, out, &st, st.st_mode & 0777) < 0 ? -1 : 0;
+           same_as(in, out, &st, st.st_mode & 0777) < 0 ? -1 : 0;
 }
 
 static int
@@ -321,13 +319,13 @@ copy_folder(struct copy *k, size_t i, struct err *err)
     int r = 0;
 
     if (src < 0)        /* a mount, or what became one */
-        return errno == EXDEV || errno == ENOENT ? 0 : fail(k, path_at(k, path), err);
+        return errno == EXDEV || errno == ENOENT ? 0 : fail(path_at(k, path), err);
     dst = tree_open(k->c->to, path_at(k, path), O_RDONLY | O_DIRECTORY);
     if (dst < 0 || tree_names_read(src, &names) < 0)
-        return fail(k, path_at(k, path), err);
+        return fail(path_at(k, path), err);
     for (size_t j = 0; j < names.n && r == 0; j++)
         if (copy_entry(k, path, src, dst, names.v[j]) < 0)
-            r = fail(k, names.v[j], err);
+            r = fail(names.v[j], err);
     tree_names_free(&names);
     return r;
 }
@@ -344,8 +342,8 @@ settle(struct copy *k, bool all, struct err *err)
         cleanup_close int src = tree_open(k->c->from, path, O_RDONLY | O_DIRECTORY);
         cleanup_close int dst = all && r == 0 ? tree_open(k->c->to, path, O_RDONLY | O_DIRECTORY) : -1;
         struct stat st;
-        if (src >= 0 && dst >= 0 && (fstat(src, &st) < 0 || same_as(k, src, dst, &st, f->mode) < 0))
-            r = fail(k, path, err);
+        if (src >= 0 && dst >= 0 && (fstat(src, &st) < 0 || same_as(src, dst, &st, f->mode) < 0))
+            r = fail(path, err);
         if (src >= 0 && f->lifted)
             (void)fchmod(src, f->mode);
     }
@@ -360,7 +358,7 @@ tree_copy(struct tree_copy *c, struct err *err)
     int r = -1;
 
     if (fstat(c->from, &st) < 0)
-        return fail(&k, "", err);
+        return fail("", err);
     k.dev = st.st_dev;
     k.piece = malloc(PIECE);
     if (k.piece == NULL || buf_put_u8(&k.paths, 0) < 0 || folder_put(&k, 0, st.st_mode) < 0) {
