@@ -22,7 +22,5 @@ int image_take(struct image_options *o, struct store *s, struct stage *stage, in
                const char *select, const char *name, const char *from, struct err *err);
 /* pull.c: `cloche image pull` */
 int image_pull(void *options, const struct verb_words *w, struct err *err);
-/* @written as the store has it. */
-int image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err);
 
 #endif

@@ -15,19 +15,12 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "imager/imager.h"
+#include "program/json.h"
 #include "program/say.h"
 
 #define SIZE_DEFAULT (32ULL << 30)
 #define SIZE_MAX_TIB (64ULL << 40)
 #define FILES_DEFAULT 2000000
-
-static const char *
-text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s != NULL ? s : "";
-}
 
 static int
 set_platform(void *at, const char *value, struct err *err)
@@ -89,7 +82,8 @@ say_taken(const struct image_options *o, json_t *record, const char *name, struc
         return cli_json_print(record, err);
     }
     warn_left_out(record);
-    printf("%s  %s\n", name != NULL ? name : "(no name)", text(record, "id"));
+    name = json_text(record, "name");       /* what was given may have lain there */
+    printf("%s  %s\n", name[0] != '\0' ? name : "(no name)", json_text(record, "id"));
     json_decref(record);
     return cli_flush(err);
 }
@@ -108,25 +102,20 @@ image_take(struct image_options *o, struct store *s, struct stage *stage, int so
     record = work_run(&w, has_tree, s, &unpacked, err);
     if (record == NULL)
         return -1;
-    name = name != NULL ? name : text(record, "name")[0] != '\0' ? json_string_value(json_object_get(record, "name"))
-                                                                  : NULL;
+    if (name == NULL && json_text(record, "name")[0] != '\0')
+        name = json_text(record, "name");
     json_object_set_new(record, "source", cli_json_text(from));
     json_object_set_new(record, "imported", json_integer((json_int_t)time(NULL)));
     if (store_put(s, stage, record, unpacked, name, err) < 0) {
         json_decref(record);
         return -1;
     }
-    if (name != NULL) {     /* it lies in what is replaced below */
-        char copy[IMAGE_REF_MAX + 1];
-        snprintf(copy, sizeof(copy), "%s", name);
-        return say_taken(o, record, copy, err);
-    }
-    return say_taken(o, record, NULL, err);
+    return say_taken(o, record, name, err);
 }
 
 /* @written as the store has it; -1 with @err. */
-int
-image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err)
+static int
+name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err)
 {
     struct image_ref ref;
     const char *fault = image_ref_parse(str_of(written), &ref);
@@ -166,7 +155,7 @@ image_import(void *options, const struct verb_words *w, struct err *err)
     bool folder, named = w->n > 1;
     int r = -1;
 
-    if (named && image_name_of(w->v[1], name, err) < 0)
+    if (named && name_of(w->v[1], name, err) < 0)
         return -1;
     source = open_source(w->v[0], &folder, err);
     if (source >= 0 && store_open(&s, err) == 0 && stage_begin(&s, &stage, err) == 0)
@@ -192,8 +181,8 @@ print_row(const json_t *record, const char *name)
     char size[16];
 
     print_size((long long)json_integer_value(json_object_get(record, "bytes")), size);
-    printf("%-40s  %-19.19s  %-12s  %-20.19s  %7s\n", name, text(record, "id"), text(record, "architecture"),
-           cli_time(&when).text, size);
+    printf("%-40s  %-19.19s  %-12s  %-20.19s  %7s\n", name, json_text(record, "id"),
+           json_text(record, "architecture"), cli_time(&when).text, size);
 }
 
 static int
@@ -275,7 +264,8 @@ image_rm(void *options, const struct verb_words *w, struct err *err)
     if (r == 0 && o->json)
         return cli_json_print(json_pack("{s:i, s:o}", "version", 1, "images", removed), err);
     json_array_foreach(removed, i, one) {
-        printf("%s  %s\n", json_is_true(json_object_get(one, "removed")) ? "removed" : "name gone", text(one, "name"));
+        printf("%s  %s\n", json_is_true(json_object_get(one, "removed")) ? "removed" : "name gone",
+               json_text(one, "name"));
     }
     json_decref(removed);
     return r < 0 ? -1 : cli_flush(err);
