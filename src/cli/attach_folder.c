@@ -139,19 +139,18 @@ make_key(const struct attach_folder *f, const char *name, struct err *err)
 {
     char path[PATH_MAX + 16];
     const char *argv[] = { "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "cloche", "-f", path, NULL };
-    int status, r;
+    int status = -1, r;
     pid_t pid;
 
     snprintf(path, sizeof(path), "%s/%s", f->path, name);
     r = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
-    if (r == 0)
-        while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
-            ;
-    if (r == ENOENT || (r > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+    while (r == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (r == ENOENT || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
         err_set(err, ERR_NOT_FOUND, "attach.client", "there is no ssh-keygen here");
         return err_hint(err, "an editor reaches the sandbox by OpenSSH's client: install openssh-client");
     }
-    return r == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0
                ? 0 : err_set(err, ERR_SYSTEM, "attach.client", "ssh-keygen made no key");
 }
 
@@ -292,9 +291,11 @@ attach_folder_read(const struct attach_folder *f, const char *name, struct err *
     if (!io_present(f->fd, name) || read_file(f->fd, name, &text, err) < 0)
         return NULL;
     o = json_loads((const char *)text.p, JSON_REJECT_DUPLICATES, NULL);
-    if (!json_is_object(o))
-        err_set(err, ERR_DENIED, "attach.folder", "%s in %s is no JSON object", name, f->path);
-    return o;
+    if (json_is_object(o))
+        return o;
+    json_decref(o);
+    err_set(err, ERR_DENIED, "attach.folder", "%s in %s is no JSON object", name, f->path);
+    return NULL;
 }
 
 int

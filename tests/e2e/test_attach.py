@@ -101,6 +101,24 @@ def test_the_folder_is_its_owners(editor, daemon, cloche):
     assert done.code == 125 and "[attach.folder]" in done.err, done
 
 
+@pytest.mark.parametrize("name, text", [("ticket", "[]"), ("session", "[]"), ("session", "{")])
+def test_a_file_of_the_folder_that_is_none(editor, cloche, name, text):
+    with open(f"{editor.said['folder']}/{name}", "w") as f:
+        f.write(text)
+    done = cloche("attach", "--proxy", editor.said["folder"], env=editor.env)
+    assert done.code == 125 and f"{name} in " in done.err and "[attach.folder]" in done.err, done
+
+
+@pytest.mark.parametrize("mode, says", [(None, "there is no ssh-keygen here"), (0o644, "ssh-keygen made no key"),
+                                        (0o755, "ssh-keygen made no key")])
+def test_no_key(cloche, daemon, box, tmp_path, mode, says):
+    if mode is not None:
+        (tmp_path / "ssh-keygen").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "ssh-keygen").chmod(mode)
+    done = cloche("attach", box.id, "--write", env={"CLOCHE_SOCKET": str(daemon.path), "PATH": str(tmp_path)})
+    assert done.code == 125 and "[attach.client]" in done.err and says in done.err, done
+
+
 # --- tickets --------------------------------------------------------------------------------------------------------------------
 
 
