@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "client/api_verb.h"
-#include "program/say.h"
 
 #define FORKS_MAX 64
 
@@ -98,16 +97,8 @@ template_list(void *options, const struct verb_words *w, struct err *err)
 static int
 template_remove(void *options, const struct verb_words *w, struct err *err)
 {
-    const struct options *o = options;
-    json_t *failed = json_array();
-    json_int_t n = api_verb_delete(&o->v, w, "/v1/templates/", failed);
-    int code = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
-
     (void)err;
-    if (o->v.json)
-        (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "removed", n, "failed", failed), JSON_COMPACT);
-    json_decref(failed);
-    return code;
+    return api_verb_remove(options, w, "/v1/templates/");
 }
 
 int

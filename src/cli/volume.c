@@ -50,16 +50,8 @@ volume_list(void *options, const struct verb_words *w, struct err *err)
 static int
 delete(void *options, const struct verb_words *w, struct err *err)
 {
-    const struct api_verb *v = options;
-    json_t *failed = json_array();
-    json_int_t n = api_verb_delete(v, w, "/v1/volumes/", failed);
-    int code = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
-
     (void)err;
-    if (v->json)
-        (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "removed", n, "failed", failed), JSON_COMPACT);
-    json_decref(failed);
-    return code;
+    return api_verb_remove(options, w, "/v1/volumes/");
 }
 
 int

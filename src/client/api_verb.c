@@ -85,6 +85,19 @@ api_verb_delete(const struct api_verb *v, const struct verb_words *w, const char
     return n;
 }
 
+int
+api_verb_remove(const struct api_verb *v, const struct verb_words *w, const char *folder)
+{
+    json_t *failed = json_array();
+    json_int_t n = api_verb_delete(v, w, folder, failed);
+    int code = json_array_size(failed) > 0 ? EXIT_REFUSED : 0;
+
+    if (v->json)
+        (void)cli_json(json_pack("{s:i, s:I, s:O}", "version", 1, "removed", n, "failed", failed), JSON_COMPACT);
+    json_decref(failed);
+    return code;
+}
+
 const char *
 api_verb_word(const json_t *o, const char *member, const char *more)
 {

@@ -38,6 +38,8 @@ int api_verb_sandbox(struct buf *path, const char *which, const char *more, stru
 /* Delete what each operand names below @folder ("/v1/volumes/"). One that cannot be deleted keeps no other: it is said
  * on standard error, and put to the array @failed. How many were deleted. */
 json_int_t api_verb_delete(const struct api_verb *v, const struct verb_words *w, const char *folder, json_t *failed);
+/* The same as a whole verb, which ends with the status that is given back. */
+int api_verb_remove(const struct api_verb *v, const struct verb_words *w, const char *folder);
 
 /* Print @o on a line; the data of an event (api_events) with its name in it. */
 void api_verb_line(const json_t *o);
