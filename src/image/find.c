@@ -32,29 +32,26 @@ image_doc_load(int dir, const char *name, size_t max, struct err *err)
 }
 
 static int
-open_store(const char *path, struct err *err)
-{
-    int fd = path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    struct stat st;
-
-    if (path == NULL || (fd < 0 && (errno == ENOENT || errno == ENOTDIR)))
-        return -1;
-    if (fd < 0) {
-        err_sys(err, errno, "image.store", "%s", path);
-        return -1;
-    }
-    if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
-        return fd;
-    err_set(err, ERR_DENIED, "image.store", "%s is not this user's own folder (0700)", path);
-    close(fd);
-    return -1;
-}
-
-static int
 absent(const char *name, struct err *err)
 {
     err_set(err, ERR_NOT_FOUND, "image.unknown", "there is no image \"%s\"", name);
     return err_hint(err, "`cloche image pull` or `import` brings it; `cloche image ls` lists what is there");
+}
+
+/* The store, for the image @name: where there is no store there is none of that name. */
+static int
+open_store(const char *path, const char *name, struct err *err)
+{
+    cleanup_close int fd = path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    struct stat st;
+
+    if (path == NULL || (fd < 0 && (errno == ENOENT || errno == ENOTDIR)))
+        return absent(name, err);
+    if (fd < 0)
+        return err_sys(err, errno, "image.store", "%s", path);
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
+        return take_fd(&fd);
+    return err_set(err, ERR_DENIED, "image.store", "%s is not this user's own folder (0700)", path);
 }
 
 /* The id that the names know; "" none. */
@@ -101,14 +98,9 @@ resolve(int store, const char *name, char id[IMAGE_DIGEST_TEXT + 1], struct err 
 int
 image_resolve(const char *path, const char *name, char id[IMAGE_DIGEST_TEXT + 1], struct err *err)
 {
-    struct err why = ERR_INIT;
-    cleanup_close int store = open_store(path, &why);
+    cleanup_close int store = open_store(path, name, err);
 
-    if (store < 0 && why.kind != ERR_NONE && err != NULL)
-        *err = why;
-    if (store < 0)
-        return why.kind != ERR_NONE ? -1 : absent(name, err);
-    return resolve(store, name, id, err);
+    return store < 0 ? -1 : resolve(store, name, id, err);
 }
 
 /* The tree, held: whoever removes one has it alone first, so the one that is there under its name now stays. */
@@ -130,16 +122,11 @@ hold(int store, const char *tree, struct err *err)
 int
 image_find(const char *path, const char *name, struct image *out, struct err *err)
 {
-    struct err why = ERR_INIT;
-    cleanup_close int store = open_store(path, &why);
+    cleanup_close int store = open_store(path, name, err);
     char file[96], tree[65];
 
     *out = (struct image)IMAGE_INIT;
-    if (store < 0 && why.kind != ERR_NONE && err != NULL)
-        *err = why;
-    if (store < 0)
-        return why.kind != ERR_NONE ? -1 : absent(name, err);
-    if (resolve(store, name, out->id, err) < 0)
+    if (store < 0 || resolve(store, name, out->id, err) < 0)
         return -1;
     snprintf(file, sizeof(file), "records/%s.json", out->id + 7);
     out->record = image_doc_load(store, file, IMAGE_RECORD_MAX, err);
