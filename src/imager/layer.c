@@ -140,8 +140,7 @@ layer_write(struct archive *a, int fd, uint64_t size, const char *name, struct e
         if (lseek(fd, at, SEEK_SET) < 0 || io_write_full(fd, data, n) < 0) {
             int why = errno;
             err_sys(err, why, "image.unpack", "write \"%.200s\"", name);
-            return why == ENOSPC || why == EDQUOT
-                       ? err_hint(err, "the disk of the state folder is full; XDG_STATE_HOME chooses another one") : -1;
+            return tree_hint(why, err);
         }
         end = (uint64_t)at + n;
     }

@@ -24,8 +24,7 @@ fail(struct err *err, const char *what)
     int why = errno;
 
     err_sys(err, why, "image.store", "the store of images: %s", what);
-    return why == ENOSPC || why == EDQUOT ? err_hint(err, "the disk of the state folder is full; XDG_STATE_HOME "
-                                                     "chooses another one") : -1;
+    return tree_hint(why, err);
 }
 
 int

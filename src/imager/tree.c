@@ -21,14 +21,20 @@ bad_path(struct err *err, const char *why, const char *name)
     return err_set(err, ERR_POLICY, "image.path", "the image has a name that %s: \"%.120s\"", why, name);
 }
 
+int
+tree_hint(int why, struct err *err)
+{
+    return why == ENOSPC || why == EDQUOT ? err_hint(err, "the disk of the state folder is full; XDG_STATE_HOME "
+                                                     "chooses another one") : -1;
+}
+
 static int
 fail(struct err *err, const char *name)
 {
     int why = errno;
 
     err_sys(err, why, "image.unpack", "unpack \"%.200s\"", name);
-    return why == ENOSPC || why == EDQUOT ? err_hint(err, "the disk of the state folder is full; XDG_STATE_HOME "
-                                                     "chooses another one") : -1;
+    return tree_hint(why, err);
 }
 
 /* --- what this layer made ----------------------------------------------------------------------------------------- */

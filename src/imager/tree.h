@@ -59,6 +59,9 @@ int tree_left_out(struct tree *t, const char *name, mode_t kind, struct err *err
 /* 1: the name is a whiteout, and what it means is done (or it is none's business: AUFS's own files); 0: it is none. */
 int tree_whiteout(struct tree *t, const char *name, struct err *err);
 
+/* The hint for what errno @why kept from being written. -1. */
+int tree_hint(int why, struct err *err);
+
 /* Remove all that is in the folder @dir. 0, or -1 with errno. */
 int tree_empty(int dir);
 
