@@ -144,8 +144,11 @@ set_layers(int context, const struct option *options, size_t n, bool by_fd)
 }
 
 static int
-mount_with(const struct option *layers, size_t n, bool by_fd, struct err *err)
+mount_folders(int lower, int upper, int work, bool by_fd, struct err *err)
 {
+    const struct option layers[] = {
+        { "lowerdir+", "lowerdir", lower }, { "upperdir", "upperdir", upper }, { "workdir", "workdir", work },
+    };
     static const char *const settings[][2] = {
         { "redirect_dir", "nofollow" }, { "index", "off" }, { "metacopy", "off" },
     };
@@ -158,7 +161,7 @@ mount_with(const struct option *layers, size_t n, bool by_fd, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(settings); i++)
         if (kernel_fsconfig(context, FSCONFIG_SET_STRING, settings[i][0], settings[i][1], 0) < 0)
             return overlay_refuse(context, errno, settings[i][0], err);
-    if (set_layers(context, layers, n, by_fd) < 0)
+    if (set_layers(context, layers, ARRAY_LEN(layers), by_fd) < 0)
         return overlay_refuse(context, errno, "layers", err);
     if (kernel_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return overlay_refuse(context, errno, "create", err);
@@ -182,24 +185,17 @@ mount_layers(const struct overlay_plan *plan, bool by_fd, struct err *err)
     cleanup_close int work = openat(layers, OVERLAY_WORK, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (upper < 0 || work < 0)
         return err_sys(err, errno, "wall.overlay.open", "cannot open the layers in %s", plan->layers.path);
-
-    const struct option options[] = {
-        { "lowerdir+", "lowerdir", lower }, { "upperdir", "upperdir", upper }, { "workdir", "workdir", work },
-    };
-    return mount_with(options, ARRAY_LEN(options), by_fd, err);
+    return mount_folders(lower, upper, work, by_fd, err);
 }
 
 int
 overlay_mount_folders(int lower, int upper, int work, struct err *err)
 {
-    const struct option options[] = {
-        { "lowerdir+", "lowerdir", lower }, { "upperdir", "upperdir", upper }, { "workdir", "workdir", work },
-    };
-    int mount = mount_with(options, ARRAY_LEN(options), true, NULL);
+    int mount = mount_folders(lower, upper, work, true, NULL);
 
     if (mount >= 0)
         return mount;
-    mount = mount_with(options, ARRAY_LEN(options), false, err);
+    mount = mount_folders(lower, upper, work, false, err);
     if (mount < 0)
         err_hint(err, "overlayfs inside a user namespace needs %s, and the state directory on a file system that can "
                  "lie below an overlay: set XDG_STATE_HOME to one", KERNEL_NEEDED);
