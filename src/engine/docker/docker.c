@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "wall/caps.h"
+#include "engine/native/built_on.h"
 
 #define PATIENCE_MS 10000       /* for processes that were killed */
 #define ATTEMPTS    500         /* of 20 ms, for the daemon to remove a container that has ended */
@@ -33,41 +33,14 @@ static const struct sandbox_differs differs[] = {
 };
 #define PODMANS 2
 
-static int
-refuse(struct err *err, const char *code, const char *what, const char *instead)
-{
-    err_set(err, ERR_UNSUPPORTED, code, "the engine docker %s", what);
-    return err_hint(err, "%s", instead);
-}
-
-bool
-docker_is_root(void)
-{
-    return geteuid() == 0 && caps_give_identity();
-}
-
-/* What this engine does not do whatever the host is: said before anything is made. */
-static int
-check_policy(const struct policy *p, const char *id, struct err *err)
-{
-    if (id != NULL)
-        return refuse(err, "docker.serve", "is not for sandboxes of cloche serve in this release",
-                      "use --engine native");
-    if (p->mode.v == MODE_LIGHT)
-        return refuse(err, "docker.mode", "has no light mode", "use --mode standard or max, or --engine native");
-    if (p->view.v != VIEW_PRIVATE)
-        return refuse(err, "docker.view", "has only --view private", "use --engine native to show the host's tree");
-    if (p->network.v == NETWORK_HOST)
-        return refuse(err, "docker.network", "does not share the host's network", "use --allow-domain HOST, or "
-                      "--engine native: its Landlock keeps the host's abstract sockets away");
-    if (p->nested_userns.v)
-        return refuse(err, "docker.nested", "lets no sandbox make user namespaces", "use --engine native for that");
-    if (!docker_is_root())
-        return refuse(err, "docker.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
-                      "run it as root (who may speak to the daemon is root anyway), or use --engine native, which an "
-                      "ordinary user can");
-    return 0;
-}
+static const struct built_on words = {
+    .name = "docker",
+    .serve = "serve",
+    .network = "does not share the host's network",
+    .no_network = "use --allow-domain HOST, or --engine native: its Landlock keeps the host's abstract sockets away",
+    .no_root = "run it as root (who may speak to the daemon is root anyway), or use --engine native, which an ordinary "
+               "user can",
+};
 
 /* --- what native.c asks of it ------------------------------------------------------------------------------------- */
 
@@ -86,12 +59,7 @@ check(struct native *native, const struct policy *p, struct err *err)
 
     snprintf(sb->name, sizeof(sb->name), "%s%s", p->container_prefix.p != NULL ? p->container_prefix.p : DOCKER_PREFIX,
              native->id);
-    plan->root.uid = plan->ids.outside_uid;     /* there is no user namespace */
-    plan->root.gid = plan->ids.outside_gid;
-    if (!plan->privileged)
-        return refuse(err, "docker.root", "needs a root that can give the sandbox a user of its own",
-                      "use --engine native");
-    if (docker_check_socket(&sb->daemon, plan, err) < 0)
+    if (built_on_check_plan(&words, plan, err) < 0 || docker_check_socket(&sb->daemon, plan, err) < 0)
         return -1;
     docker_sweep(&sb->daemon);
     return docker_empty_image(&sb->daemon, err);
@@ -177,7 +145,7 @@ build(struct docker *sb, const struct policy *p, const char *id, struct err *err
     sb->pid = -1;
     sb->native.way = &way;
     sb->native.plan.by_runtime = sb->native.plan.same_ids = true;
-    if (check_policy(p, id, err) == 0 && docker_find(&sb->daemon, err) == 0)
+    if (built_on_check(&words, p, id, err) == 0 && docker_find(&sb->daemon, err) == 0)
         return native_build(&sb->native, p, err);
     native_destroy(&sb->native.base);
     return -1;

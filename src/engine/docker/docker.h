@@ -107,8 +107,6 @@ void docker_sweep(const struct docker_daemon *d);
 /* child.c */
 _Noreturn void docker_child(const struct native *native, const struct launch *l);
 
-/* docker.c: whether this process can run one. */
-bool docker_is_root(void);
 /* probe.c */
 int docker_probe(const char *runtime, struct engine_report *out, struct err *err);
 

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/kernel.h"
+#include "engine/native/built_on.h"
 #include "wall/own_id.h"
 #include "wire/msg.h"
 
@@ -23,36 +24,21 @@
 #define FILES_MAX    1000000UL
 #define INITRD_MAX   (64UL * 1024 * 1024)
 
-static int
-refuse(struct err *err, const char *code, const char *what, const char *instead)
-{
-    err_set(err, ERR_UNSUPPORTED, code, "the engine microvm %s", what);
-    return err_hint(err, "%s", instead);
-}
+static const struct built_on words = {
+    .name = "microvm",
+    .serve = "daemon",
+    .network = "has no network device, so it does not share the host's network",
+    .no_network = "use --engine native",
+    .no_root = "run it as root, or use --engine native, which an ordinary user can",
+};
 
-/* What this engine does not do whatever the host is: said before anything is made. */
 static int
 check_policy(const struct policy *p, const char *id, struct err *err)
 {
 #ifndef __x86_64__
-    return refuse(err, "microvm.processor", "is for x86-64 in this release", "use --engine native");
+    return built_on_refuse(&words, "microvm.processor", "is for x86-64 in this release", "use --engine native", err);
 #endif
-    if (id != NULL)
-        return refuse(err, "microvm.daemon", "is not for sandboxes of cloche serve in this release",
-                      "use --engine native");
-    if (p->mode.v == MODE_LIGHT)
-        return refuse(err, "microvm.mode", "has no light mode", "use --mode standard or max, or --engine native");
-    if (p->view.v != VIEW_PRIVATE)
-        return refuse(err, "microvm.view", "has only --view private", "use --engine native to show the host's tree");
-    if (p->network.v == NETWORK_HOST)
-        return refuse(err, "microvm.network", "has no network device, so it does not share the host's network",
-                      "use --engine native");
-    if (p->nested_userns.v)
-        return refuse(err, "microvm.nested", "lets no sandbox make user namespaces", "use --engine native for that");
-    if (!holder_is_root())
-        return refuse(err, "microvm.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
-                      "run it as root, or use --engine native, which an ordinary user can");
-    return 0;
+    return built_on_check(&words, p, id, err);
 }
 
 /* What of the finished plan it cannot keep. */
@@ -62,21 +48,18 @@ check(struct native *native, const struct policy *p, struct err *err)
     struct microvm *sb = (struct microvm *)native;
     struct native_plan *plan = &native->plan;
 
-    plan->root.uid = plan->ids.outside_uid;     /* it is built outside of the machine */
-    plan->root.gid = plan->ids.outside_gid;
-    if (!plan->privileged)
-        return refuse(err, "microvm.root", "needs a root that can give the sandbox a user of its own",
-                      "use --engine native");
+    if (built_on_check_plan(&words, plan, err) < 0)
+        return -1;
     if (!sb->kvm)
         plan_warn(plan, "the machine is emulated (QEMU's TCG), for want of KVM: it is slow, and to QEMU's developers "
                   "no security boundary; the walls around QEMU are");
     for (size_t i = 0; p->user.uid == 0 && i < plan->n_trees; i++)
         if (plan->trees[i].writable && !plan->trees[i].cow)
-            return refuse(err, "microvm.root-user", "cannot guard names from a user who is root of the machine",
-                          "use :ro or :cow for folders of the host, or leave --user out");
+            return built_on_refuse(&words, "microvm.root-user", "cannot guard names from a user who is root of the "
+                                   "machine", "use :ro or :cow for folders of the host, or leave --user out", err);
     if (plan->n_sockets > 0)
-        return refuse(err, "microvm.sockets", "reaches no unix socket of the host",
-                      "allow none, or use --engine native");
+        return built_on_refuse(&words, "microvm.sockets", "reaches no unix socket of the host",
+                               "allow none, or use --engine native", err);
     return holder_add_guest(plan, err) < 0 ? -1 : microvm_initrd(sb, p, err);
 }
 
@@ -181,8 +164,8 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     if (sb->native.supervise_memory) {      /* nothing has run yet */
         native_abandon(&sb->native.base);
         destroy(&sb->native.base);
-        return refuse(err, "microvm.memory", "needs a cgroup for a memory limit, which is not there",
-                      "use --engine native, or no limit (--memory 0)");
+        return built_on_refuse(&words, "microvm.memory", "needs a cgroup for a memory limit, which is not there",
+                               "use --engine native, or no limit (--memory 0)", err);
     }
     facts = &sb->native.base.facts;
     facts->differs = differs;

@@ -1,8 +1,8 @@
 /* engine/microvm/probe.c: what a machine promises here */
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/microvm/microvm.h"
+#include "engine/native/built_on.h"
 
 enum { VM_ROOT, VM_PROGRAMS, VM_KERNEL, VM_KVM, VM_LIGHT, VM_FEATURES };
 
@@ -15,24 +15,12 @@ static const struct feature_info info[VM_FEATURES] = {
 };
 
 static void
-missing(struct feature_state *f, const char *why, const char *remedy)
-{
-    *f = (struct feature_state){ .status = FEATURE_NO };
-    snprintf(f->why_not, sizeof(f->why_not), "%s", why);
-    snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
-}
-
-static void
 promises(bool kvm, struct engine_report *out)
 {
     struct promise_state *kernel = &out->promises[PROMISE_KERNEL_BOUNDARY];
 
-    out->promises[PROMISE_LANDLOCK] = (struct promise_state){
-        .state = NOT_ENFORCED,
-        .why_not = "none is set inside the machine: its tree, the user and the name guard are the walls around files "
-                   "(QEMU itself has one)",
-        .remedy = "--engine native has it",
-    };
+    built_on_not_kept(out, PROMISE_LANDLOCK, "none is set inside the machine: its tree, the user and the name guard "
+                      "are the walls around files (QEMU itself has one)", "--engine native has it");
     *kernel = (struct promise_state){ .state = ENFORCED };
     snprintf(kernel->how, sizeof(kernel->how), "%s", kvm ? "QEMU with KVM" : "QEMU, emulated (TCG)");
     out->promises[PROMISE_MEMORY_LIMIT] = (struct promise_state){ .state = ENFORCED, .how = "the machine's memory" };
@@ -41,37 +29,27 @@ promises(bool kvm, struct engine_report *out)
 int
 microvm_probe(const char *runtime, struct engine_report *out, struct err *err)
 {
-    static struct engine_report host;       /* large: what the host's kernel can do, as it is used here too */
-    static struct microvm_kernel kernel;    /* likewise */
+    static struct microvm_kernel kernel;    /* large */
     char qemu[PATH_MAX], virtiofsd[PATH_MAX], why_no_kvm[128];
     struct err why = ERR_INIT;
     bool kvm = microvm_has_kvm(why_no_kvm);
 
     (void)runtime;
-    if (host.n_features == 0 && native_probe(NULL, &host, err) < 0)
+    if (built_on_probe(info, VM_FEATURES, "a machine has no light mode", out, err) < 0)
         return -1;
-    memcpy(out->promises, host.promises, sizeof(out->promises));
     promises(kvm, out);
-    out->info = info;
-    out->n_features = VM_FEATURES;
-    for (size_t i = 0; i < VM_FEATURES; i++)
-        out->features[i].status = FEATURE_YES;
-    if (!holder_is_root())
-        missing(&out->features[VM_ROOT], "this is no root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
-                "run it as root; --engine native needs no root");
     if (microvm_programs(NULL, qemu, virtiofsd, &why) < 0) {
-        missing(&out->features[VM_PROGRAMS], why.msg, why.hint);
+        built_on_missing(&out->features[VM_PROGRAMS], why.msg, why.hint);
     } else {
         snprintf(out->program, sizeof(out->program), "%.255s", qemu);
         snprintf(out->features[VM_PROGRAMS].detail, sizeof(out->features[0].detail), "%.60s, %.60s", qemu, virtiofsd);
     }
     if (microvm_kernel_find(&kernel, &why) < 0)
-        missing(&out->features[VM_KERNEL], why.msg, why.hint);
+        built_on_missing(&out->features[VM_KERNEL], why.msg, why.hint);
     else
         snprintf(out->features[VM_KERNEL].detail, sizeof(out->features[0].detail), "%.120s", kernel.image);
     if (!kvm)
-        missing(&out->features[VM_KVM], why_no_kvm, "a host with hardware virtualization, and /dev/kvm; without it the "
-                "machine is emulated: slower, and to QEMU's developers no security boundary");
-    missing(&out->features[VM_LIGHT], "a machine has no light mode", "--engine native has it");
+        built_on_missing(&out->features[VM_KVM], why_no_kvm, "a host with hardware virtualization, and /dev/kvm; "
+                         "without it the machine is emulated: slower, and to QEMU's developers no security boundary");
     return 0;
 }

@@ -19,17 +19,10 @@
 #include "base/str.h"
 #include "guest/guest_image.h"
 #include "match/path.h"
-#include "wall/caps.h"
 #include "wire/msg.h"
 
 #define SEARCHED "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define LOG_MAX  (4 * 1024 * 1024)
-
-bool
-holder_is_root(void)
-{
-    return geteuid() == 0 && caps_give_identity();
-}
 
 bool
 holder_trusts(const struct policy *p, const char *path)

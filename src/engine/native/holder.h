@@ -30,8 +30,6 @@
 #define HOLDER_FILTER  HOLDER_FOLDER "/filter"
 #define HOLDER_WORKDIR HOLDER_FOLDER "/workdir" /* a link: a path may be no text that the program can be told */
 
-/* Whether this process can run one. */
-bool holder_is_root(void);
 /* @name below an absolute folder of the caller's PATH, to @out: root starts it, so nobody else may have written it, nor
  * is it in the workspace of @p (NULL: there is none). */
 bool holder_find(const struct policy *p, const char *name, char out[PATH_MAX]);

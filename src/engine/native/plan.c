@@ -440,8 +440,9 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         return -1;
     warn_of_homeless(plan, p);
     plan->hostname = p->hostname.p != NULL ? p->hostname.p : "cloche";
-    plan->root.uid = plan->ids.inside_uid;
-    plan->root.gid = plan->ids.inside_gid;
+    /* where others make the user namespace, or none, the tree is built outside of it */
+    plan->root.uid = plan->by_runtime ? plan->ids.outside_uid : plan->ids.inside_uid;
+    plan->root.gid = plan->by_runtime ? plan->ids.outside_gid : plan->ids.inside_gid;
     plan->root.tmpfs_bytes = p->limits.disk.v;
     /* an inode costs about a kilobyte of kernel memory: one per 4 KiB of the size, as many as small files could use */
     plan->root.tmpfs_inodes = p->limits.disk.v > 0 ? p->limits.disk.v / 4096 + 1024 : 0;

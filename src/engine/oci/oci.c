@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "engine/native/built_on.h"
 #include "wall/own_id.h"
 #include "wire/msg.h"
 
@@ -13,33 +14,13 @@
 #define TASKS_EACH 4
 #define TASKS_OWN  512
 
-static int
-refuse(struct err *err, const char *code, const char *what, const char *instead)
-{
-    err_set(err, ERR_UNSUPPORTED, code, "the engine oci %s", what);
-    return err_hint(err, "%s", instead);
-}
-
-/* What this engine does not do whatever the host is: said before anything is made. */
-static int
-check_policy(const struct policy *p, const char *id, struct err *err)
-{
-    if (id != NULL)
-        return refuse(err, "oci.daemon", "is not for sandboxes of cloche serve in this release", "use --engine native");
-    if (p->mode.v == MODE_LIGHT)
-        return refuse(err, "oci.mode", "has no light mode", "use --mode standard or max, or --engine native");
-    if (p->view.v != VIEW_PRIVATE)
-        return refuse(err, "oci.view", "has only --view private", "use --engine native to show the host's tree");
-    if (p->network.v == NETWORK_HOST)
-        return refuse(err, "oci.network", "does not share the host's network", "use --allow-domain HOST, or --engine "
-                      "native: its Landlock keeps the host's abstract sockets away");
-    if (p->nested_userns.v)
-        return refuse(err, "oci.nested", "lets no sandbox make user namespaces", "use --engine native for that");
-    if (!holder_is_root())
-        return refuse(err, "oci.root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID",
-                      "run it as root, or use --engine native, which an ordinary user can");
-    return 0;
-}
+static const struct built_on words = {
+    .name = "oci",
+    .serve = "daemon",
+    .network = "does not share the host's network",
+    .no_network = "use --allow-domain HOST, or --engine native: its Landlock keeps the host's abstract sockets away",
+    .no_root = "run it as root, or use --engine native, which an ordinary user can",
+};
 
 /* What of the finished plan the runtime cannot keep. */
 static int
@@ -50,21 +31,17 @@ check(struct native *native, const struct policy *p, struct err *err)
     /* sockets of the host's are out of reach in runsc whatever lies in a folder, so none has to be guarded */
     bool guarded = plan->guard_names || plan->n_sockets > 0;
 
-    plan->root.uid = plan->ids.outside_uid;     /* it is built outside of the user namespace */
-    plan->root.gid = plan->ids.outside_gid;
-
     for (size_t i = 0; i < plan->n_trees; i++)
         guarded = guarded || plan->trees[i].writable;
-    if (!plan->privileged)
-        return refuse(err, "oci.root", "needs a root that can give the sandbox a user of its own",
-                      "use --engine native");
+    if (built_on_check_plan(&words, plan, err) < 0)
+        return -1;
     if (guarded && sb->runtime->own_kernel)
-        return refuse(err, "oci.name-guard", "cannot guard names in runsc: its kernel has no such supervision of "
-                      "system calls", "use :ro for folders of the host, allow no unix sockets; or --runtime crun; or "
-                      "--engine native");
+        return built_on_refuse(&words, "oci.name-guard", "cannot guard names in runsc: its kernel has no such "
+                               "supervision of system calls", "use :ro for folders of the host, allow no unix "
+                               "sockets; or --runtime crun; or --engine native", err);
     if (plan->cow.id[0] != '\0' && sb->runtime->own_kernel)
-        return refuse(err, "oci.cow", "has no copy-on-write workspace in runsc", "use :ro, --runtime crun, or "
-                      "--engine native");
+        return built_on_refuse(&words, "oci.cow", "has no copy-on-write workspace in runsc",
+                               "use :ro, --runtime crun, or --engine native", err);
     return holder_add_guest(&sb->native.plan, err) < 0 ? -1 : oci_config(sb, p, err);
 }
 
@@ -104,7 +81,7 @@ build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
     sb->native.plan.root.place = HOLDER_BUNDLE;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
-    else if (check_policy(p, id, err) == 0 &&
+    else if (built_on_check(&words, p, id, err) == 0 &&
              (sb->runtime = oci_runtime_find(p->runtime.p, p, sb->program, err)) != NULL &&
              own_id(OWN_OF_SANDBOX, random, &sb->root_id, err) == 0)
         return native_build(&sb->native, p, err);
@@ -124,8 +101,8 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     if (sb->native.supervise_memory) {      /* nothing has run yet */
         native_abandon(&sb->native.base);
         destroy(&sb->native.base);
-        return refuse(err, "oci.memory", "needs a cgroup for a memory limit, which is not there",
-                      "use --engine native, or no limit (--memory 0)");
+        return built_on_refuse(&words, "oci.memory", "needs a cgroup for a memory limit, which is not there",
+                               "use --engine native, or no limit (--memory 0)", err);
     }
     sb->native.base.facts.differs = sb->runtime->differs;
     sb->native.base.facts.own_kernel = sb->runtime->own_kernel;
@@ -164,8 +141,8 @@ command_begin(struct sandbox *base, const struct sandbox_command_limits *wanted,
               int joins[SANDBOX_JOINS], size_t *n, struct err *err)
 {
     if (oci_of(base)->runtime->own_kernel)
-        return refuse(err, "limits.no-cgroup", "cannot hold one command in runsc to limits of its own",
-                      "leave the command's limits out, or use --runtime crun");
+        return built_on_refuse(&words, "limits.no-cgroup", "cannot hold one command in runsc to limits of its own",
+                               "leave the command's limits out, or use --runtime crun", err);
     return native_command_begin(base, wanted, out, joins, n, err);
 }
 
