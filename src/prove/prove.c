@@ -174,6 +174,7 @@ static int
 prove_mode(struct proof *p, const struct options *o, const struct bait *bait, struct err *err)
 {
     struct box *box;
+    bool same_ids;
     int rc;
 
     p->bait_name = bait->name;
@@ -185,9 +186,9 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
     if (box_open(p->policy, p->bare, &box, err) < 0)
         return -1;
     p->differs = p->bare ? NULL : box_facts(box)->differs;
-    p->same_ids = !p->bare && box_facts(box)->same_ids;
-    p->same_uid = p->same_ids ? box_facts(box)->uid : 0;
-    p->same_gid = p->same_ids ? box_facts(box)->gid : 0;
+    same_ids = !p->bare && box_facts(box)->same_ids;
+    p->uid = same_ids ? box_facts(box)->uid : p->policy->user.uid;
+    p->gid = same_ids ? box_facts(box)->gid : p->policy->user.gid;
     p->own_kernel = !p->bare && box_facts(box)->own_kernel;
     if (!p->bare)
         defaults_check(p);

@@ -57,9 +57,8 @@ struct proof {
     pid_t guest_pid;                /* as seen by the posture */
     const char *bait_name;          /* of the process outside */
     const struct sandbox_differs *differs;  /* what its engine keeps otherwise; NULL: nothing */
-    bool same_ids;                          /* who it is inside it is outside: these, in the place of the policy's */
-    uid_t same_uid;
-    gid_t same_gid;
+    uid_t uid;                              /* who it is inside: as the policy has it, or, where an engine gives it */
+    gid_t gid;                              /* no user namespace, as it is outside */
     bool own_kernel;                        /* another one than the host's is promised */
     struct check checks[PROVE_CHECKS_MAX];
     size_t n;

@@ -227,9 +227,8 @@ static void
 check_identity(struct proof *p, const json_t *posture, const char *when)
 {
     const json_t *groups = json_object_get(posture, "groups"), *g;
-    const uint32_t uid = p->same_ids ? p->same_uid : p->policy->user.uid;
-    const uint32_t gid = p->same_ids ? p->same_gid : p->policy->user.gid;
-    bool ids = all_equal(json_object_get(posture, "uid"), uid) && all_equal(json_object_get(posture, "gid"), gid);
+    bool ids = all_equal(json_object_get(posture, "uid"), p->uid) &&
+               all_equal(json_object_get(posture, "gid"), p->gid);
     struct odd odd = ODD(p, "posture.identity.map");
     bool known = true;
     size_t i;
@@ -237,15 +236,15 @@ check_identity(struct proof *p, const json_t *posture, const char *when)
     if (!proof_boxed(p))
         return;     /* light keeps the caller's ids: mode light promises rules, not another identity */
     proof_add(p, "posture.identity.ids", "privilege", "R26", "real, effective and saved ids are the policy's user",
-              when, ids ? CHECK_HELD : CHECK_SURPRISE, "%u:%u is promised", uid, gid);
-    check_map(&odd, json_text(posture, "uid_map"), uid);
-    check_map(&odd, json_text(posture, "gid_map"), gid);
+              when, ids ? CHECK_HELD : CHECK_SURPRISE, "%u:%u is promised", p->uid, p->gid);
+    check_map(&odd, json_text(posture, "uid_map"), p->uid);
+    check_map(&odd, json_text(posture, "gid_map"), p->gid);
     proof_add_odd(p, &odd, "privilege", "R26", "exactly one uid and one gid exist inside, and are not root outside",
                   when, true, "no other is mapped");
     /* an ordinary user cannot leave the own supplementary groups behind; they show as the overflow group */
     json_array_foreach(groups, i, g) {
         json_int_t v = json_integer_value(g);
-        known &= v == (json_int_t)gid || (v == 65534 && geteuid() != 0);
+        known &= v == (json_int_t)p->gid || (v == 65534 && geteuid() != 0);
     }
     proof_add(p, "posture.identity.groups", "privilege", "R26", "no supplementary group of the host", when,
               known && json_is_array(groups) ? CHECK_HELD : CHECK_SURPRISE, "%zu groups", json_array_size(groups));
