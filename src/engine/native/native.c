@@ -308,6 +308,13 @@ start(struct native *sb, const struct policy *p, const struct cgroup_limits *lim
     return sb->plan.capture ? take_listeners(sb, err) : 0;
 }
 
+/* Nothing is left of what others made for it. */
+static bool
+others_tidied(struct native *sb)
+{
+    return sb->way == NULL || sb->way->tidy == NULL || sb->way->tidy(sb);
+}
+
 /* What outlives a sandbox if nobody removes it. */
 static bool
 tidy(void *ctx)
@@ -315,7 +322,7 @@ tidy(void *ctx)
     struct native *sb = ctx;
     bool gone = cgroup_remove(&sb->net_cgroup);
 
-    gone = (sb->way == NULL || sb->way->tidy == NULL || sb->way->tidy(sb)) && gone;
+    gone = others_tidied(sb) && gone;
     gone = cgroup_remove(&sb->cgroup) && gone;
     gone = light_folder_remove(&sb->plan, NULL) == 0 && gone;
     if (gone)
@@ -536,7 +543,7 @@ native_destroy(struct sandbox *base)
     native_commands_free(sb);
     gone = cgroup_destroy(&sb->net_cgroup);
     gone = cgroup_destroy(&sb->cgroup) && gone;
-    gone = (sb->way == NULL || sb->way->tidy == NULL || sb->way->tidy(sb)) && gone;
+    gone = others_tidied(sb) && gone;
     gone = gone && light_folder_remove(&sb->plan, NULL) == 0;
     if (gone)
         leavings_forget(sb);
