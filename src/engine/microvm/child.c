@@ -39,7 +39,6 @@
 #include "wall/service.h"
 #include "wire/packet.h"
 
-#define FD_HIGH     20
 #define TREE_SOCKET HOLDER_WORK "/tree"
 #define OWN_SPACES  (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
@@ -166,41 +165,12 @@ sockets(const struct microvm *sb, struct held *h, struct err *err)
     return 0;
 }
 
-/* 0 is at its end, 1 and 2 are the log, from 3 on the @n of @fds; all others are closed. */
-static int
-descriptors(const struct held *h, const int *fds, size_t n)
-{
-    int ended[2], log = fcntl(h->log, F_DUPFD_CLOEXEC, FD_HIGH), high[8];
-
-    if (log < 0 || pipe2(ended, O_CLOEXEC) < 0 || n > ARRAY_LEN(high))
-        return -1;
-    ended[0] = fcntl(ended[0], F_DUPFD_CLOEXEC, FD_HIGH);
-    for (size_t i = 0; i < n; i++)
-        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
-            return -1;
-    if (dup2(ended[0], 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
-        return -1;
-    for (size_t i = 0; i < n; i++)
-        if (dup2(high[i], 3 + (int)i) < 0)
-            return -1;
-    return io_close_from(3 + (int)n);
-}
-
 /* What cannot be done in a child is said in the log, as the program would. */
 static _Noreturn void
 give_up(const char *who, const struct err *err)
 {
     dprintf(2, "%s: %s\n", who, err->msg);
     _exit(HOLDER_BROKEN);
-}
-
-static void
-unblock_signals(void)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* --- virtiofsd ---------------------------------------------------------------------------------------------------- */
@@ -240,12 +210,11 @@ become_virtiofsd(const struct microvm *sb, const struct held *h, int transport)
     (void)transport;
     if (ns_become(&root, &err) < 0)
         give_up("virtiofsd", &err);
-    if (descriptors(h, &h->listener, 1) < 0) {
+    if (holder_descriptors(h->log, &h->listener, 1) < 0) {
         fail(&err, "descriptors");
         give_up("virtiofsd", &err);
     }
-    unblock_signals();
-    execve(sb->virtiofsd, (char *const *)(uintptr_t)argv, env);
+    holder_exec(sb->virtiofsd, argv, env);
     fail(&err, sb->virtiofsd);
     give_up("virtiofsd", &err);
 }
@@ -314,13 +283,12 @@ become_qemu(const struct microvm *sb, const struct held *h, int transport)
 
     _Static_assert(ARRAY_LEN(fds) == MICROVM_FDS - MICROVM_FD_GUEST, "in the order of microvm.h");
     microvm_qemu_argv(sb, &room, argv);
-    if (descriptors(h, fds, ARRAY_LEN(fds) - (h->net[1] < 0)) < 0)
+    if (holder_descriptors(h->log, fds, ARRAY_LEN(fds) - (h->net[1] < 0)) < 0)
         _exit(HOLDER_BROKEN);
     if (setsid() < 0)
         fail(&err, "setsid");
     else if (qemu_walls(sb, &err) == 0) {
-        unblock_signals();
-        execve(sb->qemu, (char *const *)(uintptr_t)argv, env);
+        holder_exec(sb->qemu, argv, env);
         fail(&err, sb->qemu);
     }
     give_up("qemu", &err);
@@ -364,7 +332,7 @@ become_net(const struct microvm *sb, const struct held *h, int transport)
     struct err err = ERR_INIT;
 
     (void)transport;
-    if (descriptors(h, &h->net[0], 1) < 0)
+    if (holder_descriptors(h->log, &h->net[0], 1) < 0)
         fail(&err, "descriptors");
     else if (net_walls(sb, &err) == 0 && mux_run(3, NULL, &err) == 0)
         _exit(0);

@@ -4,13 +4,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/kernel.h"
 #include "engine/native/built_on.h"
-#include "wall/own_id.h"
 #include "wire/msg.h"
 
 #define MIB          (1024UL * 1024)
@@ -108,22 +106,9 @@ size(struct microvm *sb, const struct policy *p)
 }
 
 static int
-ids(struct microvm *sb, struct err *err)
-{
-    uint32_t random, *const all[] = { &sb->root_id, &sb->qemu_id, &sb->net_id };
-
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
-    /* of different seeds they are different ones */
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (own_id(OWN_OF_SANDBOX, random + (uint32_t)i, all[i], err) < 0)
-            return -1;
-    return 0;
-}
-
-static int
 build(struct microvm *sb, const struct policy *p, const char *id, struct err *err)
 {
+    uint32_t *const ids[] = { &sb->root_id, &sb->qemu_id, &sb->net_id };
     char why[128];
 
     native_init(&sb->native, id);
@@ -134,7 +119,7 @@ build(struct microvm *sb, const struct policy *p, const char *id, struct err *er
     sb->kvm = microvm_has_kvm(why);
     size(sb, p);
     if (check_policy(p, id, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
-        microvm_kernel_find(&sb->kernel, err) == 0 && ids(sb, err) == 0)
+        microvm_kernel_find(&sb->kernel, err) == 0 && plan_own_ids(ids, ARRAY_LEN(ids), err) == 0)
         return native_build(&sb->native, p, err);
     destroy(&sb->native.base);
     return -1;
@@ -161,11 +146,10 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     if (build(sb, p, id, err) < 0)
         return -1;
     buf_free(&sb->initrd);
-    if (sb->native.supervise_memory) {      /* nothing has run yet */
+    if (built_on_check_memory(&words, &sb->native, err) < 0) {      /* nothing has run yet */
         native_abandon(&sb->native.base);
         destroy(&sb->native.base);
-        return built_on_refuse(&words, "microvm.memory", "needs a cgroup for a memory limit, which is not there",
-                               "use --engine native, or no limit (--memory 0)", err);
+        return -1;
     }
     facts = &sb->native.base.facts;
     facts->differs = differs;

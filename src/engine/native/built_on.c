@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
-#include "engine/native/native.h"
 #include "wall/caps.h"
 
 int
@@ -55,6 +53,15 @@ built_on_check_plan(const struct built_on *e, const struct native_plan *plan, st
     if (plan->privileged)
         return 0;
     return refuse(e, "root", "needs a root that can give the sandbox a user of its own", "use --engine native", err);
+}
+
+int
+built_on_check_memory(const struct built_on *e, const struct native *sb, struct err *err)
+{
+    if (!sb->supervise_memory)
+        return 0;
+    return refuse(e, "memory", "needs a cgroup for a memory limit, which is not there",
+                  "use --engine native, or no limit (--memory 0)", err);
 }
 
 void

@@ -7,7 +7,7 @@
 #define CLOCHE_ENGINE_NATIVE_BUILT_ON_H
 
 #include "engine/engine.h"
-#include "engine/native/plan.h"
+#include "engine/native/native.h"
 
 struct built_on {
     const char *name;           /* the engine's; its codes are this, a dot and a word */
@@ -21,8 +21,9 @@ int built_on_refuse(const struct built_on *e, const char *code, const char *what
                     struct err *err);
 /* Said before anything is made: what such an engine does not do whatever the host is. */
 int built_on_check(const struct built_on *e, const struct policy *p, const char *id, struct err *err);
-/* And of the finished plan. */
+/* And of the finished plan; and of what was made, where the guest cannot watch the memory as native's can. */
 int built_on_check_plan(const struct built_on *e, const struct native_plan *plan, struct err *err);
+int built_on_check_memory(const struct built_on *e, const struct native *sb, struct err *err);
 
 /* The report of an engine with the @n features @info, of which the first is that root, and the last a light mode:
  * @no_light says why there is none. The promises are the native engine's, and all features between are there. */

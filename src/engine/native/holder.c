@@ -23,6 +23,7 @@
 
 #define SEARCHED "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define LOG_MAX  (4 * 1024 * 1024)
+#define FD_HIGH  20
 
 bool
 holder_trusts(const struct policy *p, const char *path)
@@ -114,6 +115,36 @@ holder_work_folder(const char *const *folders, size_t n, struct err *err)
             return fail(err, "folders of the work folder");
     log = open(HOLDER_LOG, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     return log < 0 ? fail(err, HOLDER_LOG) : 0;
+}
+
+int
+holder_descriptors(int log, const int *fds, size_t n)
+{
+    int ended[2], high[8];
+
+    log = fcntl(log, F_DUPFD_CLOEXEC, FD_HIGH);
+    if (log < 0 || pipe2(ended, O_CLOEXEC) < 0 || n > ARRAY_LEN(high))
+        return -1;
+    ended[0] = fcntl(ended[0], F_DUPFD_CLOEXEC, FD_HIGH);
+    for (size_t i = 0; i < n; i++)
+        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
+            return -1;
+    if (dup2(ended[0], 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (dup2(high[i], 3 + (int)i) < 0)
+            return -1;
+    return io_close_from(3 + (int)n);
+}
+
+void
+holder_exec(const char *program, const char *const *argv, char *const *env)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(program, (char *const *)(uintptr_t)argv, env);
 }
 
 int

@@ -44,6 +44,12 @@ int holder_gone(const struct native *sb, const char *program, struct err *err);
 
 /* In the child: its mounts to itself, /proc of its own, the work folder, and in it the @n @folders too. */
 int holder_work_folder(const char *const *folders, size_t n, struct err *err);
+/* In a child of that one: 0 is at its end, 1 and 2 are @log, from 3 on the @n of @fds, at most 8; nothing else is
+ * left. None of the first three is a file of the host's: crun gives them to the sandbox's user (fchown(2)), who would
+ * then own the host's /dev/null. 0, or -1 with errno. */
+int holder_descriptors(int log, const int *fds, size_t n);
+/* Become that program, with no signal blocked. Returns where that fails, with errno. */
+void holder_exec(const char *program, const char *const *argv, char *const *env);
 /* Until @pid has ended; others that become ours are reaped. Its exit status. */
 int holder_wait(pid_t pid);
 /* The last line of the log of @program, which ended with @status, if there is any, as @err with @code. */

@@ -124,15 +124,18 @@ plan_warn(struct native_plan *plan, const char *fmt, ...)
 
 /* --- who the sandbox is on the host --------------------------------------------------------------------------- */
 
-/* As root, a host uid that owns nothing and that no other sandbox has. */
-static int
-own_host_id(uint32_t *out, struct err *err)
+int
+plan_own_ids(uint32_t *const *out, size_t n, struct err *err)
 {
     uint32_t random;
 
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return err_sys(err, errno, "wall.random", "getrandom");
-    return own_id(OWN_OF_SANDBOX, random, out, err);
+    /* of different seeds they are different ones */
+    for (size_t i = 0; i < n; i++)
+        if (own_id(OWN_OF_SANDBOX, random + (uint32_t)i, out[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 /* The folder that is opened for writing first, or NULL. */
@@ -212,6 +215,7 @@ static int
 identity(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     bool gives = plan->light ? caps_give_user() : caps_give_identity();
+    uint32_t *const uid = &plan->ids.outside_uid;
 
     if (check_self(err) < 0)
         return -1;
@@ -220,7 +224,7 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
         return -1;
     plan->ids.inside_uid = p->user.uid;
     plan->ids.inside_gid = p->user.gid;
-    if (gives && own_host_id(&plan->ids.outside_uid, err) < 0)
+    if (gives && plan_own_ids(&uid, 1, err) < 0)
         return -1;
     /* root of a rootless container: one id, which is an ordinary user's outside */
     if (plan->ids.outside_uid == 0)

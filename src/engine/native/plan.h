@@ -161,6 +161,8 @@ int plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err 
  * -1: that cannot be told, so it cannot be protected. */
 int plan_look_at(const struct plan_tree *tree, const char *relative, int *out, struct err *err);
 
+/* plan.c: as root, host ids for *@out[0] to *@out[n - 1] that own nothing and that no other sandbox has. */
+int plan_own_ids(uint32_t *const *out, size_t n, struct err *err);
 /* plan_system.c: the private root's system folders, /etc, environment. */
 int plan_system(struct native_plan *plan, const struct policy *p, struct err *err);
 int plan_env(struct native_plan *plan, const struct policy *p, const char *id, struct err *err);

@@ -23,8 +23,6 @@
 #include "wall/rlimit.h"
 #include "wire/packet.h"
 
-#define FD_HIGH 20
-
 static int
 fail(struct err *err, const char *what)
 {
@@ -55,23 +53,16 @@ bundle(const struct oci *sb, struct err *err)
     return fd < 0 || io_write_full(fd, sb->config.p, sb->config.n) < 0 ? fail(err, HOLDER_BUNDLE "/config.json") : 0;
 }
 
-/* Descriptor 0 is at its end, 1 and 2 are the log, 3 is the guest's; nothing else is left. None of them is a file of
- * the host's: crun gives its first three to the sandbox's user (fchown(2)), who would then own the host's /dev/null. */
 static _Noreturn void
 become_runtime(const struct oci *sb, int transport)
 {
     char path[] = "PATH=" OCI_PATH, home[] = "HOME=/", *const env[] = { path, home, NULL };
-    int high = fcntl(transport, F_DUPFD_CLOEXEC, FD_HIGH), log = open(HOLDER_LOG, O_WRONLY | O_APPEND | O_CLOEXEC);
-    int ended[2] = { -1, -1 };
-    char *argv[OCI_ARGS];
-    sigset_t none;
+    int log = open(HOLDER_LOG, O_WRONLY | O_APPEND | O_CLOEXEC);
+    const char *argv[OCI_ARGS];
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     oci_runtime_argv(sb, argv);
-    if (log >= 0 && high >= 0 && pipe2(ended, O_CLOEXEC) == 0 && setsid() >= 0 && dup2(ended[0], 0) == 0 &&
-        dup2(log, 1) == 1 && dup2(log, 2) == 2 && dup2(high, 3) == 3 && io_close_from(4) == 0)
-        execve(sb->program, argv, env);
+    if (log >= 0 && setsid() >= 0 && holder_descriptors(log, &transport, 1) == 0)
+        holder_exec(sb->program, argv, env);
     _exit(HOLDER_BROKEN);
 }
 

@@ -4,10 +4,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "engine/native/built_on.h"
-#include "wall/own_id.h"
 #include "wire/msg.h"
 
 /* A task of the sandbox is several of the host's where the runtime has a kernel of its own, which has some itself. */
@@ -72,18 +70,16 @@ destroy(struct sandbox *base)
 static int
 build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
 {
-    uint32_t random;
+    uint32_t *const root_id = &sb->root_id;
 
     native_init(&sb->native, id);
     sb->config = (struct buf)BUF_INIT(65536);
     sb->native.way = &way;
     sb->native.plan.by_runtime = true;
     sb->native.plan.root.place = HOLDER_BUNDLE;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        err_set(err, ERR_SYSTEM, "wall.random", "getrandom");
-    else if (built_on_check(&words, p, id, err) == 0 &&
-             (sb->runtime = oci_runtime_find(p->runtime.p, p, sb->program, err)) != NULL &&
-             own_id(OWN_OF_SANDBOX, random, &sb->root_id, err) == 0)
+    if (built_on_check(&words, p, id, err) == 0 &&
+        (sb->runtime = oci_runtime_find(p->runtime.p, p, sb->program, err)) != NULL &&
+        plan_own_ids(&root_id, 1, err) == 0)
         return native_build(&sb->native, p, err);
     destroy(&sb->native.base);
     return -1;
@@ -98,11 +94,10 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     if (build(sb, p, id, err) < 0)
         return -1;
-    if (sb->native.supervise_memory) {      /* nothing has run yet */
+    if (built_on_check_memory(&words, &sb->native, err) < 0) {      /* nothing has run yet */
         native_abandon(&sb->native.base);
         destroy(&sb->native.base);
-        return built_on_refuse(&words, "oci.memory", "needs a cgroup for a memory limit, which is not there",
-                               "use --engine native, or no limit (--memory 0)", err);
+        return -1;
     }
     sb->native.base.facts.differs = sb->runtime->differs;
     sb->native.base.facts.own_kernel = sb->runtime->own_kernel;

@@ -58,7 +58,7 @@ extern const struct oci_runtime oci_runtimes[];
 const struct oci_runtime *oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX],
                                            struct err *err);
 /* What it is started with, ended by NULL. */
-void oci_runtime_argv(const struct oci *sb, char *argv[OCI_ARGS]);
+void oci_runtime_argv(const struct oci *sb, const char *argv[OCI_ARGS]);
 
 /* config.c: the bundle's config.json for the finished plan, into sb->config. */
 int oci_config(struct oci *sb, const struct policy *p, struct err *err);

@@ -80,20 +80,20 @@ oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX]
 }
 
 void
-oci_runtime_argv(const struct oci *sb, char *argv[OCI_ARGS])
+oci_runtime_argv(const struct oci *sb, const char *argv[OCI_ARGS])
 {
     static const char host[] = "--network=host";    /* the network that the runtime is in: the sandbox's, made by us */
     const struct oci_runtime *r = sb->runtime;
     bool closed = sb->native.plan.own_net && !sb->native.plan.capture;
     size_t n = 0;
 
-    argv[n++] = (char *)(uintptr_t)r->name;
+    argv[n++] = r->name;
     for (size_t i = 0; r->args[i] != NULL; i++) {
         bool network = r->own_kernel && str_starts(str_of(r->args[i]), STR_LIT("--network"));
-        argv[n++] = (char *)(uintptr_t)(network && !closed ? host : r->args[i]);
+        argv[n++] = network && !closed ? host : r->args[i];
     }
     for (size_t i = 0; i < ARRAY_LEN(r->run); i++)
-        argv[n++] = (char *)(uintptr_t)r->run[i];
-    argv[n++] = (char *)(uintptr_t)sb->native.id;
+        argv[n++] = r->run[i];
+    argv[n++] = sb->native.id;
     argv[n] = NULL;
 }
