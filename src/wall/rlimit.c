@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kernel.h"
@@ -23,22 +25,48 @@
 #define IOPRIO_SHIFT     13
 #define IOPRIO_REAL_TIME 1
 
-static int
-set_one(int resource, const char *name, uint64_t value, struct err *err)
+size_t
+rlimit_rows(const struct rlimit_plan *plan, struct rlimit_row out[RLIMIT_ROWS])
 {
-    struct rlimit now = { 0, 0 }, want = { value, value };
+    const struct { struct rlimit_row row; bool wanted; } all[] = {
+        /* One byte is too little for a core file. A handler (core_pattern with a pipe) is root of the host, and 0 does
+         * not bind it; for a limit of 1, which handlers have themselves, the kernel starts none. */
+        { { RLIMIT_CORE, "RLIMIT_CORE", 1 }, true },
+        { { RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK", 8 << 20 }, true },
+        { { RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0 }, true },
+        /* a cgroup's share does not bind what has a real-time priority; a user of audio programs may have one to
+         * give */
+        { { RLIMIT_RTPRIO, "RLIMIT_RTPRIO", 0 }, true },
+        { { RLIMIT_NICE, "RLIMIT_NICE", 0 }, true },
+        { { RLIMIT_NOFILE, "RLIMIT_NOFILE", plan->nofile }, plan->nofile > 0 },
+        { { RLIMIT_NPROC, "RLIMIT_NPROC", plan->nproc }, plan->nproc > 0 },
+    };
+    size_t n = 0;
 
-    if (kernel_prlimit(resource, NULL, &now) < 0)
-        return err_sys(err, errno, "wall.rlimit", "read %s", name);
+    _Static_assert(ARRAY_LEN(all) <= RLIMIT_ROWS, "room for each");
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i].wanted)
+            out[n++] = all[i].row;
+    return n;
+}
+
+static int
+set_one(const struct rlimit_row *row, struct err *err)
+{
+    struct rlimit now = { 0, 0 }, want = { row->most, row->most };
+
+    if (kernel_prlimit(row->resource, NULL, &now) < 0)
+        return err_sys(err, errno, "wall.rlimit", "read %s", row->name);
     if (now.rlim_max != RLIM_INFINITY && want.rlim_max > now.rlim_max)
         want.rlim_cur = want.rlim_max = now.rlim_max;
-    if (kernel_prlimit(resource, &want, NULL) < 0)
-        return err_sys(err, errno, "wall.rlimit", "set %s", name);
+    if (kernel_prlimit(row->resource, &want, NULL) < 0)
+        return err_sys(err, errno, "wall.rlimit", "set %s", row->name);
     /* there are environments that answer the call with a success that is none */
     now = (struct rlimit){ ~want.rlim_cur, ~want.rlim_max };
-    if (kernel_prlimit(resource, NULL, &now) == 0 && now.rlim_cur == want.rlim_cur && now.rlim_max == want.rlim_max)
+    if (kernel_prlimit(row->resource, NULL, &now) == 0 && now.rlim_cur == want.rlim_cur &&
+        now.rlim_max == want.rlim_max)
         return 0;
-    return err_not_done(err, "wall.rlimit", "%s is not what it was set to", name);
+    return err_not_done(err, "wall.rlimit", "%s is not what it was set to", row->name);
 }
 
 /* Whoever started us may have been given precedence over everybody; what runs inside has none, and a limit of the CPU
@@ -78,26 +106,14 @@ rlimit_oom_ordinary(pid_t pid, struct err *err)
 int
 rlimit_apply(const struct rlimit_plan *plan, struct err *err)
 {
+    struct rlimit_row rows[RLIMIT_ROWS];
+    size_t n;
+
     if (ordinary_priority(err) < 0)
         return -1;
-    /* One byte is too little for a core file. A handler (core_pattern with a pipe) is root of the host, and 0 does not
-     * bind it; for a limit of 1, which handlers have themselves, the kernel starts none. */
-    if (set_one(RLIMIT_CORE, "RLIMIT_CORE", 1, err) < 0)
-        return -1;
-    if (set_one(RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK", 8 << 20, err) < 0)
-        return -1;
-    if (set_one(RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0, err) < 0)
-        return -1;
-    /* a cgroup's share does not bind what has a real-time priority; a user of audio programs may have one to give */
-    if (set_one(RLIMIT_RTPRIO, "RLIMIT_RTPRIO", 0, err) < 0 || set_one(RLIMIT_NICE, "RLIMIT_NICE", 0, err) < 0)
-        return -1;
-    if (plan->nofile > 0 && set_one(RLIMIT_NOFILE, "RLIMIT_NOFILE", plan->nofile, err) < 0)
-        return -1;
-    if (plan->nproc > 0 && set_one(RLIMIT_NPROC, "RLIMIT_NPROC", plan->nproc, err) < 0)
-        return -1;
-    if (plan->fsize > 0 && set_one(RLIMIT_FSIZE, "RLIMIT_FSIZE", plan->fsize, err) < 0)
-        return -1;
-    if (plan->data > 0 && set_one(RLIMIT_DATA, "RLIMIT_DATA", plan->data, err) < 0)
-        return -1;
+    n = rlimit_rows(plan, rows);
+    for (size_t i = 0; i < n; i++)
+        if (set_one(&rows[i], err) < 0)
+            return -1;
     return 0;
 }

@@ -20,12 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "engine/docker/docker.h"
@@ -133,20 +131,17 @@ builder(const struct docker *sb, const struct launch *l)
     _exit(0);
 }
 
-/* As wall/rlimit.c has them for a child of ours: what a daemon starts is not ours to limit without CAP_SYS_RESOURCE. */
+/* What a daemon starts is not ours to limit without CAP_SYS_RESOURCE: the guest does it. */
 static void
 fill_limits(struct handed *h, const struct rlimit_plan *limits)
 {
-    const struct { uint32_t resource; bool used; uint64_t most; } rows[] = {
-        { RLIMIT_CORE, true, 1 }, { RLIMIT_MEMLOCK, true, 8 << 20 }, { RLIMIT_MSGQUEUE, true, 0 },
-        { RLIMIT_RTPRIO, true, 0 }, { RLIMIT_NICE, true, 0 },
-        { RLIMIT_NOFILE, limits->nofile > 0, limits->nofile }, { RLIMIT_NPROC, limits->nproc > 0, limits->nproc },
-    };
+    struct rlimit_row rows[RLIMIT_ROWS];
+    size_t n = rlimit_rows(limits, rows);
 
-    _Static_assert(ARRAY_LEN(rows) <= HANDED_LIMITS, "room for each");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        h->limits[i].resource = rows[i].resource;
-        h->limits[i].used = rows[i].used;
+    _Static_assert(RLIMIT_ROWS <= HANDED_LIMITS, "room for each");
+    for (size_t i = 0; i < n; i++) {
+        h->limits[i].resource = (uint32_t)rows[i].resource;
+        h->limits[i].used = 1;
         h->limits[i].most = rows[i].most;
     }
 }
