@@ -150,6 +150,19 @@ str_hex(const uint8_t *p, size_t n, char *out)
     out[2 * n] = '\0';
 }
 
+bool
+str_unhex(struct str s, uint8_t *out)
+{
+    for (size_t i = 0; i + 1 < s.n; i += 2) {
+        int high = str_hex_digit(s.p[i]), low = str_hex_digit(s.p[i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        out[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    return s.n % 2 == 0;
+}
+
 static size_t
 leading_digits(struct str s)
 {

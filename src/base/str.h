@@ -49,6 +49,9 @@ bool str_parse_hex(struct str s, uint64_t max, uint64_t *out);
 int str_hex_digit(char c);
 /* p[0..n) as 2 * @n lower case hexadecimal digits and a NUL, for which @out has room. */
 void str_hex(const uint8_t *p, size_t n, char *out);
+/* The other way: s.n / 2 bytes of as many pairs of digits, either case. False: it is something else, and what is in
+ * @out means nothing. */
+bool str_unhex(struct str s, uint8_t *out);
 /* A byte size: digits with an optional suffix k, m, g, t (powers of 1024; also K, Ki, KiB, kb ...). False when not so
  * or > @max. */
 bool str_parse_size(struct str s, uint64_t max, uint64_t *out);

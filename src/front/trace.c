@@ -61,6 +61,5 @@ trace_print(const struct trace *t, char out[TRACE_TEXT + 1])
 void
 trace_bytes(const char *id, size_t n, uint8_t *out)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(str_hex_digit(id[2 * i]) << 4 | str_hex_digit(id[2 * i + 1]));
+    (void)str_unhex((struct str){ id, 2 * n }, out);
 }

@@ -27,16 +27,12 @@ sign_address_parse(struct str s, uint8_t out[TX_ADDRESS])
     uint8_t address[TX_ADDRESS];
     bool small = false, large = false;
 
-    if (s.n != SIGN_ADDRESS_TEXT || s.p[0] != '0' || s.p[1] != 'x')
+    if (s.n != SIGN_ADDRESS_TEXT || s.p[0] != '0' || s.p[1] != 'x' ||
+        !str_unhex((struct str){ s.p + 2, s.n - 2 }, address))
         return false;
     for (size_t i = 2; i < s.n; i++) {
-        int digit = str_hex_digit(s.p[i]);
-
-        if (digit < 0)
-            return false;
-        small = small || (digit > 9 && s.p[i] >= 'a');
-        large = large || (digit > 9 && s.p[i] < 'a');
-        address[(i - 2) / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : address[(i - 2) / 2] | digit);
+        small = small || s.p[i] >= 'a';
+        large = large || (s.p[i] >= 'A' && s.p[i] < 'a');
     }
     sign_address_text(address, right);
     if (small && large && memcmp(right, s.p, s.n) != 0)

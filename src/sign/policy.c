@@ -54,16 +54,7 @@ text_of(const json_t *v)
 static bool
 hex(struct str s, uint8_t *out, size_t n)
 {
-    if (s.n != 2 + 2 * n || s.p[0] != '0' || s.p[1] != 'x')
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        int high = str_hex_digit(s.p[2 + 2 * i]), low = str_hex_digit(s.p[3 + 2 * i]);
-
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return s.n == 2 + 2 * n && s.p[0] == '0' && s.p[1] == 'x' && str_unhex((struct str){ s.p + 2, 2 * n }, out);
 }
 
 /* One element of a list, in @to: false, it is none. */

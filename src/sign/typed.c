@@ -195,11 +195,11 @@ hex_bytes(struct reading *r, const char *name, const json_t *v, struct buf *out)
     if (s == NULL || n < 2 || n % 2 != 0 || s[0] != '0' || s[1] != 'x')
         return typed_bad(r, "sign.typed.value", "bytes are written 0x and an even number of digits", name);
     for (size_t i = 2; i < n; i += 2) {
-        int high = str_hex_digit(s[i]), low = str_hex_digit(s[i + 1]);
+        uint8_t byte;
 
-        if (high < 0 || low < 0)
+        if (!str_unhex((struct str){ s + i, 2 }, &byte))
             return typed_bad(r, "sign.typed.value", "bytes are written 0x and hexadecimal digits", name);
-        (void)buf_put_u8(out, (uint8_t)(high << 4 | low));
+        (void)buf_put_u8(out, byte);
     }
     return buf_ok(out) ? 0 : typed_bad(r, "sign.typed.value", "it is too large", name);
 }

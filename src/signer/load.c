@@ -13,21 +13,12 @@ signer_key_of(const uint8_t *text, size_t n, struct err *err)
 {
     uint8_t bytes[SIGN_KEY_SIZE];
     struct sign_key *k = NULL;
-    bool well;
 
     if (n >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         text += 2;
         n -= 2;
     }
-    well = n == sizeof(bytes) * 2;
-    for (size_t i = 0; well && i < n; i++) {
-        int digit = str_hex_digit((char)text[i]);
-
-        well = digit >= 0;
-        if (well)
-            bytes[i / 2] = (uint8_t)(i % 2 == 0 ? digit << 4 : bytes[i / 2] | digit);
-    }
-    if (well) {
+    if (n == sizeof(bytes) * 2 && str_unhex((struct str){ (const char *)text, n }, bytes)) {
         k = sign_key_new(bytes, err);
     } else {
         err_set(err, ERR_USAGE, "sign.key.invalid", "that is no private key");

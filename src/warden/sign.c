@@ -52,14 +52,7 @@ hex_bytes(const char *text, uint8_t *out, size_t max)
 
     if (n < 2 || n % 2 != 0 || text[0] != '0' || (text[1] != 'x' && text[1] != 'X') || n / 2 - 1 > max)
         return -1;
-    for (size_t i = 2; i < n; i += 2) {
-        int high = str_hex_digit(text[i]), low = str_hex_digit(text[i + 1]);
-
-        if (high < 0 || low < 0)
-            return -1;
-        out[i / 2 - 1] = (uint8_t)(high << 4 | low);
-    }
-    return (int)(n / 2 - 1);
+    return str_unhex((struct str){ text + 2, n - 2 }, out) ? (int)(n / 2 - 1) : -1;
 }
 
 /* The receiver's bytes are judged whatever their letters are; an address whose checksum is wrong is not signed for. */

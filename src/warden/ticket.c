@@ -17,12 +17,11 @@ _Static_assert(sizeof(TICKET_TEXT) + 2 * (size_t)TICKET_BYTES <= EDGE_TICKET_MAX
 static void
 put_id(struct buf *b, const char *id)
 {
-    uint64_t v;
+    uint8_t bytes[BOUND] = { 0 };
 
-    for (size_t i = 0; i < BOUND; i++) {
-        bool is = id[0] != '\0' && str_parse_hex((struct str){ id + 2 * i, 2 }, 255, &v);
-        buf_put_u8(b, is ? (uint8_t)v : 0);
-    }
+    if (id[0] != '\0')
+        (void)str_unhex((struct str){ id, EDGE_ID }, bytes);
+    buf_append(b, bytes, sizeof(bytes));
 }
 
 static void
@@ -63,15 +62,10 @@ ticket_read(const uint8_t key[SHA256_SIZE], const char *text, struct ticket *t)
     uint8_t room[TICKET_BYTES] = { 0 }, mac[SHA256_SIZE];
     struct wire_in in = wire_in_of(room, TICKET_SAYS);
     const char *at = text + sizeof(TICKET_TEXT) - 1;
-    uint64_t v;
 
-    if (strncmp(text, TICKET_TEXT, sizeof(TICKET_TEXT) - 1) != 0 || strlen(at) != 2 * sizeof(room))
+    if (strncmp(text, TICKET_TEXT, sizeof(TICKET_TEXT) - 1) != 0 || strlen(at) != 2 * sizeof(room) ||
+        !str_unhex(str_of(at), room))
         return false;
-    for (size_t i = 0; i < sizeof(room); i++) {
-        if (!str_parse_hex((struct str){ at + 2 * i, 2 }, 255, &v))
-            return false;
-        room[i] = (uint8_t)v;
-    }
     sha256_hmac(key, room, TICKET_SAYS, mac);
     if (!mem_same(mac, room + TICKET_SAYS, sizeof(mac)))
         return false;

@@ -19,14 +19,7 @@
 bool
 hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
 {
-    uint64_t v;
-
-    for (size_t i = 0; i < SHA256_SIZE; i++) {
-        if (text[2 * i] == '\0' || !str_parse_hex((struct str){ text + 2 * i, 2 }, 255, &v))
-            return false;
-        out[i] = (uint8_t)v;
-    }
-    return text[2 * SHA256_SIZE] == '\0';
+    return strlen(text) == SHA256_TEXT && str_unhex(str_of(text), out);
 }
 
 int

@@ -131,11 +131,20 @@ static void
 hex_of_bytes(void **state)
 {
     static const uint8_t bytes[] = { 0x00, 0x0f, 0xa5, 0xff };
+    static const char *const wrong[] = { "0", "000", "0g", "g0", "0x", " 0", "0 ", "-1" };
+    uint8_t back[4];
     char out[9];
 
     (void)state;
     str_hex(bytes, sizeof(bytes), out);
     assert_string_equal(out, "000fa5ff");
+    assert_true(str_unhex(str_of(out), back));
+    assert_memory_equal(back, bytes, sizeof(bytes));
+    assert_true(str_unhex(str_of("Fe"), back));
+    assert_int_equal(back[0], 0xfe);
+    assert_true(str_unhex(str_of(""), back));
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_false(str_unhex(str_of(wrong[i]), back));
     str_hex(bytes, 0, out);
     assert_string_equal(out, "");
 }
