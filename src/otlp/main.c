@@ -95,7 +95,7 @@ start(struct otlp *o, struct err *err)
         open_lane(&o->metrics, o->s.metrics, err) < 0)
         return -1;
     o->since_us = clock_wall_us();
-    return otlp_confine(err);
+    return post_confine(err);
 }
 
 /* --- sources ------------------------------------------------------------------------------------------------------ */

@@ -131,7 +131,4 @@ struct otlp {
 int otlp_hear(struct otlp_source *s);       /* a few messages. 0; -1: it is gone, or speaks nonsense */
 void otlp_turn(struct otlp *o);
 
-/* confine.c */
-int otlp_confine(struct err *err);
-
 #endif

@@ -71,4 +71,7 @@ void post_begin(struct post *p);
 /* In a timer: when its time is over, it ends. True: it did. */
 bool post_late(struct post *p);
 
+/* confine.c: from here on the process can do that, and hear who tells it what to send; no more. 0 or -1 with @err. */
+int post_confine(struct err *err);
+
 #endif

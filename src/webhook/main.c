@@ -84,7 +84,7 @@ start(struct webhook *h, struct err *err)
 {
     h->post.url = &h->s->url;
     h->post.timeout_ms = h->s->timeout_ms;
-    return post_open(&h->post, h->s->ca, err) < 0 ? -1 : webhook_confine(err);
+    return post_open(&h->post, h->s->ca, err) < 0 ? -1 : post_confine(err);
 }
 
 int

@@ -64,7 +64,4 @@ void webhook_answered(struct post *p, const struct post_answer *a, const char *w
 void webhook_put(struct webhook *h, const struct edge_approval *a, const char *name);
 void webhook_turn(struct webhook *h);           /* after each round: when the next is begun, or takes too long */
 
-/* confine.c */
-int webhook_confine(struct err *err);
-
 #endif

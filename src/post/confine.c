@@ -1,9 +1,9 @@
-/* webhook/confine.c: what is left to cloche-webhook: sockets of its own to other hosts, the resolver's files */
+/* post/confine.c: what is left to cloche-webhook and cloche-otlp: sockets to other hosts, the resolver's files */
 #include <sys/syscall.h>
 
 #include "base/array.h"
+#include "post/post.h"
 #include "wall/service.h"
-#include "webhook/webhook.h"
 
 #define N(a) ARRAY_LEN(a)
 
@@ -18,7 +18,7 @@ static const unsigned allowed[] = {
 };
 
 int
-webhook_confine(struct err *err)
+post_confine(struct err *err)
 {
     const struct service_plan plan = { .calls = allowed, .n_calls = N(allowed), .inet_sockets = true,
                                        .files = service_resolver_files, .n_files = SERVICE_RESOLVER_FILES };
