@@ -93,14 +93,6 @@ on_item(struct request *r, const struct edge_attach *a, const char *text)
 }
 
 static void
-on_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "sessions", r->list));
-}
-
-static void
 on_ended(struct request *r, const struct edge_attach *a, const char *text)
 {
     (void)text;
@@ -108,7 +100,7 @@ on_ended(struct request *r, const struct edge_attach *a, const char *text)
 }
 
 static const struct answers open_answers = { .attached = on_opened };
-static const struct answers list_answers = { .attached = on_item, .end = on_end };
+static const struct answers list_answers = { .attached = on_item, .end = reply_list, .list = "sessions" };
 static const struct answers ended_answers = { .attached = on_ended };
 
 static void

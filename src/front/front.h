@@ -125,6 +125,7 @@ struct answers {
     void (*line)(struct request *r, const uint8_t *p, size_t n);    /* of the audit record; without an end after... */
     void (*following)(struct request *r);                           /* ... this */
     void (*end)(struct request *r, uint32_t count, bool more);
+    const char *list;                                               /* ... where that is reply_list() */
     void (*piece)(struct request *r, const uint8_t *p, size_t n, bool last);
     void (*granted)(struct request *r);                             /* r->op.fd is there */
     void (*stats)(struct request *r, const uint8_t *p, size_t n);   /* samples, warden/stats.h */
@@ -401,8 +402,8 @@ bool reply_member(struct request *r, const char *code, const char *name, const c
 /* As it is, of that type; copied. */
 void reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n);
 json_t *json_of_event(const struct edge_event *event);
-/* r->list as {"events": ...}: the end of a list of events (struct answers) */
-void reply_events(struct request *r, uint32_t count, bool more);
+/* r->list as {NAME: ...}, by the name that struct answers has for it: the end of a list that has no pages */
+void reply_list(struct request *r, uint32_t count, bool more);
 /* {"error": MESSAGE, "code": CODE, "detail": HINT, "request_id": ID}; under /api {"error": MESSAGE} */
 void reply_error(struct request *r, unsigned status, const char *code, const char *detail, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -90,14 +90,6 @@ on_item(struct request *r, const struct edge_port *p, const char *capability)
 }
 
 static void
-on_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "ports", r->list));
-}
-
-static void
 on_ended(struct request *r, const struct edge_port *p, const char *capability)
 {
     (void)capability;
@@ -105,7 +97,7 @@ on_ended(struct request *r, const struct edge_port *p, const char *capability)
 }
 
 static const struct answers exposed_answers = { .port = on_exposed };
-static const struct answers list_answers = { .port = on_item, .end = on_end };
+static const struct answers list_answers = { .port = on_item, .end = reply_list, .list = "ports" };
 static const struct answers ended_answers = { .port = on_ended };
 
 static bool

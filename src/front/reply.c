@@ -138,11 +138,11 @@ reply_text(struct request *r, unsigned status, const char *type, const void *p, 
 }
 
 void
-reply_events(struct request *r, uint32_t count, bool more)
+reply_list(struct request *r, uint32_t count, bool more)
 {
     (void)count;
     (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "events", r->list));
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", r->answers->list, r->list));
 }
 
 void

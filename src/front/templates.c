@@ -49,14 +49,6 @@ on_item(struct request *r, const struct edge_volume *v)
 }
 
 static void
-on_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "templates", r->list));
-}
-
-static void
 on_removed(struct request *r, const struct edge_volume *v)
 {
     reply_json(r, MHD_HTTP_OK, json_of_template(v));
@@ -71,7 +63,7 @@ on_made(struct request *r, const struct edge_volume *v)
     reply_json(r, MHD_HTTP_CREATED, made);
 }
 
-static const struct answers list_answers = { .volume = on_item, .end = on_end };
+static const struct answers list_answers = { .volume = on_item, .end = reply_list, .list = "templates" };
 static const struct answers removed_answers = { .volume = on_removed };
 static const struct answers made_answers = { .volume = on_made };
 

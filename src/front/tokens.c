@@ -29,14 +29,6 @@ on_item(struct request *r, const struct edge_token *token, const char *text)
 }
 
 static void
-on_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "tokens", r->list));
-}
-
-static void
 on_revoked(struct request *r, const struct edge_token *token, const char *text)
 {
     (void)text;
@@ -44,7 +36,7 @@ on_revoked(struct request *r, const struct edge_token *token, const char *text)
 }
 
 static const struct answers made_answers = { .token = on_made };
-static const struct answers list_answers = { .token = on_item, .end = on_end };
+static const struct answers list_answers = { .token = on_item, .end = reply_list, .list = "tokens" };
 static const struct answers revoked_answers = { .token = on_revoked };
 
 static bool

@@ -430,7 +430,7 @@ on_event(struct request *r, const struct edge_event *event)
     json_array_append_new(r->list, json_of_event(event));
 }
 
-static const struct answers event_answers = { .event = on_event, .end = reply_events };
+static const struct answers event_answers = { .event = on_event, .end = reply_list, .list = "events" };
 
 static void
 events(struct request *r)

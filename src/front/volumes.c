@@ -21,20 +21,12 @@ on_item(struct request *r, const struct edge_volume *v)
 }
 
 static void
-on_end(struct request *r, uint32_t count, bool more)
-{
-    (void)count;
-    (void)more;
-    reply_json(r, MHD_HTTP_OK, json_pack("{s:O}", "volumes", r->list));
-}
-
-static void
 on_removed(struct request *r, const struct edge_volume *v)
 {
     reply_json(r, MHD_HTTP_OK, json_of_volume(v));
 }
 
-static const struct answers list_answers = { .volume = on_item, .end = on_end };
+static const struct answers list_answers = { .volume = on_item, .end = reply_list, .list = "volumes" };
 static const struct answers removed_answers = { .volume = on_removed };
 
 static void
