@@ -17,20 +17,6 @@ json_of_attach(const struct edge_attach *a)
                      json_of_text((const uint8_t *)a->workspace, strlen(a->workspace)));
 }
 
-/* Whether the member is absent (@out is as it was) or a whole number from 1 to @most. */
-static bool
-number_of(const json_t *body, const char *member, uint32_t most, uint32_t *out)
-{
-    const json_t *v = json_object_get(body, member);
-
-    if (v == NULL)
-        return true;
-    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > (json_int_t)most)
-        return false;
-    *out = (uint32_t)json_integer_value(v);
-    return true;
-}
-
 /* A member that is text of at most @most bytes, without NUL; NULL. */
 static const char *
 text_of(const json_t *body, const char *member, size_t most)
@@ -65,9 +51,9 @@ mint(struct request *r)
         reply_unfit(r, "attach.request", "the body is an object; known members: mode, seconds, within");
     else if (mode == NULL || (strcmp(mode, "inspect") != 0 && strcmp(mode, "write") != 0))
         reply_unfit(r, "attach.request", "mode is \"inspect\" or \"write\"");
-    else if (!number_of(r->json, "seconds", EDGE_ATTACH_FOR_MAX, &seconds))
+    else if (!json_number(json_object_get(r->json, "seconds"), 1, EDGE_ATTACH_FOR_MAX, &seconds))
         reply_unfit(r, "attach.request", "seconds, of the session, is a whole number from 1 to 43200");
-    else if (!number_of(r->json, "within", EDGE_ATTACH_WITHIN_MAX, &within))
+    else if (!json_number(json_object_get(r->json, "within"), 1, EDGE_ATTACH_WITHIN_MAX, &within))
         reply_unfit(r, "attach.request", "within, the seconds for the ticket to be used, is from 1 to 600");
     else
         ASK(r, EDGE_ASK_ATTACH, &ticket_answers, .id = r->id, .writes = strcmp(mode, "write") == 0,

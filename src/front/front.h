@@ -397,6 +397,8 @@ bool reply_unfit(struct request *r, const char *code, const char *what);
 /* The first member of @object whose name is not among @known (NULL behind the last); NULL: all are, or it is no object.
  */
 const char *json_unknown(const json_t *object, const char *const known[]);
+/* A whole number from @min to @max. NULL, a member that is not there, is well too: @out stays as it is. */
+bool json_number(const json_t *v, json_int_t min, json_int_t max, uint32_t *out);
 /* 400 @code: it has no member @name; @known says which there are. Returns false. */
 bool reply_member(struct request *r, const char *code, const char *name, const char *known);
 /* As it is, of that type; copied. */
@@ -565,6 +567,9 @@ bool visit_waits(const struct request *r);              /* something is to be sa
 size_t visit_held(const struct request *r);             /* so many bytes, */
 void visit_granted(struct request *r, int fd);          /* as this is: an operation. @fd is taken */
 void visit_time(struct front *f);       /* those whose stream goes on are looked at: they end with their credential */
+
+/* v1.c: the body's name for a sandbox, or a template; "" there is none. False: it is no name, which is said. */
+bool box_name_of(struct request *r, const char **out);
 
 /* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
 extern const struct route volume_routes[];

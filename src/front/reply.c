@@ -192,6 +192,17 @@ json_unknown(const json_t *object, const char *const known[])
 }
 
 bool
+json_number(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
+{
+    if (v == NULL)
+        return true;
+    if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
+        return false;
+    *out = (uint32_t)json_integer_value(v);
+    return true;
+}
+
+bool
 wants_events(const struct request *r)
 {
     const char *accept = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);

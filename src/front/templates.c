@@ -17,7 +17,7 @@ struct fork {
     struct edge_create create;          /* what each is made of; its texts are owned */
     char *labels, name[EDGE_NAME_MAX + 1];
     char base[EDGE_ID + 1];
-    json_int_t count;
+    size_t count;
     uint64_t bytes, paused_us;
     struct err why;                     /* one was refused */
     size_t undone;                      /* of those that are there, so many are deleted */
@@ -80,20 +80,6 @@ take_away(struct request *r)
     ASK(r, EDGE_ASK_TEMPLATES, &removed_answers, .id = r->id);
 }
 
-/* A name as sandboxes have it. False: said. */
-static bool
-name_of(struct request *r, const char **out)
-{
-    const json_t *v = json_object_get(r->json, "name");
-
-    *out = v != NULL ? json_string_value(v) : "";
-    if (v == NULL || (*out != NULL && strlen(*out) == json_string_length(v) && edge_name_well(*out) &&
-                      !edge_is_id(*out)))
-        return true;
-    return reply_unfit(r, CODE, "a name begins with a letter or digit and has at most 63 of these and ._- (32 "
-                       "hexadecimal digits are an id)");
-}
-
 static void
 snapshot(struct request *r)
 {
@@ -104,7 +90,7 @@ snapshot(struct request *r)
         reply_unfit(r, CODE, "the body is an object with the name of the template");
     else if (member != NULL)
         reply_member(r, CODE, member, "known members: name");
-    else if (name_of(r, &name))
+    else if (box_name_of(r, &name))
         ASK(r, EDGE_ASK_SNAPSHOT, &made_answers, .id = r->id, .name = name);
 }
 
@@ -170,7 +156,7 @@ fork_next(struct request *r)
     size_t n = json_array_size(r->list);
     char name[EDGE_NAME_MAX + 1];
 
-    if ((json_int_t)n == f->count) {
+    if (n == f->count) {
         reply_json(r, MHD_HTTP_CREATED, json_pack("{s:O, s:I, s:I}", "sandboxes", r->list, "bytes",
                                                   (json_int_t)f->bytes, "paused_us", (json_int_t)f->paused_us));
         return;
@@ -226,7 +212,7 @@ static void
 fork_it(struct request *r)
 {
     static const char *const known[] = { "name", "count", NULL };
-    const json_t *count = json_object_get(r->json, "count");
+    uint32_t count = 1;
     const char *name, *member = json_unknown(r->json, known);
 
     if (r->json != NULL && !json_is_object(r->json)) {
@@ -237,19 +223,18 @@ fork_it(struct request *r)
         reply_member(r, CODE, member, "known members: name, count");
         return;
     }
-    if (count != NULL && (!json_is_integer(count) || json_integer_value(count) < 1 ||
-                          json_integer_value(count) > FORKS_MAX)) {
+    if (!json_number(json_object_get(r->json, "count"), 1, FORKS_MAX, &count)) {
         reply_unfit(r, CODE, "count is a whole number from 1 to 64");
         return;
     }
-    if (!name_of(r, &name))
+    if (!box_name_of(r, &name))
         return;
     r->fork = calloc(1, sizeof(*r->fork));
     if (r->fork == NULL) {
         reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "memory", "try again", "out of memory");
         return;
     }
-    r->fork->count = count != NULL ? json_integer_value(count) : 1;
+    r->fork->count = count;
     snprintf(r->fork->name, sizeof(r->fork->name), "%s", name);
     ASK(r, EDGE_ASK_GET, &source_answers, .id = r->id);
 }

@@ -187,12 +187,8 @@ volume_of(struct request *r, struct edge_create *c)
         return reply_unfit(r, "sandbox.request",
                            "volume is an object with a name of 1 to 255 bytes without control characters, or none "
                            "where there is a workspace_key");
-    if (keep == NULL)
-        return true;
-    if (!json_is_integer(keep) || json_integer_value(keep) < 0 || json_integer_value(keep) > (json_int_t)(365 * DAY_S))
-        return reply_unfit(r, "sandbox.request", "retention is a whole number of seconds; 0: until it is removed");
-    c->keep_s = (uint32_t)json_integer_value(keep);
-    return true;
+    return json_number(keep, 0, (json_int_t)(365 * DAY_S), &c->keep_s) ||
+           reply_unfit(r, "sandbox.request", "retention is a whole number of seconds; 0: until it is removed");
 }
 
 /* What comes back is its volume, so it has one. */
@@ -223,18 +219,6 @@ base_of(struct request *r, struct edge_create *c)
     return reply_unfit(r, "sandbox.request", "template is the name or the id of one: GET /v1/templates");
 }
 
-/* NULL: it is not said, and @out stays. */
-static bool
-number_of(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
-{
-    if (v == NULL)
-        return true;
-    if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
-        return false;
-    *out = (uint32_t)json_integer_value(v);
-    return true;
-}
-
 /* {"after": SECONDS, "tries": N, "window": SECONDS}, or false. What is not said is the daemon's own. */
 static bool
 recovery_of(struct request *r, struct edge_create *c)
@@ -251,10 +235,10 @@ recovery_of(struct request *r, struct edge_create *c)
     }
     if (member != NULL)
         return reply_member(r, "sandbox.request", member, "known members of recovery: after, tries, window");
-    if (!number_of(json_object_get(recovery, "after"), 1, EDGE_RECOVER_AFTER, &c->recovery.after_s) ||
-        !number_of(json_object_get(recovery, "tries"), 1, EDGE_RECOVER_TRIES, &c->recovery.tries) ||
-        !number_of(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
-                   &c->recovery.window_s) ||
+    if (!json_number(json_object_get(recovery, "after"), 1, EDGE_RECOVER_AFTER, &c->recovery.after_s) ||
+        !json_number(json_object_get(recovery, "tries"), 1, EDGE_RECOVER_TRIES, &c->recovery.tries) ||
+        !json_number(json_object_get(recovery, "window"), EDGE_RECOVER_WINDOW_MIN, EDGE_RECOVER_WINDOW,
+                     &c->recovery.window_s) ||
         c->recovery.after_s == 0)       /* not named, or this is no object */
         return reply_unfit(r, "sandbox.request",
                            "recovery is false, or an object with after (seconds, 1 to 86400), and if you like tries "
@@ -262,12 +246,23 @@ recovery_of(struct request *r, struct edge_create *c)
     return true;
 }
 
+bool
+box_name_of(struct request *r, const char **out)
+{
+    const json_t *v = json_object_get(r->json, "name");
+
+    *out = v != NULL ? json_string_value(v) : "";
+    return v == NULL ||
+           (*out != NULL && strlen(*out) == json_string_length(v) && edge_name_well(*out) && !edge_is_id(*out)) ||
+           reply_unfit(r, "sandbox.request", "a name begins with a letter or digit and has at most 63 of these and "
+                       "._- (32 hexadecimal digits are an id)");
+}
+
 static void
 create(struct request *r)
 {
     cleanup_buf struct buf labels = BUF_INIT(EDGE_LABELS_MAX);
-    const json_t *policy = json_object_get(r->json, "policy"), *v = json_object_get(r->json, "name");
-    const char *name = v != NULL ? json_string_value(v) : "";
+    const json_t *policy = json_object_get(r->json, "policy");
     struct edge_create c = { .flags = 0 };
     uint8_t key[SHA256_SIZE], body[SHA256_SIZE];
     char *text = NULL;
@@ -278,23 +273,14 @@ create(struct request *r)
     }
     if (!members_known(r) || !seconds_of(r, "idle_timeout", &c.idle_s) || !seconds_of(r, "max_lifetime", &c.life_s) ||
         !labels_of(r, &labels) || !workspace_of(r, &c) || !volume_of(r, &c) || !recovery_of(r, &c) ||
-        !base_of(r, &c) || !persists(r, &c) ||
-        !key_of(r, &c, key, body))
+        !base_of(r, &c) || !persists(r, &c) || !key_of(r, &c, key, body) || !box_name_of(r, &c.name))
         return;
-    if (name == NULL || (v != NULL && (strlen(name) != json_string_length(v) || !edge_name_well(name) ||
-                                       edge_is_id(name)))) {
-        reply_unfit(r, "sandbox.request",
-                    "a name begins with a letter or digit and has at most 63 of these and ._- (32 hexadecimal digits "
-                    "are an id)");
-        return;
-    }
     if (policy != NULL && !json_is_object(policy)) {
         reply_unfit(r, "sandbox.request", "policy is an object, as a settings file in JSON");
         return;
     }
     if (policy != NULL && json_object_size(policy) > 0)
         text = json_dumps(policy, JSON_COMPACT | JSON_DIGITS);
-    c.name = name;
     c.labels = labels.p != NULL ? (const char *)labels.p : "";
     c.policy = text != NULL ? text : "";
     c.language = "";
