@@ -354,7 +354,7 @@ on_signal(struct signals *s, int number)
     struct launcher *l = s->watch.owner;
 
     if (number == SIGCHLD) {
-        tellers_reap(l);
+        lessers_reap(l);
         loop_done(&l->loop, scribe_reap(l, l->err) < 0 ? -1 : maker_reap(l, l->err));
         reap_soon(l, s->from);
     } else if (number == SIGHUP) {
@@ -481,7 +481,7 @@ end_all(struct launcher *l)
     loop_drop(&l->loop, &l->warden);    /* which ends it, when it has written what it knows */
     end_process(&l->warden_pid, WARDEN_MS);
     scribe_end(l);
-    tellers_end(l);
+    lessers_end(l);
     sweep_end(l);
     close_fd(&l->maker.fd);
     end_process(&l->maker.pid, 0);
@@ -573,7 +573,7 @@ prepare(struct launcher *l, struct err *err)
 int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
-    static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 }, .image = -1,
+    static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 }, .image = -1, .otlp_edge = -1,
                                  .signals = { .watch = { .fd = -1, .owner = &l }, .came = on_signal },
                                  .more = { .due = on_more, .owner = &l }, .end = { .due = on_end, .owner = &l },
                                  .shoot = { .due = shoot_doomed, .owner = &l },

@@ -66,7 +66,8 @@ struct front_end {
     struct timer rest;          /* nobody is let in until then, and until @out is taken: there is no room */
 };
 
-/* What belongs to one warden and ends with it. The daemon goes on without it when it dies again and again. */
+/* What the daemon can be without (launcher_lesser.c). */
+enum which_lesser { LESSER_WEBHOOK, LESSER_SIGNER, LESSER_OTLP, LESSERS };
 struct lesser {
     pid_t pid;                  /* 0: none */
     uint64_t ms;                /* the minute whose deaths are counted began */
@@ -110,11 +111,8 @@ struct launcher {
     struct janitor sweeper;             /* removes them, once it is certain that no other daemon lives here, */
     bool *sweep;                        /* which is said here; shared with it */
     char audit[PATH_MAX], transcripts[PATH_MAX], volumes[PATH_MAX];     /* folders */
-    struct lesser webhook, signer;
-    pid_t otlp;                 /* 0: none; and how launcher_otlp.c speaks with it */
-    int otlp_edge;
-    uint64_t otlp_ms;           /* as of struct lesser */
-    unsigned otlp_deaths;
+    struct lesser lessers[LESSERS];
+    int otlp_edge;              /* how launcher_otlp.c speaks with it; -1 */
     struct packet_queue to_warden;
     struct timer more;          /* tries again to say what the kernel refused, other than for a slow reader */
     struct msg_gate gate;
@@ -211,21 +209,24 @@ int start_adapter(struct launcher *l, enum which_front which, struct err *err);
 void lose_adapter(struct launcher *l, enum which_front which);
 void hear_adapter(struct launcher *l, enum which_front which);
 
+/* launcher_lesser.c: those that the daemon can be without. */
+/* A new one of that kind, with @settings (-1 none) behind its socket to us, whose other end is ours. -1 with @err. */
+int lesser_make(struct launcher *l, enum which_lesser which, char *const argv[], int settings, struct err *err);
+void lessers_reap(struct launcher *l);  /* one of these may have ended; another one is started, but not for ever */
+void lesser_end(struct launcher *l, enum which_lesser which);
+void lessers_end(struct launcher *l);
+
 /* launcher_webhook.c: who tells a server of approvals. */
 int start_webhook(struct launcher *l, struct err *err);         /* for the warden that lives; nothing without a URL */
-void lessers_reap(struct launcher *l);  /* one of these may have ended; another one is started, but not for ever */
-void lesser_end(struct lesser *p);
-void lessers_end(struct launcher *l);
 
 /* launcher_signer.c: who signs. */
 int start_signer(struct launcher *l, struct err *err);          /* for the warden that lives; nothing without a key */
 
 /* launcher_otlp.c: who tells a collector what the daemon did. */
 bool otlp_wanted(const struct serve_plan *plan);
-int start_otlp(struct launcher *l, struct err *err);    /* unless it is there, or nobody wants it */
-void otlp_source(struct launcher *l, enum export_source source);    /* a new warden, or front, tells it too */
-void tellers_reap(struct launcher *l);          /* it and cloche-webhook */
-void tellers_end(struct launcher *l);
+/* Unless it is there, or nobody wants it; and for the warden that lives, which tells it. */
+int start_otlp(struct launcher *l, struct err *err);
+void otlp_source(struct launcher *l, enum export_source source);    /* a new front tells it too */
 
 /* launcher_door.c: the sockets. */
 int doors_take(struct launcher *l, struct err *err);    /* those that were passed in; before anything is opened */

@@ -1,24 +1,18 @@
 /* launcher/launcher_otlp.c: cloche-otlp, which tells a collector what the daemon did, where one is configured
  *
- * Like cloche-webhook it is one of those that the daemon can be without. It outlives a warden: each new source, and all
- * of them when it is itself a new one, get a socket to it.
+ * It outlives a warden: each new source, and all of them when it is itself a new one, get a socket to it.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "base/memfile.h"
 #include "launcher/launcher.h"
 #include "proto/edge_export.h"
 
-#define END_MS   1500   /* it takes a second for what waits */
 #define DELAY_MS 5000
 
 static const char *
@@ -66,29 +60,25 @@ otlp_wanted(const struct serve_plan *plan)
     return plan->otlp_traces[0] != '\0' || plan->otlp_metrics[0] != '\0';
 }
 
-int
-start_otlp(struct launcher *l, struct err *err)
+/* A new one. */
+static int
+make(struct launcher *l, struct err *err)
 {
     char name[] = "cloche-otlp", *argv[] = { name, NULL };
-    cleanup_close int theirs = -1, settings = -1;
-    int pair[2];
+    cleanup_close int settings = settings_file(l->plan);
 
-    if (!otlp_wanted(l->plan) || l->otlp > 0)
-        return 0;
-    settings = settings_file(l->plan);
-    if (settings < 0 || launcher_pair(pair, NULL) < 0)
+    if (settings < 0)
         return err_sys(err, errno, "serve.start", "the exporter's settings");
-    theirs = pair[1];
-    if (io_set_nonblock(pair[0], true) == 0)
-        l->otlp = launcher_make(l, &(struct maker_order){
-            .program = MAKE_OTLP, .words = argv, .log = l->log, .fds = { theirs, settings }, .n_fds = 2 }, err);
-    if (l->otlp <= 0) {
-        l->otlp = 0;
-        close(pair[0]);
+    close_fd(&l->otlp_edge);
+    l->otlp_edge = lesser_make(l, LESSER_OTLP, argv, settings, err);
+    if (l->otlp_edge < 0)
         return -1;
-    }
-    l->otlp_edge = pair[0];
-    return 0;
+    if (io_set_nonblock(l->otlp_edge, true) == 0)
+        return 0;
+    err_sys(err, errno, "serve.start", "the exporter");
+    close_fd(&l->otlp_edge);
+    lesser_end(l, LESSER_OTLP);
+    return -1;
 }
 
 /* What does not work here costs nothing but what would be told. */
@@ -103,7 +93,7 @@ otlp_source(struct launcher *l, enum export_source source)
     cleanup_close int theirs = -1;
     int pair[2];
 
-    if (l->otlp <= 0 || launcher_pair(pair, NULL) < 0)
+    if (l->lessers[LESSER_OTLP].pid <= 0 || launcher_pair(pair, NULL) < 0)
         return;
     theirs = pair[0];
     if (proto_send(l->otlp_edge, EDGE_EXPORT_FROM, EDGE_EXPORT_FROM_SHAPE(), &from, theirs) < 0)
@@ -114,53 +104,19 @@ otlp_source(struct launcher *l, enum export_source source)
         (void)launcher_queue(l, &front->door, &front->out, EDGE_EXPORT, EDGE_EXPORT_SHAPE(), &m, pair[1]);
 }
 
-static void
-otlp_reap(struct launcher *l)
+int
+start_otlp(struct launcher *l, struct err *err)
 {
-    uint64_t now = clock_ms();
-    struct err err = ERR_INIT;
-    int status;
+    const bool there = l->lessers[LESSER_OTLP].pid > 0;
 
-    if (l->otlp <= 0 || waitpid(l->otlp, &status, WNOHANG) != l->otlp)
-        return;
-    l->otlp = 0;
-    close_fd(&l->otlp_edge);
-    if (l->ending)
-        return;
-    if (clock_since(now, l->otlp_ms) >= DEATHS_MS) {
-        l->otlp_ms = now;
-        l->otlp_deaths = 0;
-    }
-    if (++l->otlp_deaths >= DEATHS_MAX) {
-        log_say(LEVEL_ERROR, "cloche-otlp ended %u times within a minute; nothing is exported until cloche serve is "
-                "restarted", l->otlp_deaths);
-        return;
-    }
-    log_say(LEVEL_WARN, "cloche-otlp ended; it is started again");
-    if (start_otlp(l, &err) < 0) {
-        log_say(LEVEL_ERROR, "cloche-otlp is not started again: %s [%s]", err.msg, err.code);
-        return;
-    }
+    if (!otlp_wanted(l->plan))
+        return 0;
+    if (!there && make(l, err) < 0)
+        return -1;
     if (l->warden.fd >= 0)
         otlp_source(l, EXPORT_WARDEN);
-    for (enum which_front which = 0; which < FRONTS; which++)
+    for (enum which_front which = 0; which < FRONTS && !there; which++)
         if (l->fronts[which].door.fd >= 0)
             otlp_source(l, which == FRONT_OWNER ? EXPORT_OWNER : EXPORT_STRANGERS);
-}
-
-void
-tellers_reap(struct launcher *l)
-{
-    lessers_reap(l);
-    otlp_reap(l);
-}
-
-void
-tellers_end(struct launcher *l)
-{
-    lessers_end(l);
-    if (l->otlp <= 0)
-        return;
-    close_fd(&l->otlp_edge);    /* which it sees */
-    end_process(&l->otlp, END_MS);
+    return 0;
 }

@@ -107,14 +107,15 @@ pulse_open(struct launcher *l)
 void
 pulse_wake_all(struct launcher *l)
 {
-    const pid_t others[] = { l->warden_pid, l->maker.pid, l->webhook.pid, l->signer.pid, l->otlp,
-                             l->fronts[FRONT_OWNER].pid,
-                             l->fronts[FRONT_STRANGERS].pid, l->fronts[FRONT_OWNER].adapter.pid,
-                             l->fronts[FRONT_STRANGERS].adapter.pid };
+    const pid_t others[] = { l->warden_pid, l->maker.pid, l->fronts[FRONT_OWNER].pid, l->fronts[FRONT_STRANGERS].pid,
+                             l->fronts[FRONT_OWNER].adapter.pid, l->fronts[FRONT_STRANGERS].adapter.pid };
 
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (others[i] > 0)
             kill(others[i], SIGCONT);
+    for (enum which_lesser which = 0; which < LESSERS; which++)
+        if (l->lessers[which].pid > 0)
+            kill(l->lessers[which].pid, SIGCONT);
     for (size_t i = 0; i < SCRIBES_MAX; i++)
         if (l->scribes[i] > 0)
             kill(l->scribes[i], SIGCONT);

@@ -18,9 +18,10 @@
 static bool
 is_awaited(const struct launcher *l, pid_t pid)
 {
-    bool is = pid == l->warden_pid || pid == l->maker.pid || pid == l->webhook.pid || pid == l->signer.pid ||
-              pid == l->otlp;
+    bool is = pid == l->warden_pid || pid == l->maker.pid;
 
+    for (enum which_lesser which = 0; which < LESSERS; which++)
+        is |= pid == l->lessers[which].pid;
     for (enum which_front which = 0; which < FRONTS; which++)
         is |= pid == l->fronts[which].pid || pid == l->fronts[which].adapter.pid;
     for (size_t i = 0; i < SCRIBES_MAX; i++)

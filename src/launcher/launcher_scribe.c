@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -87,8 +86,8 @@ start_scribe(struct launcher *l, struct err *err)
     snprintf(age, sizeof(age), "%llu", (unsigned long long)l->plan->audit_keep_s);
     snprintf(keep, sizeof(keep), "%llu", (unsigned long long)l->plan->transcript_keep);
     snprintf(keep_age, sizeof(keep_age), "%llu", (unsigned long long)l->plan->transcript_keep_s);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(err, errno, "serve.start", "socketpair");
+    if (launcher_pair(pair, err) < 0)
+        return -1;
     theirs = pair[1];
     pid = launcher_make(l, &(struct maker_order){
         .program = MAKE_SCRIBE, .words = argv, .log = l->log, .fds = { theirs }, .n_fds = 1 }, err);

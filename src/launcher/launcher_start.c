@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -43,6 +44,25 @@ launcher_say(struct launcher *l, uint8_t type, const char *id, int fd)
     return launcher_send(l, type, &edge_only_id_shape, &m, fd);
 }
 
+/* Programs of their own, in the order in which they are looked for. */
+static const struct { enum maker_program program; const char *folder, *name; } parts[] = {
+    { MAKE_FRONT, "front", "cloche-front" },       { MAKE_ADAPTER, "adapters", "cloche-adapter" },
+    { MAKE_WARDEN, "warden", "cloche-warden" },    { MAKE_SCRIBE, "scribe", "cloche-scribe" },
+    { MAKE_WEBHOOK, "webhook", "cloche-webhook" }, { MAKE_OTLP, "otlp", "cloche-otlp" },
+    { MAKE_SIGNER, "signer", "cloche-signer" },
+};
+
+static bool
+is_wanted(const struct serve_plan *plan, enum maker_program program)
+{
+    switch (program) {
+    case MAKE_WEBHOOK: return plan->webhook_url[0] != '\0';
+    case MAKE_OTLP: return otlp_wanted(plan);
+    case MAKE_SIGNER: return plan->signing_key[0] != '\0';
+    default: return true;
+    }
+}
+
 int
 start_maker(struct launcher *l, struct err *err)
 {
@@ -51,21 +71,13 @@ start_maker(struct launcher *l, struct err *err)
 
     for (size_t i = 0; i < MAKE_PROGRAMS; i++)
         paths[i] = path[i];
-    if (helper_find("front", "cloche-front", path[MAKE_FRONT], err) < 0 ||
-        helper_find("adapters", "cloche-adapter", path[MAKE_ADAPTER], err) < 0 ||
-        helper_find("warden", "cloche-warden", path[MAKE_WARDEN], err) < 0 ||
-        helper_find("scribe", "cloche-scribe", path[MAKE_SCRIBE], err) < 0 ||
-        (l->plan->webhook_url[0] != '\0' && helper_find("webhook", "cloche-webhook", path[MAKE_WEBHOOK], err) < 0) ||
-        (otlp_wanted(l->plan) && helper_find("otlp", "cloche-otlp", path[MAKE_OTLP], err) < 0) ||
-        (l->plan->signing_key[0] != '\0' && helper_find("signer", "cloche-signer", path[MAKE_SIGNER], err) < 0))
-        return -1;
-    if (helper_complete("front", "cloche-front", err) < 0 || helper_complete("adapters", "cloche-adapter", err) < 0 ||
-        helper_complete("warden", "cloche-warden", err) < 0 ||
-        helper_complete("scribe", "cloche-scribe", err) < 0 ||
-        (l->plan->webhook_url[0] != '\0' && helper_complete("webhook", "cloche-webhook", err) < 0) ||
-        (otlp_wanted(l->plan) && helper_complete("otlp", "cloche-otlp", err) < 0) ||
-        (l->plan->signing_key[0] != '\0' && helper_complete("signer", "cloche-signer", err) < 0))
-        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (is_wanted(l->plan, parts[i].program) &&
+            helper_find(parts[i].folder, parts[i].name, path[parts[i].program], err) < 0)
+            return -1;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (is_wanted(l->plan, parts[i].program) && helper_complete(parts[i].folder, parts[i].name, err) < 0)
+            return -1;
     return maker_open(paths, &l->maker, err);
 }
 
@@ -167,7 +179,6 @@ start_warden(struct launcher *l, struct err *err)
         return err_sys(err, errno, "serve.start", "watch the warden");
     if (start_scribe(l, err) < 0 || start_webhook(l, err) < 0 || start_signer(l, err) < 0 || start_otlp(l, err) < 0)
         return -1;
-    otlp_source(l, EXPORT_WARDEN);
     if (say_rules(l) < 0 || say_pool(l) < 0)
         return err_sys(err, errno, "serve.start", "tell the warden its rules");
     /* before it looks for those that nobody keeps: they ended while this daemon ran, and may be made anew */
