@@ -69,7 +69,7 @@ find_others(const struct warden *w, const char *name)
 
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];
-        if (!is_template(v) || v->r.kind != VOLUME_TEMPLATE || strcmp(v->r.name, name) != 0 || !is_trusted(w, v))
+        if (v->removed || v->r.kind != VOLUME_TEMPLATE || strcmp(v->r.name, name) != 0 || !is_trusted(w, v))
             continue;
         if (found != NULL)
             return NULL;
@@ -82,12 +82,11 @@ find_others(const struct warden *w, const char *name)
 static struct volume *
 find(const struct warden *w, const char *name)
 {
-    const char *owner = who_owner(&w->who);
     struct volume *v = edge_is_id(name) ? volume_of_id(w, name) : volume_of_name(w, w->who.id, VOLUME_TEMPLATE, name);
 
-    if (v == NULL && owner == NULL && !edge_is_id(name))
+    if (v == NULL && who_owner(&w->who) == NULL && !edge_is_id(name))
         v = find_others(w, name);
-    return v == NULL || !is_template(v) || (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v;
+    return v == NULL || !is_template(v) || !volume_is_reached(w, v) ? NULL : v;
 }
 
 static struct volume *
@@ -211,7 +210,7 @@ template_on_copied(struct warden *w, const struct keep_copied *m)
     v->removed = false;
     v->r.bytes = m->bytes;
     box_used(b);
-    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", false, &err) < 0) {
+    if (volume_put(w, v, &err) < 0) {
         v->removed = true;
         if (b->copy.to.ticket != 0)
             answer_no(w, b->copy.to, &err);
@@ -250,31 +249,14 @@ template_lost(struct box *b, const struct err *why)
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
-static void
-list(struct warden *w)
-{
-    const char *owner = who_owner(&w->who);
-    uint32_t n = 0;
-
-    for (size_t i = 0; i < w->volumes->n; i++) {
-        const struct volume *v = &w->volumes->v[i];
-        if (!is_template(v) || v->r.kind != VOLUME_TEMPLATE || (owner != NULL && strcmp(owner, v->r.owner) != 0))
-            continue;
-        ANSWER(w, w->asker, EDGE_VOLUME, .volume = v->r);
-        n++;
-    }
-    answer_end(w, w->asker, n, false);
-}
-
 static int
 take_away(struct warden *w, const char *name, struct err *err)
 {
-    struct volume *v = w->who.role != EDGE_AUDITOR ? found(w, name, err) : NULL;
+    struct volume *v;
 
-    if (w->who.role == EDGE_AUDITOR) {
-        err_set(err, ERR_DENIED, "auth.role", "the role \"auditor\" may not do this");
-        return err_hint(err, "docs/daemon.md says what each role may");
-    }
+    if (w->who.role == EDGE_AUDITOR)
+        return who_may_not(w->who.role, err);
+    v = found(w, name, err);
     if (v == NULL)
         return -1;
     if (template_is_read(w, v->r.id)) {
@@ -290,7 +272,7 @@ asked_templates(struct warden *w, const struct ask_box *m)
     struct err err = ERR_INIT;
 
     if (m->id[0] == '\0')
-        list(w);
+        volumes_tell_all(w, VOLUME_TEMPLATE);
     else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;

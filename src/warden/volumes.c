@@ -21,12 +21,18 @@
 #define TURN_MS       250
 #define SAVE_MS       60000         /* and so long a removal that failed is not tried again */
 
-void
+int
+volume_put(struct warden *w, const struct volume *v, struct err *err)
+{
+    return state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", v->removed, err);
+}
+
+static void
 volume_saved(struct warden *w, const struct volume *v)
 {
     struct err err = ERR_INIT;
 
-    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", v->removed, &err) < 0)
+    if (volume_put(w, v, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
@@ -163,7 +169,7 @@ volume_new(struct warden *w, const struct edge_volume *r, const char *policy, bo
     all->n++;
     if (v->r.name == NULL || (policy != NULL && v->policy == NULL))
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (state_put_volume(w->state, &v->r, policy != NULL ? policy : "", removed, err) == 0) {
+    else if (volume_put(w, v, err) == 0) {
         if (all->n == 1)
             save_all(w);        /* from here on there is something to count */
         return v;
@@ -334,15 +340,22 @@ tell(struct warden *w, const struct volume *v)
     ANSWER(w, w->asker, EDGE_VOLUME, .volume = r);
 }
 
-static void
-warden_volumes_list(struct warden *w)
+bool
+volume_is_reached(const struct warden *w, const struct volume *v)
 {
     const char *owner = who_owner(&w->who);
+
+    return owner == NULL || strcmp(owner, v->r.owner) == 0;
+}
+
+void
+volumes_tell_all(struct warden *w, enum volume_kind kind)
+{
     uint32_t n = 0;
 
     for (size_t i = 0; i < w->volumes->n; i++) {
         const struct volume *v = &w->volumes->v[i];
-        if (v->removed || v->r.kind != VOLUME_WORKSPACE || (owner != NULL && strcmp(owner, v->r.owner) != 0))
+        if (v->removed || v->r.kind != kind || !volume_is_reached(w, v))
             continue;
         tell(w, v);
         n++;
@@ -353,18 +366,17 @@ warden_volumes_list(struct warden *w)
 const char *
 volume_name(const struct warden *w, const char *id)
 {
-    const char *owner = who_owner(&w->who);
     const struct volume *v = volume_of_id(w, id);
 
     return w->who.role == EDGE_AUDITOR || v == NULL || v->removed || v->r.kind != VOLUME_WORKSPACE ||
-           (owner != NULL && strcmp(owner, v->r.owner) != 0) ? NULL : v->r.name;
+           !volume_is_reached(w, v) ? NULL : v->r.name;
 }
 
 int
 volume_remove(struct warden *w, struct volume *v, struct err *err)
 {
     v->removed = true;
-    if (state_put_volume(w->state, &v->r, v->policy != NULL ? v->policy : "", true, err) < 0) {
+    if (volume_put(w, v, err) < 0) {
         v->removed = false;
         return -1;
     }
@@ -377,16 +389,12 @@ volume_remove(struct warden *w, struct volume *v, struct err *err)
 static int
 take_away(struct warden *w, const char *id, struct err *err)
 {
-    const char *owner = who_owner(&w->who);
     struct volume *v = volume_of_id(w, id);
 
-    if (w->who.role == EDGE_AUDITOR) {
-        err_set(err, ERR_DENIED, "auth.role", "the role \"auditor\" may not do this");
-        return err_hint(err, "docs/daemon.md says what each role may");
-    }
-    if (v == NULL || v->removed || v->r.kind != VOLUME_WORKSPACE ||
-        (owner != NULL && strcmp(owner, v->r.owner) != 0)) {
-        if (v != NULL && owner != NULL && strcmp(owner, v->r.owner) != 0)
+    if (w->who.role == EDGE_AUDITOR)
+        return who_may_not(w->who.role, err);
+    if (v == NULL || v->removed || v->r.kind != VOLUME_WORKSPACE || !volume_is_reached(w, v)) {
+        if (v != NULL && !volume_is_reached(w, v))
             who_refused(w, "asked for the volume %s", id);
         err_set(err, ERR_NOT_FOUND, "volume.not-found", "there is no volume \"%s\"", id);
         return err_hint(err, "GET /v1/volumes lists them");
@@ -406,7 +414,7 @@ asked_volumes(struct warden *w, const struct ask_id *m)
     struct err err = ERR_INIT;
 
     if (m->id[0] == '\0')
-        warden_volumes_list(w);
+        volumes_tell_all(w, VOLUME_WORKSPACE);
     else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;

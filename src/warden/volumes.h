@@ -28,10 +28,12 @@ struct volume *volume_of_name(const struct warden *w, const char *owner, enum vo
 /* One more, on record; as @removed until it is made. NULL with @err: there are too many. @policy may be NULL. */
 struct volume *volume_new(struct warden *w, const struct edge_volume *r, const char *policy, bool removed,
                           struct err *err);
-void volume_saved(struct warden *w, const struct volume *v);
+int volume_put(struct warden *w, const struct volume *v, struct err *err);     /* on record as it is now */
 void volume_forget(struct warden *w, struct volume *v);
 /* It is to be removed from now on. 0 or -1 with @err. */
 int volume_remove(struct warden *w, struct volume *v, struct err *err);
+bool volume_is_reached(const struct warden *w, const struct volume *v);     /* by who asks */
+void volumes_tell_all(struct warden *w, enum volume_kind kind);             /* who asks: those that it reaches */
 
 /* templates.c: whether one that is made now begins with it; whether one that lives did, and may do so again. */
 bool template_is_read(const struct warden *w, const char *id);

@@ -394,6 +394,8 @@ bool who_reaches(const struct who *who, const struct edge_box *r);
 const char *who_owner(const struct who *who);
 /* "the owner", "agent NAME (ID)", "the key of ID": for records. */
 void who_text(const struct warden *w, const struct who *who, char out[EDGE_WHO_MAX + 1]);
+/* -1 with @err: @role may not do what was asked for. */
+int who_may_not(enum edge_role role, struct err *err);
 /* Whether who is behind @by on that front's edge may still ask @question. 0 or -1 with @err. */
 int who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t question, struct who *out,
               struct err *err);

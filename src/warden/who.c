@@ -181,6 +181,13 @@ who_of(struct warden *w, const struct front_edge *e, const struct proof *by, str
 }
 
 int
+who_may_not(enum edge_role role, struct err *err)
+{
+    err_set(err, ERR_DENIED, "auth.role", "the role \"%s\" may not do this", edge_role_name(role));
+    return err_hint(err, "docs/daemon.md says what each role may");
+}
+
+int
 who_still(struct warden *w, uint32_t front, const struct proof *by, uint8_t question, struct who *out, struct err *err)
 {
     if (who_of(w, &w->fronts[front], by, out, err) < 0)
@@ -246,8 +253,7 @@ judge(struct warden *w, struct front_edge *e, const struct frame *f, const struc
             err_set(&err, ERR_DENIED, "auth.required", "this needs a credential");
             err_hint(&err, "Authorization: Bearer TOKEN; `cloche token create` makes one");
         } else {
-            err_set(&err, ERR_DENIED, "auth.role", "the role \"%s\" may not do this", edge_role_name(w->who.role));
-            err_hint(&err, "docs/daemon.md says what each role may");
+            who_may_not(w->who.role, &err);
             who_refused(w, "a question that its role may not ask");
         }
     }
