@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "otlp/otlp.h"
+#include "wire/http1.h"
 
 /* --- NAME=VALUE,... ----------------------------------------------------------------------------------------------- */
 
@@ -69,15 +70,13 @@ otlp_header_well(struct str name, struct str value)
     static const char *const ours[] = { "Host", "Content-Length", "Content-Type", "Content-Encoding", "Connection",
                                         "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "User-Agent" };
 
-    if (name.n == 0 || name.n > 256)
+    if (!http1_is_token(name) || name.n > 256)
         return false;
-    for (size_t i = 0; i < name.n; i++)     /* RFC 9110 §5.6.2 */
-        if (strchr("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", name.p[i]) ==
-            NULL || name.p[i] == '\0')
+    for (size_t i = 0; i < value.n; i++) {
+        uint8_t c = (uint8_t)value.p[i];
+        if ((c < ' ' && c != '\t') || c > '~')
             return false;
-    for (size_t i = 0; i < value.n; i++)
-        if ((value.p[i] < ' ' && value.p[i] != '\t') || value.p[i] == 0x7f)
-            return false;
+    }
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
         if (strlen(ours[i]) == name.n && strncasecmp(ours[i], name.p, name.n) == 0)
             return false;
