@@ -88,6 +88,15 @@ text_of(const json_t *top, const char *name, char *room, size_t size)
     return room;
 }
 
+/* The request's id; NULL: it has none. */
+static const char *
+id_of(const json_t *top, char room[SIGN_REQUEST_MAX + 1])
+{
+    const char *id = text_of(top, "requestId", room, SIGN_REQUEST_MAX + 1);
+
+    return id != NULL && id[0] != '\0' ? id : NULL;
+}
+
 static bool
 is_hex_address(const char *s)
 {
@@ -102,7 +111,7 @@ is_number(const json_t *v)
     return json_is_integer(v) && json_integer_value(v) >= 0;
 }
 
-struct words { char request[SIGN_REQUEST_MAX + 2], to[64], value[SIGN_WORD_MAX + 1], gas[SIGN_WORD_MAX + 1]; };
+struct words { char request[SIGN_REQUEST_MAX + 1], to[64], value[SIGN_WORD_MAX + 1], gas[SIGN_WORD_MAX + 1]; };
 
 /* The fees, which the first of these clients do not have. NULL, or what is wrong. */
 static const char *
@@ -133,8 +142,8 @@ request_of(const json_t *top, struct words *w, struct ask_sign *m)
 
     if (!json_is_object(top))
         return "Signing payload must be a JSON object";
-    m->request = text_of(top, "requestId", w->request, sizeof(w->request));
-    if (m->request == NULL || m->request[0] == '\0' || strlen(m->request) > SIGN_REQUEST_MAX)
+    m->request = id_of(top, w->request);
+    if (m->request == NULL)
         return "Signing payload requires a non-empty string 'requestId'";
     if (!is_number(chain))
         return "Signing payload requires an integer 'chainId' >= 0";
@@ -200,13 +209,13 @@ text_to_sign(const json_t *top, enum sign_form form, const char **text)
 static void
 sign_text(struct visit *r, enum sign_form form)
 {
-    static char room[SIGN_REQUEST_MAX + 2];
-    const char *request = text_of(r->json, "requestId", room, sizeof(room)), *text, *wrong;
+    static char room[SIGN_REQUEST_MAX + 1];
+    const char *request = id_of(r->json, room), *text, *wrong;
     cleanup_free char *typed = NULL;
 
     wrong = !json_is_object(r->json) ? "Signing payload must be a JSON object"
-            : request == NULL || request[0] == '\0' || strlen(request) > SIGN_REQUEST_MAX
-                ? "Signing payload requires a non-empty string 'requestId'" : text_to_sign(r->json, form, &text);
+            : request == NULL ? "Signing payload requires a non-empty string 'requestId'"
+            : text_to_sign(r->json, form, &text);
     if (wrong == NULL && form == SIGN_TYPED) {
         text = typed = json_dumps(json_object_get(r->json, "typedData"), JSON_COMPACT);
         if (typed == NULL || strlen(typed) > SIGN_TEXT_MAX)
@@ -235,14 +244,13 @@ api_sign_typed(struct visit *r)
 static void
 decide(struct visit *r, bool approve)
 {
-    static char room[SIGN_REQUEST_MAX + 2];
-    static char hash_room[68];
-    const char *request = text_of(r->json, "requestId", room, sizeof(room));
+    static char room[SIGN_REQUEST_MAX + 1], hash_room[67];
+    const char *request = id_of(r->json, room);
     const char *hash = text_of(r->json, "signingHash", hash_room, sizeof(hash_room));
 
-    if (request == NULL || request[0] == '\0' || strlen(request) > SIGN_REQUEST_MAX)
+    if (request == NULL)
         bad(r, "a non-empty string 'requestId' is required");
-    else if (hash == NULL || strlen(hash) > 66)
+    else if (hash == NULL)
         bad(r, "'signingHash' must be a hash when provided");
     else
         VISIT_ASK(r, EDGE_ASK_SIGN_DECIDE, &sign_answers, .approve = approve, .request = request, .hash = hash);

@@ -112,7 +112,7 @@ on_source(struct watch *w, uint32_t events)
     }
 }
 
-static int
+static void
 on_from(struct otlp *o, const struct export_from *m, int fd)
 {
     struct otlp_source *s = &o->sources[m->source];
@@ -122,7 +122,6 @@ on_from(struct otlp *o, const struct export_from *m, int fd)
     s->watch = (struct watch){ .fd = fd, .ready = on_source, .owner = s };
     if (loop_watch(&o->loop, &s->watch, EPOLLIN) < 0)
         loop_drop(&o->loop, &s->watch);
-    return 0;
 }
 
 /* The launcher's end is the daemon's. */
@@ -143,7 +142,7 @@ on_launcher(struct watch *w, uint32_t events)
         if (r > 0)
             in = wire_in_of(f.payload, f.length);
         if (r > 0 && f.type == EDGE_EXPORT_FROM && fd >= 0 && export_from_get(&in, &m)) {
-            (void)on_from(o, &m, take_fd(&fd));
+            on_from(o, &m, take_fd(&fd));
             continue;
         }
         loop_drop(&o->loop, w);

@@ -8,8 +8,7 @@
 #include "otlp/otlp.h"
 #include "wire/table.h"
 
-#define AT_ONCE     64
-#define SAMPLES_MAX (1024UL * 1024)
+#define AT_ONCE 64
 
 static const char *const parts[EXPORT_SOURCES] = { "warden", "front", "front-tcp" };
 

@@ -190,9 +190,11 @@ span_noted(struct warden *w, struct box *b, const struct audit_entry *e)
     bool host = false;
     struct work work;
 
+    if (!teller_is(&w->tell))
+        return;
     for (size_t i = 0; i < e->n_meta; i++)
         host |= strcmp(e->meta[i].key, "host") == 0;
-    if (!host || !teller_is(&w->tell))
+    if (!host)
         return;
     work = record_under_way(w, b);
     if (!begin(w, &work, "connection", 0, &s))
