@@ -13,8 +13,7 @@
 #include "vault/cmd.h"
 #include "vault/store.h"
 
-#define EXIT_REFUSED 125
-#define TRIES        16     /* a random key is none once in 2^128 times */
+#define TRIES 16    /* a random key is none once in 2^128 times */
 
 struct options {
     const char *name, *file, *from_env, *from_file;
@@ -306,13 +305,6 @@ parse(struct options *o, const struct verb *v, int argc, char **argv, struct err
                ? err_set(err, ERR_USAGE, "sign.flag", "only one of --generate, --from-env, --from-file") : 0;
 }
 
-static int
-fail(const struct err *err)
-{
-    fprintf(stderr, "cloche: %s\n        %s%s[%s]\n", err->msg, err->hint, err->hint[0] != '\0' ? "  " : "", err->code);
-    return EXIT_REFUSED;
-}
-
 int
 signer_cmd(int argc, char **argv)
 {
@@ -331,7 +323,7 @@ signer_cmd(int argc, char **argv)
     if (v == NULL) {
         err_set(&err, ERR_USAGE, "sign.verb", "`cloche signer` has no verb \"%.40s\"", argv[1]);
         err_hint(&err, "add, ls, rm, policy, check");
-        return fail(&err);
+        return cmd_fail(&err);
     }
     r = parse(&o, v, argc - 2, argv + 2, &err);
     if (r == 0 && o.help)
@@ -340,5 +332,5 @@ signer_cmd(int argc, char **argv)
         r = v->run(&o, &err);
     if (r == 0 && fflush(stdout) != 0)
         r = err_set(&err, ERR_SYSTEM, "vault.output", "the answer could not be written");
-    return r < 0 ? fail(&err) : 0;
+    return r < 0 ? cmd_fail(&err) : 0;
 }

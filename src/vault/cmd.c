@@ -6,8 +6,6 @@
 
 #include "base/array.h"
 
-#define EXIT_REFUSED 125    /* as the other verbs of cloche (docs/reference of exit codes) */
-
 enum operand { OPERAND_NONE, OPERAND_NAME, OPERAND_WORD, OPERAND_MAYBE };
 
 static const struct verb {
@@ -53,25 +51,6 @@ static const struct flag {
     { "--json", NULL, 'j', "one JSON object", NULL },
 };
 #define N_FLAGS ARRAY_LEN(flags)
-
-/* Control bytes of what people wrote do not reach their terminal. */
-static void
-print_safe(const char *text)
-{
-    for (; *text != '\0'; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, stderr);
-}
-
-static int
-fail(const struct err *err)
-{
-    fputs("cloche: ", stderr);
-    print_safe(err->msg);
-    fputs("\n        ", stderr);
-    print_safe(err->hint);
-    fprintf(stderr, "%s[%s]\n", err->hint[0] != '\0' ? "  " : "", err->code);
-    return EXIT_REFUSED;
-}
 
 /* Those with one of the letters @which; all of them when it is empty. */
 static void
@@ -214,7 +193,7 @@ vault_cmd(int argc, char **argv)
     if (v == NULL) {
         err_set(&err, ERR_USAGE, "vault.verb", "`cloche secret` has no verb \"%.40s\"", argv[1]);
         err_hint(&err, "set, ls, rm, import, rotate, revoke, ca");
-        return fail(&err);
+        return cmd_fail(&err);
     }
     r = parse(&o, v, argc - 2, argv + 2, &err);
     if (r == 0 && o.help)
@@ -224,5 +203,5 @@ vault_cmd(int argc, char **argv)
     buf_free(&o.lines);
     if (r == 0 && fflush(stdout) != 0)
         r = err_set(&err, ERR_SYSTEM, "vault.output", "the answer could not be written");
-    return r < 0 ? fail(&err) : 0;
+    return r < 0 ? cmd_fail(&err) : 0;
 }

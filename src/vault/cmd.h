@@ -10,6 +10,9 @@
 /* The words behind `cloche secret`: argv[0] is "secret". The process's exit code. */
 int vault_cmd(int argc, char **argv);
 
+#define EXIT_REFUSED 125    /* as the other verbs of cloche (docs/reference of exit codes) */
+int cmd_fail(const struct err *err);    /* says it; that */
+
 /* What the flags of one verb said. */
 struct cmd_options {
     const char *name;                       /* the operand; NULL none */

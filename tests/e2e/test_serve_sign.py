@@ -501,6 +501,8 @@ def test_keys_are_kept_listed_and_removed(cloche, tmp_path):
     assert not done.ok and "vault.unknown" in done.err, done
     assert cloche("secret", "rm", "main").code == 125 and cloche("signer", "rm", "x").ok
     assert [k["name"] for k in json.loads(cloche("signer", "ls", "--json").out)["keys"]] == ["main", "made"]
+    done = cloche("signer", "\x1b]0;x")
+    assert done.code == 125 and 'no verb "?]0;x"' in done.err and "\x1b" not in done.err
     done = cloche("signer", "add", "y", KEY)
     assert done.code == 125 and KEY not in done.err, done
     standard = json.loads(cloche("signer", "policy").out)
