@@ -8,8 +8,6 @@
 #include "adapters/api.h"
 #include "base/cleanup.h"
 
-#define NUMBER_MAX ((json_int_t)SIGN_NUMBER_MAX)
-
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static void

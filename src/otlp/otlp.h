@@ -39,8 +39,6 @@
  * refuse one. False: it is malformed, from there on. */
 typedef bool otlp_pair_fn(void *ctx, struct str name, struct str value);
 bool otlp_pairs(struct str text, otlp_pair_fn *each, void *ctx);
-/* Whether a request may have that field: a token and visible characters, none of those that we write ourselves. */
-bool otlp_header_well(struct str name, struct str value);
 /* Lines "NAME: VALUE" as fields of a request, each with CRLF. Empty lines and those that begin with # do not count.
  * False, and @line: that one is none. */
 bool otlp_header_lines(struct str text, struct buf *out, unsigned *line);

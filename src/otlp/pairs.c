@@ -64,8 +64,9 @@ otlp_pairs(struct str text, otlp_pair_fn *each, void *ctx)
 
 /* --- fields of a request ------------------------------------------------------------------------------------------ */
 
-bool
-otlp_header_well(struct str name, struct str value)
+/* Whether a request may have that field: a token and visible characters, none of those that we write ourselves. */
+static bool
+header_well(struct str name, struct str value)
 {
     static const char *const ours[] = { "Host", "Content-Length", "Content-Type", "Content-Encoding", "Connection",
                                         "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "User-Agent" };
@@ -88,7 +89,7 @@ put_header(void *ctx, struct str name, struct str value)
 {
     struct buf *out = ctx;
 
-    return otlp_header_well(name, value) &&
+    return header_well(name, value) &&
            buf_printf(out, "%.*s: %.*s\r\n", (int)name.n, name.p, (int)value.n, value.p) == 0;
 }
 

@@ -14,7 +14,6 @@
 #include "sign/tx.h"
 
 #define CALL_SELECTOR 4
-#define CALL_ARGS_MAX 6
 
 enum call_class {
     CALL_NONE,          /* no data: a plain transfer of ether */

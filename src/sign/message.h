@@ -10,8 +10,6 @@
 
 #include "sign/keccak.h"
 
-#define MESSAGE_MAX (64 * 1024)     /* bytes that whoever calls lets through */
-
 void message_digest(const void *text, size_t n, uint8_t out[KECCAK_SIZE]);
 
 #endif

@@ -110,10 +110,8 @@ void sign_answer_no(struct warden *w, struct asker to, const char *error, const 
 void sign_entry(struct audit_entry *e, enum audit_type type, enum audit_severity severity, const char *summary,
                 const char *request);
 
-/* sign_ask.c: the questions; and how many wait. */
-uint64_t sign_next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err);
-/* Whether @nonce is so far beyond @next that only a person has all others go on from there: transactions behind a gap
- * are not valid until somebody fills it. */
+/* sign_ask.c: whether @nonce is so far beyond @next that only a person has all others go on from there: transactions
+ * behind a gap are not valid until somebody fills it. */
 #define SIGN_NONCE_AHEAD 1024
 bool sign_nonce_is_far(uint64_t nonce, uint64_t next);
 

@@ -64,8 +64,8 @@ sign_nonce_is_far(uint64_t nonce, uint64_t next)
 }
 
 /* A request that waits keeps its nonce when it comes again; others do not take it. */
-uint64_t
-sign_next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err)
+static uint64_t
+next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err)
 {
     uint64_t next, known;
 
@@ -351,7 +351,7 @@ asked_sign(struct warden *w, const struct ask_sign *m)
     if (!w->signing->ready)
         return no_signer(w);
     tidy(w);
-    nonce = sign_next_nonce(w, m->request, m->chain, &err);
+    nonce = next_nonce(w, m->request, m->chain, &err);
     if (err.kind != ERR_NONE || sign_read(w, m, nonce, &a, &err) < 0) {
         answer_no(w, w->asker, &err);
         sign_asked_free(&a);

@@ -24,6 +24,13 @@ teller_id(uint8_t *out, size_t n)
         out[n - 1] = 1;
 }
 
+static void
+no_more(struct teller *t)
+{
+    loop_at(t->loop, &t->timer, 0);
+    close_fd(&t->fd);
+}
+
 /* What became of a message: it was @taken, or the socket is full, or nobody is there any more. */
 static void
 told(struct teller *t, bool taken)
@@ -33,7 +40,7 @@ told(struct teller *t, bool taken)
     else if (errno != EPIPE && errno != ECONNRESET && errno != ENOTCONN)
         t->lost++;
     else
-        teller_close(t);        /* the launcher makes another one */
+        no_more(t);         /* the launcher makes another one */
 }
 
 void
@@ -91,7 +98,7 @@ teller_init(struct teller *t, struct loop *loop, int (*put)(const void *owner, s
 void
 teller_open(struct teller *t, const struct launch_export *m, int fd)
 {
-    teller_close(t);
+    no_more(t);
     if (io_set_nonblock(fd, true) < 0) {
         close(fd);
         return;
@@ -102,11 +109,4 @@ teller_open(struct teller *t, const struct launch_export *m, int fd)
     t->timer = (struct timer){ .due = on_numbers, .owner = t };
     if (t->every_s > 0)         /* soon for the first time: the daemon is there */
         loop_at(t->loop, &t->timer, clock_ms() + 1000);
-}
-
-void
-teller_close(struct teller *t)
-{
-    loop_at(t->loop, &t->timer, 0);
-    close_fd(&t->fd);
 }

@@ -33,8 +33,6 @@ teller_is(const struct teller *t)
 void teller_init(struct teller *t, struct loop *loop, int (*put)(const void *owner, struct buf *b), const void *owner);
 /* There is somebody new: @fd, which is taken. */
 void teller_open(struct teller *t, const struct launch_export *m, int fd);
-/* Likewise nobody. */
-void teller_close(struct teller *t);
 void teller_span(struct teller *t, struct export_span *s);
 /* A new id of @n bytes, not all zero. */
 void teller_id(uint8_t *out, size_t n);

@@ -144,7 +144,7 @@ volume_of_name(const struct warden *w, const char *owner, enum volume_kind kind,
     return NULL;
 }
 
-void
+static void
 volume_forget(struct warden *w, struct volume *v)
 {
     struct volumes *all = w->volumes;

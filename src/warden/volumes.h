@@ -29,7 +29,6 @@ struct volume *volume_of_name(const struct warden *w, const char *owner, enum vo
 struct volume *volume_new(struct warden *w, const struct edge_volume *r, const char *policy, bool removed,
                           struct err *err);
 int volume_put(struct warden *w, const struct volume *v, struct err *err);     /* on record as it is now */
-void volume_forget(struct warden *w, struct volume *v);
 /* It is to be removed from now on. 0 or -1 with @err. */
 int volume_remove(struct warden *w, struct volume *v, struct err *err);
 bool volume_is_reached(const struct warden *w, const struct volume *v);     /* by who asks */
