@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers import images, requirement
-from helpers.images import entry, folder, layer, link
+from helpers.images import entry, folder, layer, link, store
 
 pytestmark = requirement("R27", "R41")
 
@@ -20,10 +20,6 @@ UPPER = layer(entry("etc/.wh.a"), entry("etc/c", b"three"), entry("opt/new", b"y
               entry("l/through", b"t"), entry("h", "etc/b", "hard"), entry("run.sh", b"#!", mode=0o500))
 OTHER = layer(entry("only", b"o"))
 SAYS = {"Env": ["PATH=/bin", "A=b"], "Cmd": ["sh"], "Entrypoint": ["/entry"], "WorkingDir": "/srv", "User": "1000"}
-
-
-def store(cloche):
-    return Path(cloche.state) / "cloche" / "images"
 
 
 def take(cloche, *words):

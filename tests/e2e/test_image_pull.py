@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers import images, requirement
-from helpers.images import entry, layer
+from helpers.images import entry, layer, store
 from helpers.registry import OCI_INDEX, OCI_MANIFEST, RealRegistry, Registry, certificate
 from helpers.runner import wait_for
 
@@ -30,10 +30,6 @@ def made(tmp_path, layers=None, **said):
     manifest = out.blob({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": media(out.blob(cfg), "application/vnd.oci.image.config.v1+json"),
                          "layers": listed}, OCI_MANIFEST)
     return out, manifest, listed
-
-
-def store(cloche):
-    return Path(cloche.state) / "cloche" / "images"
 
 
 def pull(cloche, name, *flags):

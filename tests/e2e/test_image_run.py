@@ -112,7 +112,7 @@ def test_which_image_it_is_stands_in_the_policy(cloche, tmp_path):
 
 
 def test_one_that_is_removed_while_it_runs(cloche, system):
-    store = Path(cloche.state) / "cloche" / "images"
+    store = images.store(cloche)
     box = cloche.popen("run", "--image", "sys:1", "--", "sh", "-c", "echo there; cat; cat /srv/app/data", stdin=subprocess.PIPE)
     assert box.stdout.readline() == b"there\n"
     result = cloche("image", "rm", "sys:1")

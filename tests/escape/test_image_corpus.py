@@ -313,7 +313,7 @@ def test_no_harm(cloche, tmp_path, name):
     assert one["harm"](bare, bare.root), "it does no harm to those who trust it: it is no attack"
     source = one["make"](box)
     result = cloche("image", "import", str(source), "case:1", *one["flags"], "--json")
-    store = Path(cloche.state) / "cloche" / "images"
+    store = images.store(cloche)
     assert not os.listdir(store / "tmp") and not box.changed(), result
     if one["code"] is not None:
         assert result.code == 125 and f"[{one['code']}]" in result.err, result

@@ -198,3 +198,7 @@ def system(*programs, bin="bin", extra=()):
                 seen.add(name)
                 entries.append(entry(name, Path(path).read_bytes(), mode=0o755))
     return layer(*entries, *extra)
+
+
+def store(cloche):
+    return Path(cloche.state) / "cloche" / "images"
