@@ -7,6 +7,7 @@
 
 #include "adapters/api.h"
 #include "base/cleanup.h"
+#include "wire/json_text.h"
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
@@ -72,13 +73,12 @@ static const char *
 text_of(const json_t *top, const char *name, char *room, size_t size)
 {
     const json_t *v = json_object_get(top, name);
-    struct str s = { json_string_value(v), json_string_length(v) };
+    const char *text = json_cstr(v);
+    struct str s;
 
-    if (v == NULL)
-        return "";
-    if (s.p == NULL || memchr(s.p, '\0', s.n) != NULL)
-        return NULL;
-    s = api_trimmed(s.p);
+    if (text == NULL)
+        return v == NULL ? "" : NULL;
+    s = api_trimmed(text);
     if (s.n >= size)
         return NULL;
     memcpy(room, s.p, s.n);
@@ -136,7 +136,7 @@ request_of(const json_t *top, struct words *w, struct ask_sign *m)
     const json_t *chain = json_object_get(top, "chainId"), *nonce = json_object_get(top, "nonce");
     const json_t *created = json_object_get(top, "createdAt"), *gas = json_object_get(top, "gasLimit");
     const json_t *data = json_object_get(top, "data");
-    const char *call = json_string_value(data);
+    const char *call = json_cstr(data);
 
     if (!json_is_object(top))
         return "Signing payload must be a JSON object";
@@ -151,7 +151,7 @@ request_of(const json_t *top, struct words *w, struct ask_sign *m)
     m->value = text_of(top, "value", w->value, sizeof(w->value));
     if (m->value == NULL || m->value[0] == '\0')
         return "Signing payload requires a non-empty string 'value'";
-    if (call == NULL || api_trimmed(call).n == 0 || strlen(call) != json_string_length(data))
+    if (call == NULL || api_trimmed(call).n == 0)
         return "Signing payload requires a non-empty string 'data'";
     if (strlen(call) > 2 + 2 * SIGN_DATA_BYTES)
         return "Signing payload 'data' is larger than 16 KiB";
@@ -196,9 +196,9 @@ text_to_sign(const json_t *top, enum sign_form form, const char **text)
 {
     const json_t *v = json_object_get(top, form == SIGN_MESSAGE ? "message" : "typedData");
 
-    *text = json_string_value(v);
+    *text = json_cstr(v);
     if (form == SIGN_MESSAGE)
-        return *text == NULL || strlen(*text) != json_string_length(v) || (*text)[0] == '\0'
+        return *text == NULL || (*text)[0] == '\0'
                    ? "Signing payload requires a non-empty string 'message'"
                    : strlen(*text) > SIGN_TEXT_MAX ? "Signing payload 'message' is larger than 16 KiB" : NULL;
     return json_is_object(v) ? NULL : "Signing payload requires an object 'typedData'";

@@ -21,10 +21,9 @@ json_of_attach(const struct edge_attach *a)
 static const char *
 text_of(const json_t *body, const char *member, size_t most)
 {
-    const json_t *v = json_object_get(body, member);
-    const char *text = json_string_value(v);
+    const char *text = json_cstr(json_object_get(body, member));
 
-    return text != NULL && json_string_length(v) <= most && strlen(text) == json_string_length(v) ? text : NULL;
+    return text != NULL && strlen(text) <= most ? text : NULL;
 }
 
 /* --- tickets ------------------------------------------------------------------------------------------------------ */

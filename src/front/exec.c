@@ -8,19 +8,10 @@
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
 
-/* A string without NUL, or NULL. */
-static const char *
-text_of(const json_t *v)
-{
-    const char *text = json_string_value(v);
-
-    return text != NULL && strlen(text) == json_string_length(v) ? text : NULL;
-}
-
 static bool
 command_of(struct request *r, const json_t *command, struct edge_op *op)
 {
-    const char *text = text_of(command);
+    const char *text = json_cstr(command);
 
     if (text != NULL) {         /* one line, for the sandbox's own shell */
         op->argv[0] = "/bin/sh";
@@ -34,7 +25,7 @@ command_of(struct request *r, const json_t *command, struct edge_op *op)
     if (json_array_size(command) > EDGE_WORDS_MAX)
         return reply_unfit(r, "exec.request", "command has more than 1024 words");
     for (size_t i = 0; i < json_array_size(command); i++) {
-        op->argv[i] = text_of(json_array_get(command, i));
+        op->argv[i] = json_cstr(json_array_get(command, i));
         if (op->argv[i] == NULL)
             return reply_unfit(r, "exec.request", "command holds something that is not a string, or a NUL");
     }
@@ -56,9 +47,9 @@ env_of(struct request *r, json_t *env, struct edge_op *op)
     r->list = json_array();
     json_object_foreach(env, name, value) {
         json_t *pair;
-        if (text_of(value) == NULL || name[0] == '\0' || strchr(name, '=') != NULL)
+        if (json_cstr(value) == NULL || name[0] == '\0' || strchr(name, '=') != NULL)
             return reply_unfit(r, "exec.request", "env holds a name or value that a variable cannot have");
-        pair = json_sprintf("%s=%s", name, text_of(value));
+        pair = json_sprintf("%s=%s", name, json_cstr(value));
         if (pair == NULL || json_array_append_new(r->list, pair) < 0)
             return reply_unfit(r, "exec.request", "env holds a name or value that a variable cannot have");
         op->env[op->n_env++] = json_string_value(pair);
@@ -169,7 +160,7 @@ exec_request(struct request *r, struct edge_op *op)
                           : "known members: command, cwd, env, stdin, timeout_ms, limits, encoding, background");
     if (background != NULL && !json_is_boolean(background))
         return reply_unfit(r, "exec.request", "background is true or false");
-    if (cwd != NULL && (op->path = text_of(cwd)) == NULL)
+    if (cwd != NULL && (op->path = json_cstr(cwd)) == NULL)
         return reply_unfit(r, "exec.request", "cwd is a path");
     if (cwd != NULL && strlen(op->path) > EDGE_PATH_MAX) {
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "a command can go on from a folder to another one",

@@ -173,8 +173,8 @@ decide(struct request *r, bool approve)
         return;
     }
     if (reason != NULL) {
-        d.reason = json_string_value(reason);
-        if (d.reason == NULL || strlen(d.reason) != json_string_length(reason) || strlen(d.reason) > EDGE_REASON_MAX) {
+        d.reason = json_cstr(reason);
+        if (d.reason == NULL || strlen(d.reason) > EDGE_REASON_MAX) {
             gate_refuse(r, "reason is a string of at most 500 bytes");
             return;
         }

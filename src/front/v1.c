@@ -96,7 +96,7 @@ labels_of(struct request *r, struct buf *out)
     if (json_object_size(labels) > 0)
         buf_put_u8(out, '\n');
     json_object_foreach(labels, name, value) {
-        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
+        if (json_cstr(value) == NULL)
             return reply_unfit(r, "sandbox.request", "labels is an object of strings");
         if (strpbrk(name, "=\n") != NULL)      /* they would part it elsewhere */
             return reply_unfit(r, "sandbox.request", LABEL_FORM);
@@ -151,9 +151,8 @@ workspace_of(struct request *r, struct edge_create *c)
 {
     const json_t *key = json_object_get(r->json, "workspace_key"), *reattach = json_object_get(r->json, "reattach");
 
-    c->workspace = key != NULL ? json_string_value(key) : "";
-    if (key != NULL && (json_string_length(key) == 0 || strlen(c->workspace) != json_string_length(key) ||
-                        !edge_workspace_well(c->workspace)))
+    c->workspace = key != NULL ? json_cstr(key) : "";
+    if (key != NULL && (c->workspace == NULL || c->workspace[0] == '\0' || !edge_workspace_well(c->workspace)))
         return reply_unfit(r, "sandbox.request",
                            "workspace_key is a string of 1 to 255 bytes without control characters");
     if (reattach != NULL && !json_is_boolean(reattach))
@@ -181,9 +180,8 @@ volume_of(struct request *r, struct edge_create *c)
         return true;
     if (member != NULL)
         return reply_member(r, "sandbox.request", member, "a volume's known members: name, retention");
-    c->volume = name != NULL ? json_string_value(name) : c->workspace;
-    if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume) ||
-        (name != NULL && strlen(c->volume) != json_string_length(name)))
+    c->volume = name != NULL ? json_cstr(name) : c->workspace;
+    if (!json_is_object(volume) || c->volume == NULL || c->volume[0] == '\0' || !edge_workspace_well(c->volume))
         return reply_unfit(r, "sandbox.request",
                            "volume is an object with a name of 1 to 255 bytes without control characters, or none "
                            "where there is a workspace_key");
@@ -212,8 +210,8 @@ base_of(struct request *r, struct edge_create *c)
 {
     const json_t *v = json_object_get(r->json, "template");
 
-    c->base = v != NULL ? json_string_value(v) : "";
-    if (v == NULL || (c->base != NULL && strlen(c->base) == json_string_length(v) && edge_name_well(c->base)))
+    c->base = v != NULL ? json_cstr(v) : "";
+    if (v == NULL || (c->base != NULL && edge_name_well(c->base)))
         return c->base[0] == '\0' || c->volume[0] == '\0' ||
                reply_unfit(r, "sandbox.request", "template or volume: both bring files of the workspace");
     return reply_unfit(r, "sandbox.request", "template is the name or the id of one: GET /v1/templates");
@@ -251,9 +249,8 @@ box_name_of(struct request *r, const char **out)
 {
     const json_t *v = json_object_get(r->json, "name");
 
-    *out = v != NULL ? json_string_value(v) : "";
-    return v == NULL ||
-           (*out != NULL && strlen(*out) == json_string_length(v) && edge_name_well(*out) && !edge_is_id(*out)) ||
+    *out = v != NULL ? json_cstr(v) : "";
+    return v == NULL || (*out != NULL && edge_name_well(*out) && !edge_is_id(*out)) ||
            reply_unfit(r, "sandbox.request", "a name begins with a letter or digit and has at most 63 of these and "
                        "._- (32 hexadecimal digits are an id)");
 }

@@ -1,6 +1,8 @@
 /* wire/json_text.c: see json_text.h */
 #include "wire/json_text.h"
 
+#include <string.h>
+
 #include "base/base64.h"
 #include "base/cleanup.h"
 
@@ -55,6 +57,14 @@ json_of_piece(struct buf *half, const uint8_t *p, size_t n, bool last)
     if (rest > 0)
         buf_append(half, all.p + all.n - rest, rest);
     return buf_ok(&out) ? json_stringn_nocheck((const char *)out.p, out.n) : NULL;
+}
+
+const char *
+json_cstr(const json_t *v)
+{
+    const char *text = json_string_value(v);
+
+    return text != NULL && strlen(text) == json_string_length(v) ? text : NULL;
 }
 
 json_t *

@@ -15,6 +15,7 @@
  * again what is no number of processors. */
 #define JSON_DIGITS JSON_REAL_PRECISION(15)
 
+const char *json_cstr(const json_t *v);                 /* a text without NUL; NULL: it is none */
 json_t *json_of_text(const uint8_t *p, size_t n);       /* what is no UTF-8 becomes U+FFFD */
 json_t *json_of_base64(const uint8_t *p, size_t n);
 /* What is whole characters of *half* and p[0..n); the rest stays in @half unless @last. */
