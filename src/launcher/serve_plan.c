@@ -203,32 +203,35 @@ read_hook_secret(struct serve_plan *plan, struct err *err)
     return err_hint(err, "openssl rand -hex 32 > %s", path);
 }
 
+/* Another process reads it; that it is there is said by this one. */
+static int
+check_ca(const char *what, const char *path, const char *code, struct err *err)
+{
+    cleanup_close int ca = path[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+
+    return path[0] != '\0' && ca < 0 ? err_sys(err, errno, code, "%s %s", what, path) : 0;
+}
+
 static int
 check_webhook(struct serve_plan *plan, struct err *err)
 {
     bool url = plan->webhook_url[0] != '\0', secret = plan->webhook_secret[0] != '\0';
-    cleanup_close int ca = -1;
 
     if (!url && (secret || plan->webhook_ca[0] != '\0')) {
         err_set(err, ERR_USAGE, "serve.webhook", "%s is there and webhook-url is not", secret ? "webhook-secret"
                                                                                             : "webhook-ca");
         return err_hint(err, "webhook-url names the server that is told");
     }
-    if (plan->webhook_ca[0] != '\0' &&
-        (ca = open(plan->webhook_ca, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
-        return err_sys(err, errno, "serve.webhook", "webhook-ca %s", plan->webhook_ca);
+    if (check_ca("webhook-ca", plan->webhook_ca, "serve.webhook", err) < 0)
+        return -1;
     return secret ? read_hook_secret(plan, err) : 0;
 }
 
 static int
 check_otlp(struct serve_plan *plan, struct err *err)
 {
-    cleanup_close int ca = -1;
-
-    if (serve_otlp_check(plan, err) < 0)
+    if (serve_otlp_check(plan, err) < 0 || check_ca("otlp-ca", plan->otlp_ca, "serve.otlp", err) < 0)
         return -1;
-    if (plan->otlp_ca[0] != '\0' && (ca = open(plan->otlp_ca, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
-        return err_sys(err, errno, "serve.otlp", "otlp-ca %s", plan->otlp_ca);
     return plan->otlp_headers[0] == '\0' ? 0 : read_file("otlp-headers", plan->otlp_headers, "serve.otlp",
                                                          "serve.otlp.mode", true, &plan->otlp_lines, err);
 }
