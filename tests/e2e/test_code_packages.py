@@ -131,3 +131,29 @@ def test_a_real_one(cloche, has):
     result = cloche("code", "--language", "python", "--timeout", "5m", *flags, "--package", "peppercorn==0.6", "-",
                     stdin="import peppercorn; print(peppercorn.__name__)", timeout=PATIENCE)
     assert result.out == "peppercorn\n", result
+
+
+FRAME = """import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt, numpy, pandas, requests
+frame = pandas.DataFrame({"a": numpy.arange(6), "b": numpy.arange(6) ** 2})
+plt.plot(frame.a, frame.b)
+plt.savefig("/tmp/plot.png")
+print({name: int(sum) for name, sum in frame.sum().items()}, open("/tmp/plot.png", "rb").read(4), requests.Request("GET", "http://h").prepare().url)
+"""
+TYPES = """const lodash = require("lodash"), typescript = require("typescript");
+console.log(lodash.chunk([1, 2, 3], 2).length, typescript.transpileModule("const x: number = 1", {}).outputText.trim());
+"""
+
+
+@pytest.mark.parametrize("language,packages,program,clients,says", [
+    ("python", ("requests", "numpy", "pandas", "matplotlib"), FRAME, ("pip3",), "{'a': 15, 'b': 55} b'\\x89PNG' http://h/\n"),
+    ("javascript", ("lodash", "typescript@5"), TYPES, ("npm", "node"), "2 var x = 1;\n")], ids=("python", "javascript"))
+def test_the_large_ones(cloche, has, language, packages, program, clients, says):
+    """Large packages, with what they need, used after they are installed."""
+    has(*clients)
+    cloche.env |= CERTIFICATES
+    flags = [w for a in addresses(cloche, {"python": "pypi", "javascript": "npm"}[language]) for w in ("--allow-domain", a)]
+    flags += [w for p in packages for w in ("--package", p)]
+    result = cloche("code", "--language", language, "--timeout", "15m", *flags, "-", stdin=program, timeout=1200)
+    assert result.out == says, result
