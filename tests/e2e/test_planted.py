@@ -80,6 +80,17 @@ def test_state_of_git(cloche, project):
     assert found["a/b/config"]["detail"] == "core.fsmonitor" and "git" in found["a/b/config"]["runs"]
 
 
+def test_a_bare_repository_that_the_owner_makes(cloche, command, has, project):
+    """What a run put there before it was one, git keeps (docs/name-guard.md says so); it is named before the first push."""
+    has("git")
+    ran = cloche("run", "--workspace", project, "--", "sh", "-c",
+                 "mkdir -p x/hooks && printf '#!/bin/sh\\necho ran\\n' > x/hooks/post-receive && chmod +x x/hooks/post-receive &&"
+                 "printf '[core]\\n\\tfsmonitor = x\\n' > x/config")
+    assert ran.code == 0 and planted(cloche, project) == {}, ran
+    command(["git", "init", "-q", "--bare", "x"], cwd=project)
+    assert set(planted(cloche, project)) == {"x/config", "x/hooks/post-receive"}
+
+
 def test_links_where_git_writes(cloche, project):
     """It would write, or remove, what they lead to."""
     bare(project / "a/.git", "")
