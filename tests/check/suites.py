@@ -177,7 +177,8 @@ def as_other(everything=False):
     with ordinary_user() as person, tempfile.TemporaryDirectory(prefix='ct-home-') as home:
         os.chown(home, person.pw_uid, person.pw_gid)
         env = {'PATH': clean_environment()['PATH'], 'HOME': home, 'USER': person.pw_name, 'LOGNAME': person.pw_name,
-               'LC_ALL': 'C.UTF-8', 'TERM': 'dumb', 'CLOCHE_TEST_ELSEWHERE': 'root,build', 'CLOCHE_TEST_RUN': role}
+               'LC_ALL': 'C.UTF-8', 'TERM': 'dumb', 'CLOCHE_TEST_ELSEWHERE': 'root,build', 'CLOCHE_TEST_RUN': role,
+               'CLOCHE_TEST_QUARTER': str(quarter())}
         become = ['setpriv', f'--reuid={person.pw_uid}', f'--regid={person.pw_gid}', '--clear-groups', '--inh-caps=-all']
         return Suite('release-user', 'release', before=become, env=env).run()
 

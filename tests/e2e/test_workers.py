@@ -4,7 +4,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-from helpers import places
+from helpers import parts, places
 
 CONFTEST = """
 import pytest
@@ -99,3 +99,36 @@ def test_a_run_whose_workers_die_ends(tmp_path):
     code, out, found = run_pytest(tmp_path, "--workers", "2")
     assert code != 0 and "workers have died" in out, out
     assert len(found) < 20
+
+
+class Item:
+    """What parts.py asks a test for."""
+
+    def __init__(self, nodeid):
+        self.nodeid = nodeid
+
+
+def test_everything_has_its_turn():
+    """In four commits each row comes once or more often; in each at least one of every test, and a test with few rows whole."""
+    ids = {f"tests/e2e/test_a.py::test_{n}[row{row}]" for n in range(40) for row in range(n + 1)} | {"tests/e2e/test_a.py::test_single"}
+    items = [Item(nodeid) for nodeid in ids]
+    had = [{item.nodeid for item in parts.whose_turn_it_is(items, turn)} for turn in range(parts.QUARTERS)]
+    assert set().union(*had) == ids
+    for those in had:
+        assert {nodeid.split("[")[0] for nodeid in those} == {nodeid.split("[")[0] for nodeid in ids}
+        assert {nodeid for nodeid in ids if re.search(r"test_(0|1|single)\b", nodeid.split("[")[0])} <= those
+        assert len(ids) / 6 < len(those) < len(ids) / 2
+
+
+def test_a_pattern_of_the_table_takes_turns(monkeypatch):
+    monkeypatch.setattr(parts, "left_to_check_all", lambda: [parts.Row("turns", "tests/e2e/test_a.py", "a reason")])
+    items = [Item(f"tests/e2e/test_a.py::test_{n}") for n in range(40)] + [Item("tests/e2e/test_b.py::test_0")]
+    had = [{item.nodeid for item in parts.whose_turn_it_is(items, turn)} for turn in range(parts.QUARTERS)]
+    assert set().union(*had) == {item.nodeid for item in items}
+    assert all("tests/e2e/test_b.py::test_0" in those and 1 < len(those) < 30 for those in had)
+
+
+def test_every_line_of_the_other_users_table_is_of_a_file():
+    lines = (parts.TESTS / "check-other.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and line[0] != "#"]
+    assert lines and all(list(places.REPO.glob(line)) for line in lines)

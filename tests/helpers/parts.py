@@ -2,10 +2,15 @@
 in CLOCHE_TEST_RUN which run this is, and each leaves out what another one has or what tests/check-all.tsv leaves to check-all.
 
     (nothing), everything   all of them
-    self                    the first run of `make check`
-    other                   as the other user: not what the first one tries as an ordinary user itself
-    sanitized               a quarter of the files, another one after each commit (CLOCHE_TEST_QUARTER: 0 to 3)
+    self                    the first run of `make check`; what takes turns (below) a quarter of it
+    other                   as the other user: the files of tests/check-other.txt, without what the first run tries as an ordinary
+                            user itself; what takes turns a quarter of it
+    sanitized               a quarter of the files
     smoke                   the tests of tests/smoke.txt
+
+Of the quarters each commit has another one (CLOCHE_TEST_QUARTER: 0 to 3). What takes turns: the rows of one test (its parameters) from
+three rows on, and what tests/check-all.tsv says (`turns`). At least one of each test, and of each pattern of the table, is in each run, and what
+`make quick` has is in each first run.
 
 CLOCHE_TEST_ELSEWHERE names marks whose tests another run has.
 """
@@ -14,6 +19,7 @@ import fnmatch
 import functools
 import os
 import re
+import zlib
 
 import pytest
 
@@ -21,6 +27,7 @@ from helpers import places
 
 TESTS = places.REPO / "tests"
 QUARTERS = 4
+MANY_ROWS = 3           # of one test: from then on they take turns
 Row = collections.namedtuple("Row", "run tests reason")
 
 
@@ -75,13 +82,47 @@ def quarter(folder, number):
     return {path for path, its in where.items() if its == number}
 
 
+@functools.lru_cache(maxsize=None)
+def of_the_other_user():
+    """Whether a file has tests whose result depends on who runs cloche."""
+    lines = (TESTS / "check-other.txt").read_text(encoding="utf-8").splitlines()
+    return fits(tuple(line for line in lines if line and line[0] != "#"))
+
+
+def in_turn(family, turn):
+    """Those of @family, ids, whose turn it is: each id in one of QUARTERS, whatever its neighbours are; at least one."""
+    those = [nodeid for nodeid in family if zlib.crc32(nodeid.encode()) % QUARTERS == turn]
+    return those or [sorted(family)[turn % len(family)]]
+
+
+def families(items):
+    """What takes turns: the tests of each pattern that the table says it of, and the rows of each other test that has many."""
+    ids, found = [item.nodeid for item in items], []
+    for pattern in [p for row in left_to_check_all() if row.run == "turns" for p in row.tests.split(" ")]:
+        those = named_by([Row("turns", pattern, "")])
+        found.append([nodeid for nodeid in ids if those(nodeid)])
+        ids = [nodeid for nodeid in ids if not those(nodeid)]
+    rows = collections.defaultdict(list)
+    for nodeid in ids:
+        rows[nodeid.split("[")[0]].append(nodeid)
+    return [family for family in [*found, *rows.values()] if len(family) >= MANY_ROWS]
+
+
+def whose_turn_it_is(items, turn):
+    """Of @items, without what waits for another commit."""
+    waiting = {nodeid for family in families(items) for nodeid in set(family) - set(in_turn(family, turn))}
+    return {item for item in items if item.nodeid not in waiting}
+
+
 def has_none_of(path):
     """@path is a file of tests, and this run has none of them: it saves the time of reading it."""
     run = os.environ.get("CLOCHE_TEST_RUN")
     if run not in ("other", "sanitized") or not path.match("test_*.py"):
         return False
     path, rows = path.resolve(), [row for row in left_to_check_all() if row.run in (run, "all")]
-    return (named_by(rows)(path.relative_to(places.REPO).as_posix()) is not None or
+    name = path.relative_to(places.REPO).as_posix()
+    return (named_by(rows)(name) is not None or
+            run == "other" and not of_the_other_user()(name) or
             run == "sanitized" and path not in quarter(path.parent, int(os.environ["CLOCHE_TEST_QUARTER"])))
 
 
@@ -102,6 +143,11 @@ def chosen(items):
         return {item for item in here if item.nodeid in named}
     left = named_by([row for row in table if row.run in (run, "all")])
     here = {item for item in here if not left(item.nodeid)}
-    if run == "other" and not places.IS_ROOT:
-        return {item for item in here if not tried_as_ordinary_user(item)}
-    return here
+    if run == "other":
+        here = {item for item in here if of_the_other_user()(item.nodeid.split("::")[0])}
+        if not places.IS_ROOT:
+            here = {item for item in here if not tried_as_ordinary_user(item)}
+    if run == "sanitized":
+        return here
+    turn = whose_turn_it_is(here, int(os.environ["CLOCHE_TEST_QUARTER"]))
+    return turn | {item for item in here if run == "self" and item.nodeid in named}
