@@ -63,6 +63,56 @@ keeper_died(struct keeper_live *k, const char *why)
     say_gone(k, true, why);
 }
 
+/* --- descriptors -------------------------------------------------------------------------------------------------- */
+
+static void
+keep_spare(struct keeper_live *k)
+{
+    if (k->spare < 0)
+        k->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+}
+
+/* packet_receive(), with a place for a descriptor that comes. If it took the last one there is no spare one behind. */
+static int
+receive(struct keeper_live *k, int socket, uint8_t *room, size_t size, struct frame *f)
+{
+    int r, why;
+
+    close_fd(&k->spare);
+    r = packet_receive(socket, room, size, f, &k->passed, MSG_DONTWAIT);
+    why = errno;
+    keep_spare(k);
+    errno = why;
+    return r;
+}
+
+void
+keeper_turn_away(struct keeper_live *k, int fd, const struct err *why)
+{
+    const struct edge_why no = { .why = *why };
+
+    (void)proto_send(fd, EDGE_FAILED, EDGE_FAILED_SHAPE(), &no, -1);
+    close(fd);
+    keep_spare(k);
+    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+}
+
+bool
+keeper_is_full(struct keeper_live *k)
+{
+    struct err err = ERR_INIT;
+
+    if (k->passed == PACKET_FULL) {     /* the limit was lowered: its socket is closed, which says so */
+        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+        return true;
+    }
+    if (k->passed < 0 || k->spare >= 0)
+        return false;
+    err_sys(&err, EMFILE, "serve.op", "the keeper");
+    keeper_turn_away(k, take_fd(&k->passed), &err);
+    return true;
+}
+
 /* --- the warden's messages ---------------------------------------------------------------------------------------- */
 
 /* It could not be made. */
@@ -155,11 +205,7 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 
     if (k->passed == -1 || !edge_op_get(&in, &op))
         return -1;
-    if (k->passed == PACKET_FULL) {     /* its socket is closed, which says so */
-        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
-        return 0;
-    }
-    if (snapshot_aside(k))
+    if (keeper_is_full(k) || snapshot_aside(k))
         return 0;
     keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));
@@ -328,7 +374,7 @@ hear_warden(struct keeper_live *k)
 {
     for (int i = 0; i < 16 && !k->ending; i++) {
         struct frame f;
-        int r = packet_receive(k->warden.fd, k->in, sizeof(k->in), &f, &k->passed, MSG_DONTWAIT);
+        int r = receive(k, k->warden.fd, k->in, sizeof(k->in), &f);
         if (r < 0 && errno == EAGAIN)
             return;
         if (r > 0 && keeper_hear(k, &f)) {

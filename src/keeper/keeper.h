@@ -218,6 +218,7 @@ struct keeper_live {
     struct run *runs[EDGE_RUNS_MAX];    /* the oldest first, NULL behind the newest */
     struct run_asker *askers[RUN_ASKERS_MAX];   /* NULL: free */
     int passed;                 /* the descriptor that came with the message at hand; -1 */
+    int spare;                  /* a place for one more, to refuse what there is no other for; -1: none is left */
     uint8_t in[EDGE_ROOM];
 };
 
@@ -230,6 +231,10 @@ bool keeper_short_of_memory(struct keeper_live *k);
 /* keeper.c */
 /* Stop everything inside, or let it go on. 0 or -1 with @err. */
 int keeper_hold(struct keeper_live *k, bool paused, struct err *err);
+/* The operation, or the question, whose socket is @fd, which is closed, fails for @why before it began. */
+void keeper_turn_away(struct keeper_live *k, int fd, const struct err *why);
+/* Whether the message at hand came with a socket that there is no place for: it was turned away. */
+bool keeper_is_full(struct keeper_live *k);
 /* To the warden, by PROTO_SAY(); and what has no fields. */
 void keeper_say(struct keeper_live *k, uint8_t type, const struct shape *shape, const void *m);
 #define KEEPER_SAY_SHORT(k, number) keeper_say(k, number, number##_SHAPE(), NULL)

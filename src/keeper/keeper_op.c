@@ -253,18 +253,6 @@ begin(struct op *o, const struct edge_op *want, struct err *err)
     }
 }
 
-/* There is no room for it. */
-static void
-turn_away(struct keeper_live *k, int fd)
-{
-    struct edge_why no = { .why = ERR_INIT };
-
-    err_set(&no.why, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit", KEEPER_OPS_MAX);
-    (void)proto_send(fd, EDGE_FAILED, EDGE_FAILED_SHAPE(), &no, -1);
-    close(fd);
-    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
-}
-
 void
 op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op *m, int fd)
 {
@@ -272,7 +260,9 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
     struct op *o = new_op(k, want, m, fd);
 
     if (o == NULL) {
-        turn_away(k, fd);
+        err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit",
+                KEEPER_OPS_MAX);
+        keeper_turn_away(k, fd, &err);
         return;
     }
     k->park.touched = k->park.touched || want->kind == OP_WRITE;

@@ -372,37 +372,23 @@ take_message(struct run_asker *a, const struct keep_run_ask *m)
         say_done(a, m->ask.number);
 }
 
-/* There is no room for it. */
-static void
-turn_away(struct keeper_live *k, int fd)
-{
-    struct run_asker none = { .k = k, .edge = { .fd = fd }, .out = PACKET_QUEUE_INIT(8192) };
-    struct err err = ERR_INIT;
-
-    err_set(&err, ERR_LIMIT, "sandbox.busy", "%d requests about commands wait; that is the limit", RUN_ASKERS_MAX);
-    say_failed(&none, &err);
-    packet_queue_clear(&none.out);
-    close(fd);
-    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
-}
-
 int
 asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
 {
+    struct err err = ERR_INIT;
     struct run_asker *a;
     size_t i;
 
-    if (k->passed == PACKET_FULL) {     /* its socket is closed, which says so */
-        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+    if (keeper_is_full(k))
         return 0;
-    }
     if (k->passed < 0)
         return -1;
     for (i = 0; i < RUN_ASKERS_MAX && k->askers[i] != NULL; i++)
         ;
     a = i < RUN_ASKERS_MAX && io_set_nonblock(k->passed, true) == 0 ? calloc(1, sizeof(*a)) : NULL;
     if (a == NULL) {
-        turn_away(k, take_fd(&k->passed));
+        err_set(&err, ERR_LIMIT, "sandbox.busy", "%d requests about commands wait; that is the limit", RUN_ASKERS_MAX);
+        keeper_turn_away(k, take_fd(&k->passed), &err);
         return 0;
     }
     a->k = k;

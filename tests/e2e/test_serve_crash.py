@@ -352,6 +352,38 @@ def test_who_has_no_descriptor_left_says_so_and_lives_on(cloche, name):
 
 
 @requirement("R91")
+@pytest.mark.root
+def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
+    """503 and not 410: it lives, and works when there is one again."""
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    box.put("f", b"on")
+    keeper = daemon.running("cloche-keeper")[0]
+    asked = [("POST", "/exec", {"command": "true"}), ("GET", "/files/f", None), ("GET", "/exec", None), ("POST", "/exec", {"command": "true"})]
+    lower(keeper, "nofile", places_for(keeper, 2))
+    streams = []
+    for _ in range(60):         # each is a descriptor of the keeper's
+        c = daemon.connection()
+        c.request("POST", f"{box.at}/exec", json.dumps({"command": "echo on; exec sleep 600"}), {"Accept": "text/event-stream"})
+        answer = c.getresponse()
+        if answer.status != 200 or b"stdout" not in answer.fp.peek():
+            break
+        streams.append(c)
+    assert 0 < len(streams) < 60, answer.read()
+    c.close()
+    for method, path, body in asked * 2:
+        said = daemon(method, box.at + path, body)
+        assert (said.status, said.json["code"]) == (503, "serve.op") and said.headers["Retry-After"], (path, said)
+    assert box.show()["state"] == "ready", box.show()
+    for c in streams:
+        c.close()
+    assert wait_for(lambda: daemon.get(f"{box.at}/exec").ok)        # the same limit, and there is a place
+    lower(keeper, "nofile", 1000)
+    assert box.exec("echo on")["stdout"] == "on\n" and box.read("f").body == b"on"
+    assert daemon.running("cloche-keeper") == [keeper] and daemon.stop() == 0, daemon.log
+
+
+@requirement("R91")
 @pytest.mark.ordinary
 def test_who_may_start_no_process_says_so_and_lives_on(cloche):
     daemon = OthersDaemon(cloche)
