@@ -73,7 +73,7 @@ def check(everything, seconds):
         (f'end-to-end tests, ASan and UBSan{some}',
          lambda: suites.as_caller('sanitized', role='everything' if everything else 'sanitized', suites=('tests/e2e',),
                                   loops='0.1')),
-        (f'fuzz targets, {seconds} s each', lambda: fuzz(seconds)),
+        (f'fuzz targets, {seconds} s each{some}', lambda: fuzz(seconds)),
     ]
     if everything:
         phases += [('clang -Werror release build', build_phase('clang')), ('unit tests, clang build', lambda: unit('clang')),
