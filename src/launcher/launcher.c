@@ -574,6 +574,7 @@ int
 launcher_run(struct serve_plan *plan, int argc, char **argv, bool json, struct err *err)
 {
     static struct launcher l = { .loop = { .epoll = -1 }, .maker = { .fd = -1 }, .image = -1, .otlp_edge = -1,
+                                 .spare = -1, .refused = WATCH_INIT,
                                  .signals = { .watch = { .fd = -1, .owner = &l }, .came = on_signal },
                                  .more = { .due = on_more, .owner = &l }, .end = { .due = on_end, .owner = &l },
                                  .shoot = { .due = shoot_doomed, .owner = &l },

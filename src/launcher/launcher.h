@@ -95,6 +95,9 @@ struct launcher {
     struct timer vacant;        /* one more is made then; not set: there are enough */
     struct listener listeners[LISTENERS_MAX];
     size_t n_listeners;
+    int spare;                  /* a place for one more descriptor, to refuse who connects when there is no other; -1 */
+    struct watch refused;       /* to whom that was said, and may still speak: it has the spare place; -1 nobody */
+    struct timer refused_end;   /* it is listened to no longer */
     struct front_end fronts[FRONTS];
     struct loop loop;
     struct signals signals;

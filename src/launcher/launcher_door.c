@@ -24,6 +24,7 @@
 #define AT_ONCE     64
 #define PASSED_FROM 3       /* sd_listen_fds(3) */
 #define REST_MS     100     /* of who found no descriptor, or no memory, for a connection */
+#define LINGER_MS   100     /* for one who was refused over the spare place to say the rest */
 
 /* Any address that we listen on or hear from. */
 union door_address {
@@ -171,6 +172,7 @@ doors_take(struct launcher *l, struct err *err)
     if (pid != NULL && fds != NULL && str_parse_u64(str_of(pid), INT32_MAX, &who) && who == (uint64_t)getpid() &&
         !str_parse_u64(str_of(fds), SERVE_LISTEN_MAX, &n))
         r = err_set(err, ERR_USAGE, "serve.passed", "LISTEN_FDS=%s is not a number up to %d", fds, SERVE_LISTEN_MAX);
+    l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -223,6 +225,9 @@ doors_close(struct launcher *l)
         close_fd(&o->dir);
     }
     l->n_listeners = 0;
+    loop_drop(&l->loop, &l->refused);
+    loop_at(&l->loop, &l->refused_end, 0);
+    close_fd(&l->spare);
 }
 
 static bool
@@ -236,7 +241,7 @@ turn_away(int fd, bool unseen)
 {
     static const char no[] = "{\"error\":\"this socket is its owner's\",\"code\":\"serve.peer\",\"detail\":\"only "
                              "the user who started cloche serve may connect, and from no sandbox\"}\n";
-    static const char late[] = "{\"error\":\"nobody could look who asks: too many open files, or no memory\",\"code\":"
+    static const char late[] = "{\"error\":\"no room for a connection: too many open files, or no memory\",\"code\":"
                                "\"serve.full\",\"detail\":\"try again; LimitNOFILE= or ulimit -n is the limit\"}\n";
     const char *body = unseen ? late : no;
     char text[512];
@@ -289,6 +294,58 @@ doors_wake(struct launcher *l, enum which_front which)
         rest(l, which, l->loop.now_ms + REST_MS);
 }
 
+/* The next one has the spare place. */
+static void
+refused_ends(struct launcher *l)
+{
+    loop_drop(&l->loop, &l->refused);
+    loop_at(&l->loop, &l->refused_end, 0);
+    l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    for (enum which_front which = 0; which < FRONTS; which++) {
+        loop_at(&l->loop, &l->fronts[which].rest, 0);
+        doors_wake(l, which);
+    }
+}
+
+static void
+on_refused_end(struct timer *t)
+{
+    refused_ends(t->owner);
+}
+
+/* What it says goes unread; closed before that it would be cut off while it speaks, and might not read why. */
+static void
+on_refused(struct watch *w, uint32_t events)
+{
+    uint8_t room[4096];
+    ssize_t n = read(w->fd, room, sizeof(room));
+
+    (void)events;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        refused_ends(w->owner);
+}
+
+/* There is no place for who waits at @door, who would wait for ever: over the spare one it is told. One at a time; the
+ * doors rest meanwhile. */
+static void
+refuse_next(struct launcher *l, int door)
+{
+    if (l->spare < 0)
+        return;
+    close_fd(&l->spare);
+    l->refused = (struct watch){ .fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), .ready = on_refused,
+                                 .owner = l };
+    if (l->refused.fd < 0) {
+        l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+        return;
+    }
+    turn_away(l->refused.fd, true);
+    l->refused_end.due = on_refused_end;
+    l->refused_end.owner = l;
+    loop_at(&l->loop, &l->refused_end, l->loop.now_ms + LINGER_MS);
+    (void)loop_watch(&l->loop, &l->refused, EPOLLIN);
+}
+
 /* @from: whose it is, of TCP. */
 static void
 hand_on(struct launcher *l, struct front_end *front, int fd, const union door_address *from)
@@ -325,8 +382,10 @@ on_door(struct watch *w, uint32_t events)
         fd = accept4(w->fd, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             /* the listener stays readable: without this we would turn for nothing */
-            if (no_room())
+            if (no_room()) {
+                refuse_next(l, w->fd);
                 rest(l, which, l->loop.now_ms + REST_MS);
+            }
             return;
         }
         if (!o->at.tcp && !peer_may_ask(fd, &uid)) {

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from helpers import leaks, mcp, places, requirement
-from helpers.daemon import Daemon, OthersDaemon, answers, kill_one, restart
+from helpers.daemon import Daemon, OthersDaemon, TcpConnection, answers, kill_one, restart
 from helpers.runner import wait_for
 
 pytestmark = requirement("R42", "R61")
@@ -381,6 +381,38 @@ def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
     lower(keeper, "nofile", 1000)
     assert box.exec("echo on")["stdout"] == "on\n" and box.read("f").body == b"on"
     assert daemon.running("cloche-keeper") == [keeper] and daemon.stop() == 0, daemon.log
+
+
+def no_place(pid):
+    """A limit that leaves not one free: below the first number that nothing has."""
+    used = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+    return next(n for n in range(1000) if n not in used)
+
+
+@requirement("R91")
+@pytest.mark.root
+def test_a_launcher_that_has_no_descriptor_left_lets_nobody_wait(cloche):
+    """Over both kinds of socket; also behind one who connects and says nothing."""
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
+    box, launcher = daemon.create(), daemon.process.pid
+    for _ in range(2):
+        lower(launcher, "nofile", no_place(launcher))
+        silent = daemon.connection()
+        silent.connect()
+        for c in [daemon.connection() for _ in range(4)] + [TcpConnection(daemon.addresses()[0])]:
+            c.timeout = 10
+            try:
+                c.request("GET", "/v1/sandboxes")
+            except BrokenPipeError:     # refused before it was through; why is there to be read
+                pass
+            said = c.getresponse()
+            assert said.status == 503 and said.headers["Retry-After"] and json.load(said)["code"] == "serve.full"
+            c.close()
+        silent.close()
+        lower(launcher, "nofile", 1000)
+        assert wait_for(lambda: answers(daemon))
+        assert box.exec(["echo", "on"])["stdout"] == "on\n"
+    assert daemon.stop() == 0, daemon.log
 
 
 @requirement("R91")
