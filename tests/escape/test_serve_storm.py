@@ -10,10 +10,10 @@ import time
 import pytest
 
 from helpers import places, requirement
-from helpers.hook import Hook
+from helpers.collector import Collector
 from helpers.storm import Storm
 
-pytestmark = [requirement("R17", "R22", "R42", "R61"), pytest.mark.heavy]
+pytestmark = [requirement("R17", "R22", "R42", "R46", "R61", "R89"), pytest.mark.heavy]
 
 
 @pytest.mark.slow
@@ -22,13 +22,15 @@ def test_any_trouble_at_any_moment(cloche, world):
     seed = int(os.environ.get("CLOCHE_TEST_SEED", "0")) or time.time_ns()
     first = int(os.environ.get("CLOCHE_TEST_STORM_FIRST", "0"))
     print("seed", seed)
-    hook = Hook()
+    hook = Collector()
     secret = cloche.home / "hook.secret"
     secret.write_text("a-secret-of-the-webhook-0123456789")
     secret.chmod(0o600)
     config = cloche.home / "serve.yaml"
-    config.write_text(f"webhook-url: {hook.url}\nwebhook-secret: {secret}\n")
-    storm = Storm(cloche, world, seed, ("--config", str(config)))
+    config.write_text(f"webhook-url: {hook.url}\nwebhook-secret: {secret}\notlp-endpoint: {hook.base}\n")
+    policy = cloche.home / "signing.json"
+    policy.write_text('{"maxTransactionsPerHour": 10000, "maxTransactionsPerDay": 10000}')
+    storm = Storm(cloche, world, seed, ("--config", str(config), "--signing-key", "main", "--signing-policy", str(policy)))
     for n in range(first, first + moments):
         storm.moment(n)
     storm.finish()

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 
-from helpers import leaks, mcp, places
+from helpers import leaks, mcp, places, signing
 from helpers.daemon import Connection, Daemon, command_of
 from helpers.runner import wait_for
 
@@ -221,6 +221,23 @@ class Coder(Busy):
             self.broken.append(ran)
 
 
+class Signer(Busy):
+    """Has transactions signed that the policy signs by itself; each says in the record under which name it was asked for."""
+
+    def __init__(self, daemon, over):
+        super().__init__(over)
+        self.asked, self.done, self.signed = Impatient(daemon), [], {}
+
+    def step(self):
+        self.runs += 1
+        name = f"acknowledged-8-{self.runs}-0-"
+        answer = self.asked.post("/api/sandbox/sign", signing.body(requestId=name, value=str(self.runs)))
+        if answer.status == 200 and answer.json["success"] is True:
+            self.done.append(("signer", name))
+            if self.signed.setdefault(answer.json["signature"], name) != name:
+                self.broken.append(answer)
+
+
 class Impatient(Daemon):
     """The same daemon, asked by who does not wait long."""
 
@@ -238,15 +255,17 @@ class Storm:
         # a store of its own: the first client has a secret
         cloche.env["XDG_DATA_HOME"] = str(cloche.home / "data")
         assert cloche("secret", "set", "token", "--binding", "github", stdin="a-value-that-is-long-enough\n").ok
+        assert cloche("signer", "add", "main", stdin=signing.KEY + "\n").ok
         self.world, self.seed, self.place = world, seed, Place(cloche) if places.IS_ROOT else Home(cloche)
         self.path = cloche.home / "s"
         self.daemon = Daemon(self.place.cloche, "--audit", "required", "--listen", f"unix:{self.path}", *flags, path=self.path)
         self.place.writers = lambda: self.of("cloche-warden") + self.of("cloche-scribe")
         self.asked = Impatient(self.daemon)
         self.over = threading.Event()
-        self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over), Coder(self.daemon, self.over)]
+        self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over), Coder(self.daemon, self.over),
+                        Signer(self.daemon, self.over)]
         self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
-        self.log, self.seen = [], {}
+        self.log, self.seen, self.unmet = [], {}, set(KINDS)
         for client in self.clients:
             client.start()
 
@@ -279,6 +298,7 @@ class Storm:
         self.log.append(what)
         self.done[deed] = self.done.get(deed, 0) + 1
         self.remember(what)
+        self.unmet -= {k for k in self.unmet if self.of(k)}
         with contextlib.ExitStack() as until:
             self.do(chance, deed, kind, lasts, until)
             if ask_to_end:
@@ -414,6 +434,8 @@ class Storm:
             client.join(PATIENCE)
         idle = [client for client in self.clients if not isinstance(client, Coder) and not client.done]
         assert len(self.log) < 20 or not idle, f"these never got anything done: {idle}"
+        # a kind that never lives is never killed, and would pass
+        assert len(self.log) < 20 or not self.unmet, f"no moment had one of these: {self.unmet}"
         self.end("the last")
         self.ended("the last")
         self.end("who sweeps after the last")       # after it there is nothing to sweep
