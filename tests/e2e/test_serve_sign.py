@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, caller, kill_one, restart, status_of
+from helpers.daemon import Caller, Daemon, caller, is_sanitized, kill_one, restart, status_of
 from helpers.runner import wait_for
 from helpers.signing import ADDRESS, APPROVE, ETH, FEES, FIVES, GWEI, KEY, Signing, TRANSFER, body, needs_person, signed
 
@@ -439,7 +439,8 @@ def test_the_key_is_in_one_process_and_nobody_reads_it(signing, world):
     signed(s.ask())
     pid, = s.daemon.running("cloche-signer")
     status = status_of(pid)
-    assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1" and set(status["CapEff"]) == {"0"}, status
+    assert status["NoNewPrivs"] == "1" and set(status["CapEff"]) == {"0"}, status
+    assert status["Seccomp"] == ("0" if is_sanitized(s.daemon) else "2"), status
     if os.geteuid() == 0:
         assert os.stat(f"/proc/{pid}/mem").st_uid == 0      # not dumpable
         warden = status_of(s.daemon.running("cloche-warden")[0])
