@@ -250,6 +250,12 @@ def test_a_taken_keeper_answers_what_nobody_asked(daemon, answer):
 ENTRY = 132
 
 
+def sockets_of(pid):
+    """→ {(number, which socket)}: a number alone may have been another descriptor's before."""
+    links = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    return {(fd, link) for fd, link in links.items() if link.startswith("socket:")}
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("what, name", [("dirs", b"x"), ("dirs", b"x" * 4096), ("stat", b"x" * 4096)])
 def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
@@ -257,13 +263,13 @@ def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
     box, other = daemon.create(name="taken"), daemon.create(name="other")
     keeper, = keepers_of(daemon, box)
     front, = daemon.processes("cloche-front")
-    before = set(os.listdir(f"/proc/{keeper}/fd"))
+    before = sockets_of(keeper)
     client, (guest,) = daemon.connection(), (g for g in daemon.processes("cloche-guest") if int(status_of(g)["PPid"]) == keeper)
     os.kill(guest, signal.SIGSTOP)      # it does not answer: we do
     client.request("GET", f"{box.at}/{what}/")
-    assert wait_for(lambda: set(os.listdir(f"/proc/{keeper}/fd")) - before, 30)
+    new, = wait_for(lambda: sockets_of(keeper) - before, 30)
     was = resident(front)
-    with edge_of(keeper, int((set(os.listdir(f"/proc/{keeper}/fd")) - before).pop())) as edge:
+    with edge_of(keeper, new[0]) as edge:
         entry = frame(ENTRY, struct.pack(">IQQ", 0o100644, 1, 1) + text(name))
         edge.setblocking(True)
         with pytest.raises(OSError):    # it is given up
