@@ -226,6 +226,12 @@ io_recv(int socket, void *p, size_t room, int flags)
 }
 
 int
+io_keep_place(void)
+{
+    return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+}
+
+int
 io_set_cloexec(int fd, bool on)
 {
     int flags = fcntl(fd, F_GETFD);

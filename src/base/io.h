@@ -45,6 +45,8 @@ int io_close_from(int first);
 ssize_t io_recvmsg(int socket, struct msghdr *m, int flags);
 /* The same of bytes alone; more than @room is cut off, as by recv(2), MSG_TRUNC among @flags says how much it was. */
 ssize_t io_recv(int socket, void *p, size_t room, int flags);
+/* A descriptor that only keeps a place: whoever closes it can have one more where there is no other. -1 with errno. */
+int io_keep_place(void);
 int io_set_cloexec(int fd, bool on);
 int io_set_nonblock(int fd, bool on);
 

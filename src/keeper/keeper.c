@@ -69,7 +69,7 @@ static void
 keep_spare(struct keeper_live *k)
 {
     if (k->spare < 0)
-        k->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+        k->spare = io_keep_place();
 }
 
 /* packet_receive(), with a place for a descriptor that comes. If it took the last one there is no spare one behind. */

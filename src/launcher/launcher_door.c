@@ -172,10 +172,10 @@ doors_take(struct launcher *l, struct err *err)
     if (pid != NULL && fds != NULL && str_parse_u64(str_of(pid), INT32_MAX, &who) && who == (uint64_t)getpid() &&
         !str_parse_u64(str_of(fds), SERVE_LISTEN_MAX, &n))
         r = err_set(err, ERR_USAGE, "serve.passed", "LISTEN_FDS=%s is not a number up to %d", fds, SERVE_LISTEN_MAX);
-    l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
+    l->spare = io_keep_place();
     for (uint64_t i = 0; i < n && r == 0; i++)
         r = take_passed(l, PASSED_FROM + (int)i, err);
     return r;
@@ -300,7 +300,7 @@ refused_ends(struct launcher *l)
 {
     loop_drop(&l->loop, &l->refused);
     loop_at(&l->loop, &l->refused_end, 0);
-    l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    l->spare = io_keep_place();
     for (enum which_front which = 0; which < FRONTS; which++) {
         loop_at(&l->loop, &l->fronts[which].rest, 0);
         doors_wake(l, which);
@@ -336,7 +336,7 @@ refuse_next(struct launcher *l, int door)
     l->refused = (struct watch){ .fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), .ready = on_refused,
                                  .owner = l };
     if (l->refused.fd < 0) {
-        l->spare = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+        l->spare = io_keep_place();
         return;
     }
     turn_away(l->refused.fd, true);
