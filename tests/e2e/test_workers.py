@@ -129,6 +129,5 @@ def test_a_pattern_of_the_table_takes_turns(monkeypatch):
 
 
 def test_every_line_of_the_other_users_table_is_of_a_file():
-    lines = (parts.TESTS / "check-other.txt").read_text(encoding="utf-8").splitlines()
-    lines = [line for line in lines if line and line[0] != "#"]
+    lines = parts.lines_of("check-other.txt")
     assert lines and all(list(places.REPO.glob(line)) for line in lines)

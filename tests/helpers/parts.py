@@ -42,16 +42,20 @@ def tried_as_ordinary_user(item):
     return "anyone" in item.fixturenames or item.get_closest_marker("ordinary") is not None
 
 
+def lines_of(table):
+    """Those of a file of tests/, without its remarks."""
+    return [line for line in (TESTS / table).read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+
+
 @functools.lru_cache(maxsize=None)
 def left_to_check_all():
     """The rows of tests/check-all.tsv."""
-    lines = (TESTS / "check-all.tsv").read_text(encoding="utf-8").splitlines()
-    return [Row(*line.split("\t")) for line in lines if line and not line.startswith("#")]
+    return [Row(*line.split("\t")) for line in lines_of("check-all.tsv")]
 
 
 def smoke():
     """The lines of tests/smoke.txt; only root has the cases [ordinary] of a test beside [self]."""
-    lines = {line for line in (TESTS / "smoke.txt").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"}
+    lines = set(lines_of("smoke.txt"))
     return lines if places.IS_ROOT else {line for line in lines if "[ordinary" not in line and "-ordinary]" not in line}
 
 
@@ -60,16 +64,20 @@ def fits(patterns):
     return re.compile("|".join(map(fnmatch.translate, patterns))).match
 
 
-def named_by(rows):
-    """Whether a row has the test with that id, or its file."""
-    fit = fits(tuple(pattern for row in rows for pattern in row.tests.split(" ")) or ("",))
+def patterns_of(rows):
+    return [pattern for row in rows for pattern in row.tests.split(" ")]
+
+
+def named_by(patterns):
+    """Whether one of them fits the test with that id, or its file."""
+    fit = fits(tuple(patterns) or ("",))
     return lambda nodeid: fit(nodeid) or fit(nodeid.split("::")[0])
 
 
 def without_tests(table, items):
     """The patterns of @table that no test fits: one that was renamed would be run, or left out, where nobody meant it."""
     names = {name for item in items for name in (item.nodeid, item.nodeid.split("::")[0])}
-    return [pattern for row in table for pattern in row.tests.split(" ") if not any(map(fits((pattern,)), names))]
+    return [pattern for pattern in patterns_of(table) if not any(map(fits((pattern,)), names))]
 
 
 @functools.lru_cache(maxsize=None)
@@ -85,9 +93,8 @@ def quarter(folder, number):
 
 @functools.lru_cache(maxsize=None)
 def of_the_other_user():
-    """Whether a file has tests whose result depends on who runs cloche."""
-    lines = (TESTS / "check-other.txt").read_text(encoding="utf-8").splitlines()
-    return fits(tuple(line for line in lines if line and line[0] != "#"))
+    """Whether a test, or a file, is of those whose result depends on who runs cloche."""
+    return named_by(lines_of("check-other.txt"))
 
 
 def in_turn(family, turn):
@@ -99,8 +106,8 @@ def in_turn(family, turn):
 def families(items):
     """What takes turns: the tests of each pattern that the table says it of, and the rows of each other test that has many."""
     ids, found = [item.nodeid for item in items], []
-    for pattern in [p for row in left_to_check_all() if row.run == "turns" for p in row.tests.split(" ")]:
-        those = named_by([Row("turns", pattern, "")])
+    for pattern in patterns_of(row for row in left_to_check_all() if row.run == "turns"):
+        those = named_by([pattern])
         found.append([nodeid for nodeid in ids if those(nodeid)])
         ids = [nodeid for nodeid in ids if not those(nodeid)]
     rows = collections.defaultdict(list)
@@ -123,7 +130,7 @@ def has_none_of(path):
         return False
     path, rows = path.resolve(), [row for row in left_to_check_all() if row.run in (run, "all")]
     name = path.relative_to(places.REPO).as_posix()
-    return (named_by(rows)(name) is not None or
+    return (named_by(patterns_of(rows))(name) is not None or
             run == "other" and not of_the_other_user()(name) or
             run == "sanitized" and path not in quarter(path.parent, int(os.environ["CLOCHE_TEST_QUARTER"])))
 
@@ -143,10 +150,10 @@ def chosen(items):
         pytest.exit(f"tests/check-all.tsv names what is not there: {', '.join(gone)}", 2)
     if run == "smoke":
         return {item for item in here if item.nodeid in named}
-    left = named_by([row for row in table if row.run in (run, "all")])
+    left = named_by(patterns_of(row for row in table if row.run in (run, "all")))
     here = {item for item in here if not left(item.nodeid)}
     if run == "other":
-        here = {item for item in here if of_the_other_user()(item.nodeid.split("::")[0])}
+        here = {item for item in here if of_the_other_user()(item.nodeid)}
         if not places.IS_ROOT:
             here = {item for item in here if not tried_as_ordinary_user(item)}
     if run == "sanitized":
