@@ -124,12 +124,17 @@ def test_refused(cloche, language, name, code):
     assert result.code == 125 and f"[{code}]" in result.err and nothing_more(before), result
 
 
+def really(cloche, language, packages, program, limit, patience):
+    """@program, with packages of the real registry."""
+    cloche.env |= CERTIFICATES
+    flags = [w for a in addresses(cloche, {"python": "pypi", "javascript": "npm"}[language]) for w in ("--allow-domain", a)]
+    flags += [w for p in packages for w in ("--package", p)]
+    return cloche("code", "--language", language, "--timeout", limit, *flags, "-", stdin=program, timeout=patience)
+
+
 def test_a_real_one(cloche, has):
     has("pip3")
-    cloche.env |= CERTIFICATES
-    flags = [w for a in addresses(cloche, "pypi") for w in ("--allow-domain", a)]
-    result = cloche("code", "--language", "python", "--timeout", "5m", *flags, "--package", "peppercorn==0.6", "-",
-                    stdin="import peppercorn; print(peppercorn.__name__)", timeout=PATIENCE)
+    result = really(cloche, "python", ("peppercorn==0.6",), "import peppercorn; print(peppercorn.__name__)", "5m", PATIENCE)
     assert result.out == "peppercorn\n", result
 
 
@@ -152,8 +157,5 @@ console.log(lodash.chunk([1, 2, 3], 2).length, typescript.transpileModule("const
 def test_the_large_ones(cloche, has, language, packages, program, clients, says):
     """Large packages, with what they need, used after they are installed."""
     has(*clients)
-    cloche.env |= CERTIFICATES
-    flags = [w for a in addresses(cloche, {"python": "pypi", "javascript": "npm"}[language]) for w in ("--allow-domain", a)]
-    flags += [w for p in packages for w in ("--package", p)]
-    result = cloche("code", "--language", language, "--timeout", "15m", *flags, "-", stdin=program, timeout=1200)
+    result = really(cloche, language, packages, program, "15m", 1200)
     assert result.out == says, result
