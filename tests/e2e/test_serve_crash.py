@@ -332,7 +332,7 @@ def tried(daemon, box, what):
 def test_who_has_no_descriptor_left_says_so_and_lives_on(cloche, name):
     """503 and why; nobody ends, above all not cloche-maker, with which all would."""
     if name == "launcher" and not places.IS_ROOT:
-        pytest.skip("nobody may count its descriptors; without any it takes no connection, and who connects waits")
+        pytest.skip("nobody may count its descriptors, and without any it takes no connection to the front")
     daemon = Daemon(cloche)
     box, refused = daemon.create(), []
     all_of_them = ("cloche-warden", "cloche-front", "cloche-maker", "cloche-scribe")
@@ -351,17 +351,10 @@ def test_who_has_no_descriptor_left_says_so_and_lives_on(cloche, name):
     assert box.exec(["echo", "on"])["stdout"] == "on\n" and daemon.stop() == 0, daemon.log
 
 
-@requirement("R91")
-@pytest.mark.root
-def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
-    """503 and not 410: it lives, and works when there is one again."""
-    daemon = Daemon(cloche)
-    box = daemon.create()
-    box.put("f", b"on")
-    keeper = daemon.running("cloche-keeper")[0]
-    asked = [("POST", "/exec", {"command": "true"}), ("GET", "/files/f", None), ("GET", "/exec", None), ("POST", "/exec", {"command": "true"})]
+def fill(daemon, box):
+    """→ the keeper, which has no descriptor left, and the streams that have them."""
+    keeper, streams = daemon.running("cloche-keeper")[0], []
     lower(keeper, "nofile", places_for(keeper, 2))
-    streams = []
     for _ in range(60):         # each is a descriptor of the keeper's
         c = daemon.connection()
         c.request("POST", f"{box.at}/exec", json.dumps({"command": "echo on; exec sleep 600"}), {"Accept": "text/event-stream"})
@@ -371,6 +364,18 @@ def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
         streams.append(c)
     assert 0 < len(streams) < 60, answer.read()
     c.close()
+    return keeper, streams
+
+
+@requirement("R91")
+@pytest.mark.root
+def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
+    """503 and not 410: it lives, and works when there is one again."""
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    box.put("f", b"on")
+    asked = [("POST", "/exec", {"command": "true"}), ("GET", "/files/f", None), ("GET", "/exec", None), ("POST", "/exec", {"command": "true"})]
+    keeper, streams = fill(daemon, box)
     for method, path, body in asked * 2:
         said = daemon(method, box.at + path, body)
         assert (said.status, said.json["code"]) == (503, "serve.op") and said.headers["Retry-After"], (path, said)
@@ -380,6 +385,22 @@ def test_a_sandbox_whose_keeper_has_no_descriptor_left_is_not_gone(cloche):
     assert wait_for(lambda: daemon.get(f"{box.at}/exec").ok)        # the same limit, and there is a place
     lower(keeper, "nofile", 1000)
     assert box.exec("echo on")["stdout"] == "on\n" and box.read("f").body == b"on"
+    assert daemon.running("cloche-keeper") == [keeper] and daemon.stop() == 0, daemon.log
+
+
+@requirement("R91")
+@pytest.mark.root
+def test_a_new_warden_finds_a_keeper_that_has_no_descriptor_left(cloche):
+    """The way to it is a descriptor too."""
+    daemon = Daemon(cloche)
+    box = daemon.create()
+    keeper, streams = fill(daemon, box)
+    kill_one(daemon, "cloche-warden")
+    assert wait_for(lambda: answers(daemon)) and box.show()["state"] == "ready", box.show()
+    lower(keeper, "nofile", 1000)
+    assert box.exec("echo on")["stdout"] == "on\n"
+    for c in streams:
+        c.close()
     assert daemon.running("cloche-keeper") == [keeper] and daemon.stop() == 0, daemon.log
 
 
