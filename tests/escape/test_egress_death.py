@@ -104,6 +104,8 @@ def test_a_transfer_is_cut_and_nothing_opens(online, transfer):
     code = PRELUDE + (CLIENT + f"start({TRANSFERS[transfer]})" + AFTER).replace("%(port)d", str(server.port))
     process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", code], allow=[OK, *server.allow], stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"passing\n", process.stderr.read()
+    # what was only sent, and not yet accepted, is the next one's to pass on, and nothing of it is cut
+    assert wait_for(lambda: server.seen and server.seen[0])
     kill_egress([])
     end = process.stdout.readline()
     assert end == b"cut\n", "a part looked like the whole" if end else process.stderr.read()
