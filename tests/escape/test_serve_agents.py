@@ -62,6 +62,11 @@ WIDER = {
     "no limit": {"limits": {"memory": 0}},
     "no end": {"limits": {"time": 0}},
     "walls that may be missing": {"fallback": "warn"},
+    "another engine": {"engine": "oci"},
+    "an OCI runtime": {"runtime": "crun"},
+    "the Docker daemon's containers": {"engineType": "docker"},
+    "a machine": {"engine": "microvm"},
+    "another system": {"image": "python:3.12"},
 }
 
 

@@ -13,12 +13,15 @@
 static void
 layers(struct policy *p, const char *first, const char *second)
 {
+    static const char *const engines[] = { "native", "oci", "docker", NULL };
+    struct policy_host host = caller;
     struct err err = ERR_INIT;
 
-    assert_int_equal(policy_init(p, MODE_STANDARD, VERB_CODE, &caller, &err), 0);
-    if (first != NULL && policy_load_bytes(p, "first", first, strlen(first), POLICY_JSON, &caller, &err) < 0)
+    host.engines = engines;
+    assert_int_equal(policy_init(p, MODE_STANDARD, VERB_CODE, &host, &err), 0);
+    if (first != NULL && policy_load_bytes(p, "first", first, strlen(first), POLICY_JSON, &host, &err) < 0)
         fail_msg("%s: %s", first, err.msg);
-    if (second != NULL && policy_load_bytes(p, "second", second, strlen(second), POLICY_JSON, &caller, &err) < 0)
+    if (second != NULL && policy_load_bytes(p, "second", second, strlen(second), POLICY_JSON, &host, &err) < 0)
         fail_msg("%s: %s", second, err.msg);
 }
 
@@ -119,7 +122,21 @@ static const struct { const char *ceiling, *asked; unsigned free; bool within; }
     { "{\"fallback\": \"warn\"}", "{\"fallback\": \"no-sandbox\"}", ~0U, false },
     { "{\"fallback\": \"no-sandbox\"}", "{\"fallback\": \"warn\"}", 0, true },
     { "{\"audit\": \"required\"}", "{\"audit\": \"off\"}", ~0U, false },
-    { NULL, "{\"audit\": \"required\"}", 0, true }, { NULL, "{\"engine\": \"native\"}", ~0U, false },
+    { NULL, "{\"audit\": \"required\"}", 0, true },
+    /* which wall, and of what system: the operator's alone, a stronger one too (a daemon's container, a machine's memory) */
+    { NULL, "{\"engine\": \"native\"}", ~0U, false }, { NULL, "{\"engine\": \"auto\"}", 0, true },
+    { NULL, "{\"engine\": \"oci\"}", ~0U, false }, { NULL, "{\"engineType\": \"docker\"}", ~0U, false },
+    { NULL, "{\"runtime\": \"runsc\"}", ~0U, false }, { NULL, "{\"runtime\": \"auto\"}", 0, true },
+    { "{\"engine\": \"oci\"}", "{\"engine\": \"auto\"}", ~0U, false },
+    { "{\"engine\": \"oci\"}", "{\"engine\": \"oci\"}", 0, true }, { "{\"engine\": \"oci\"}", NULL, 0, true },
+    { "{\"engine\": \"oci\"}", "{\"engine\": \"native\"}", ~0U, false },
+    { "{\"engine\": \"oci\"}", "{\"runtime\": \"runc\"}", ~0U, false },
+    { "{\"runtime\": \"runsc\"}", "{\"runtime\": \"runc\"}", ~0U, false },
+    { "{\"runtime\": \"runsc\"}", "{\"runtime\": \"auto\"}", ~0U, false },
+    { "{\"runtime\": \"runsc\"}", "{\"engine\": \"native\"}", ~0U, false },
+    { "{\"runtime\": \"runsc\"}", "{\"runtime\": \"runsc\"}", 0, true },
+    { "{\"engine\": \"docker\"}", "{\"containerPrefix\": \"others-\"}", ~0U, false },
+    { NULL, "{\"image\": \"python:3.12\"}", ~0U, false },
 };
 
 static void
