@@ -85,7 +85,7 @@ trial_option(struct probe *p, const char *name, const char *value)
     const struct { const char *name; uint64_t *at; } numbers[] = {
         { "--limit-memory", &p->limit_memory }, { "--limit-pids", &p->limit_pids },
         { "--limit-disk", &p->limit_disk },     { "--limit-nofile", &p->limit_nofile },
-        { "--limit-output", &p->limit_output },
+        { "--limit-output", &p->limit_output }, { "--walk-s", &p->walk_s },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -164,7 +164,7 @@ walk_from(struct walk *w, const char *start)
     cleanup_close int fd = open(start, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     w->left = WALK_ENTRIES;
-    w->end = seconds() + (w->kernel ? KERNEL_S : WALK_S);
+    w->end = seconds() + (w->kernel ? KERNEL_S : w->p->walk_s > 0 ? (time_t)(w->p->walk_s % 86400) : WALK_S);
     if (fd >= 0)
         visit_all(w, fd, strcmp(start, "/") == 0 ? "" : start, 1);
 }

@@ -13,6 +13,7 @@
  *                       walks ask for permission instead of opening files
  *   --scratch DIR       where attacks put what they make (default: TMPDIR, /tmp ...)
  *   --no-walk           leave out the walk of the whole tree (half a second for each 100,000 files)
+ *   --walk-s N          let that walk take up to N seconds (10)
  *   --host-pid N        a process outside, named by --host-name
  *   --tcp-port N        something listens on the host's 127.0.0.1:N
  *   --unix-path P       something listens on the host's unix socket P
@@ -78,6 +79,7 @@ struct probe {
     bool own_root;                  /* --private */
     const char *project, *home, *hidden, *token, *allowed, *leave, *own_address;
     uint64_t limit_memory, limit_pids, limit_disk, limit_nofile, limit_output;
+    uint64_t walk_s;                /* 0: not given */
 };
 
 /* posture*.c: each puts its own keys into the open object. */
