@@ -19,17 +19,16 @@ from check.tally import Tally, junit
 SUITES = ('tests/e2e', 'tests/escape', 'tests/conformance')
 SECOND_TRIES = 3        # more failures at once are no accident
 WORKERS = int(os.environ.get('CLOCHE_TEST_WORKERS') or 5 * CORES)
-QUARTERS = 4            # parts.py has the same
 
 
-def quarter():
-    """Which quarter of the sanitized end-to-end tests this commit has: the next one has another."""
-    named = os.environ.get('CLOCHE_TEST_QUARTER')
+def turn():
+    """A number that is one more with each commit: who has which quarter of what takes turns."""
+    named = os.environ.get('CLOCHE_TEST_TURN')
     if named:
-        return int(named) % QUARTERS
+        return int(named)
     done = subprocess.run(['git', '-c', f'safe.directory={REPO}', 'rev-list', '--count', 'HEAD'], cwd=REPO, capture_output=True,
                           check=False)
-    return (int(done.stdout) if done.returncode == 0 else int(time.time()) // 86400) % QUARTERS
+    return int(done.stdout) if done.returncode == 0 else int(time.time()) // 86400
 
 
 def open_to_all(path):
@@ -156,7 +155,7 @@ def as_caller(which='release', *, role='self', **options):
     """As whoever calls. @role is what parts.py knows this run as."""
     if built(which) is None:
         return Tally().fail(f'the {which} build is missing')
-    env = dict(clean_environment(), CLOCHE_TEST_RUN=role, CLOCHE_TEST_QUARTER=str(quarter()))
+    env = dict(clean_environment(), CLOCHE_TEST_RUN=role, CLOCHE_TEST_TURN=str(turn()))
     if which == 'release':
         env['CLOCHE_BUILD'] = built(which)
     else:
@@ -178,7 +177,7 @@ def as_other(everything=False):
         os.chown(home, person.pw_uid, person.pw_gid)
         env = {'PATH': clean_environment()['PATH'], 'HOME': home, 'USER': person.pw_name, 'LOGNAME': person.pw_name,
                'LC_ALL': 'C.UTF-8', 'TERM': 'dumb', 'CLOCHE_TEST_ELSEWHERE': 'root,build', 'CLOCHE_TEST_RUN': role,
-               'CLOCHE_TEST_QUARTER': str(quarter())}
+               'CLOCHE_TEST_TURN': str(turn())}
         become = ['setpriv', f'--reuid={person.pw_uid}', f'--regid={person.pw_gid}', '--clear-groups', '--inh-caps=-all']
         return Suite('release-user', 'release', before=become, env=env).run()
 

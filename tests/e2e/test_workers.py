@@ -103,9 +103,16 @@ def test_a_run_whose_workers_die_ends(tmp_path):
 
 class Item:
     """What parts.py asks a test for."""
+    fixturenames = ()
 
     def __init__(self, nodeid):
         self.nodeid = nodeid
+
+    def iter_markers(self):
+        return ()
+
+    def get_closest_marker(self, _name):
+        return None
 
 
 def test_everything_has_its_turn():
@@ -126,6 +133,36 @@ def test_a_pattern_of_the_table_takes_turns(monkeypatch):
     had = [{item.nodeid for item in parts.whose_turn_it_is(items, turn)} for turn in range(parts.QUARTERS)]
     assert set().union(*had) == {item.nodeid for item in items}
     assert all("tests/e2e/test_b.py::test_0" in those and 1 < len(those) < 30 for those in had)
+
+
+def had_in(monkeypatch, run, ids, turn):
+    """Of @ids, what that run has at that turn."""
+    monkeypatch.setenv("CLOCHE_TEST_RUN", run)
+    monkeypatch.setenv("CLOCHE_TEST_TURN", str(turn))
+    read = {name for name in {nodeid.split("::")[0] for nodeid in ids} if not parts.has_none_of(places.REPO / name)}
+    return {item.nodeid for item in parts.chosen([Item(nodeid) for nodeid in ids if nodeid.split("::")[0] in read])}
+
+
+def test_sanitized_each_row_has_its_turn_in_sixteen(monkeypatch):
+    """The rows' turns are others than those of their files: else three quarters of the rows would never come."""
+    ids = {f"tests/e2e/{name}.py::test_x[row{row}]" for name in ("test_cow", "test_exec", "test_limits", "test_signals", "test_stdio")
+           for row in range(40)}
+    had = [had_in(monkeypatch, "sanitized", ids, turn) for turn in range(parts.QUARTERS ** 2)]
+    assert set().union(*had) == ids
+    for n in range(0, len(had), parts.QUARTERS):
+        those = set().union(*had[n:n + parts.QUARTERS])
+        assert {nodeid.split("::")[0] for nodeid in those} == {nodeid.split("::")[0] for nodeid in ids}, "in four each file"
+        assert len(ids) / 6 < len(those) < len(ids) / 2
+
+
+def test_the_other_user_has_the_rows_of_an_attack_in_turn(monkeypatch):
+    """Root's run has each of them every time (`self` looks for all names of the tables, so its part is asked for by itself)."""
+    ids = {f"tests/escape/test_syscalls.py::test_x[row{row}]" for row in range(40)}
+    monkeypatch.setattr(parts.places, "IS_ROOT", True)
+    had = [had_in(monkeypatch, "other", ids, turn) for turn in range(parts.QUARTERS)]
+    assert set().union(*had) == ids
+    assert all(len(ids) / 8 < len(those) < len(ids) / 2 for those in had)
+    assert {item.nodeid for item in parts.whose_turn_it_is([Item(nodeid) for nodeid in ids], 0, parts.ATTACKS)} == ids
 
 
 def test_every_line_of_the_other_users_table_is_of_a_file():

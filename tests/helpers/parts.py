@@ -5,12 +5,13 @@ in CLOCHE_TEST_RUN which run this is, and each leaves out what another one has o
     self                    the first run of `make check`; what takes turns (below) a quarter of it
     other                   as the other user: the files of tests/check-other.txt, without what the first run tries as an ordinary
                             user itself; what takes turns a quarter of it
-    sanitized               a quarter of the files
+    sanitized               a quarter of the files, and of what takes turns in them a quarter
     smoke                   the tests of tests/smoke.txt
 
-Of the quarters each commit has another one (CLOCHE_TEST_QUARTER: 0 to 3). What takes turns: the rows of one test (its parameters) from
-three rows on, but for attacks, and what tests/check-all.tsv says (`turns`). At least one of each test, and of each pattern of the table, is in each run, and what
-`make quick` has is in each first run.
+Of the quarters each commit has another one (CLOCHE_TEST_TURN, the number of commits). What takes turns: the rows of one test (its
+parameters) from three rows on, but for attacks in the first run, and what tests/check-all.tsv says (`turns`). At least one of each test,
+and of each pattern of the table, is in each run, and what `make quick` has is in each first run. The sanitized run has another quarter of
+the files after each commit, and of the rows another one after four: sixteen commits have all.
 
 CLOCHE_TEST_ELSEWHERE names marks whose tests another run has.
 """
@@ -28,7 +29,7 @@ from helpers import places
 TESTS = places.REPO / "tests"
 QUARTERS = 4
 MANY_ROWS = 3           # of one test: from then on they take turns
-ATTACKS = "tests/escape/"   # but not theirs: each row is an attack of its own
+ATTACKS = "tests/escape/"   # but not theirs in the first run: each row is an attack of its own
 Row = collections.namedtuple("Row", "run tests reason")
 
 
@@ -97,14 +98,20 @@ def of_the_other_user():
     return named_by(lines_of("check-other.txt"))
 
 
+def its_turn():
+    """The number that this commit has."""
+    return int(os.environ["CLOCHE_TEST_TURN"])
+
+
 def in_turn(family, turn):
     """Those of @family, ids, whose turn it is: each id in one of QUARTERS, whatever its neighbours are; at least one."""
-    those = [nodeid for nodeid in family if zlib.crc32(nodeid.encode()) % QUARTERS == turn]
+    those = [nodeid for nodeid in family if zlib.crc32(nodeid.encode()) % QUARTERS == turn % QUARTERS]
     return those or [sorted(family)[turn % len(family)]]
 
 
-def families(items):
-    """What takes turns: the tests of each pattern that the table says it of, and the rows of each other test that has many."""
+def families(items, spared):
+    """What takes turns: the tests of each pattern that the table says it of, and the rows of each other test that has many; but
+    of none whose id begins with @spared."""
     ids, found = [item.nodeid for item in items], []
     for pattern in patterns_of(row for row in left_to_check_all() if row.run == "turns"):
         those = named_by([pattern])
@@ -112,14 +119,14 @@ def families(items):
         ids = [nodeid for nodeid in ids if not those(nodeid)]
     rows = collections.defaultdict(list)
     for nodeid in ids:
-        if not nodeid.startswith(ATTACKS):
+        if not nodeid.startswith(spared):
             rows[nodeid.split("[")[0]].append(nodeid)
     return [family for family in [*found, *rows.values()] if len(family) >= MANY_ROWS]
 
 
-def whose_turn_it_is(items, turn):
+def whose_turn_it_is(items, turn, spared=()):
     """Of @items, without what waits for another commit."""
-    waiting = {nodeid for family in families(items) for nodeid in set(family) - set(in_turn(family, turn))}
+    waiting = {nodeid for family in families(items, spared) for nodeid in set(family) - set(in_turn(family, turn))}
     return {item for item in items if item.nodeid not in waiting}
 
 
@@ -132,7 +139,7 @@ def has_none_of(path):
     name = path.relative_to(places.REPO).as_posix()
     return (named_by(patterns_of(rows))(name) is not None or
             run == "other" and not of_the_other_user()(name) or
-            run == "sanitized" and path not in quarter(path.parent, int(os.environ["CLOCHE_TEST_QUARTER"])))
+            run == "sanitized" and path not in quarter(path.parent, its_turn() % QUARTERS))
 
 
 def chosen(items):
@@ -156,7 +163,7 @@ def chosen(items):
         here = {item for item in here if of_the_other_user()(item.nodeid)}
         if not places.IS_ROOT:
             here = {item for item in here if not tried_as_ordinary_user(item)}
-    if run == "sanitized":
-        return here
-    turn = whose_turn_it_is(here, int(os.environ["CLOCHE_TEST_QUARTER"]))
+    if run == "sanitized":      # while its files' turn is another one after each commit: else a file would have the same rows each time
+        return whose_turn_it_is(here, its_turn() // QUARTERS)
+    turn = whose_turn_it_is(here, its_turn(), ATTACKS if run == "self" else ())
     return turn | {item for item in here if run == "self" and item.nodeid in named}
