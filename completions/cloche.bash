@@ -132,9 +132,10 @@ _cloche() {
         doctor)
             flags="--json --help" ;;
         image)
-            flags="--platform --max-size --max-files --ca --json --help"
-            valued="--platform --max-size --max-files --ca"
-            words="import pull ls inspect rm prune"
+            flags="--platform --max-size --max-files --ca --list --show --allow-domain --timeout --verbose
+                --json --help"
+            valued="--platform --max-size --max-files --ca --allow-domain --timeout"
+            words="import build pull ls inspect rm prune"
             rest="files" ;;
         secret)
             flags="--binding --host --place --add --port --scheme --method --path --region --service --env

@@ -21,6 +21,8 @@
 #define SIZE_DEFAULT (32ULL << 30)
 #define SIZE_MAX_TIB (64ULL << 40)
 #define FILES_DEFAULT 2000000
+#define TIME_DEFAULT_S 3600
+#define TIME_MAX_MS   (24ULL * 3600 * 1000)
 
 static int
 set_platform(void *at, const char *value, struct err *err)
@@ -48,6 +50,30 @@ set_files(void *at, const char *value, struct err *err)
     if (str_parse_u64(str_of(value), UINT32_MAX, at) && *(uint64_t *)at > 0)
         return 0;
     return err_set(err, ERR_USAGE, "image.size", "--max-files \"%.60s\" is no number from 1 on", value);
+}
+
+static int
+set_time(void *at, const char *value, struct err *err)
+{
+    uint64_t ms;
+
+    if (str_parse_duration_ms(str_of(value), TIME_MAX_MS, &ms) && ms >= 1000) {
+        *(uint64_t *)at = ms / 1000;
+        return 0;
+    }
+    err_set(err, ERR_USAGE, "image.time", "--timeout \"%.60s\" is no time from 1s to 24h", value);
+    return err_hint(err, "write it like 20m");
+}
+
+static int
+add_allow(void *at, const char *value, struct err *err)
+{
+    struct image_options *o = at;
+
+    if (o->n_allow == IMAGE_ALLOW_MAX)
+        return err_set(err, ERR_LIMIT, "image.allow", "more than %d times --allow-domain", IMAGE_ALLOW_MAX);
+    o->allow[o->n_allow++] = value;
+    return 0;
 }
 
 /* --- taking in ---------------------------------------------------------------------------------------------------- */
@@ -89,10 +115,11 @@ say_taken(const struct image_options *o, json_t *record, const char *name, struc
 }
 
 int
-image_take(struct image_options *o, struct store *s, struct stage *stage, int source, bool folder, const char *select,
+image_take(struct image_options *o, struct store *s, struct stage *stage, const struct image_source *what,
            const char *name, const char *from, struct err *err)
 {
-    struct work w = { .source = source, .folder = folder, .place = stage->dir, .name = select, .platform = o->platform,
+    struct work w = { .source = what->fd, .folder = what->folder, .place = stage->dir, .name = what->select,
+                      .config = what->config, .platform = o->platform,
                       .any_platform = o->platform.os[0] != '\0', .limits = { o->max_size, o->max_files } };
     bool unpacked = false;
     json_t *record;
@@ -113,9 +140,8 @@ image_take(struct image_options *o, struct store *s, struct stage *stage, int so
     return say_taken(o, record, name, err);
 }
 
-/* @written as the store has it; -1 with @err. */
-static int
-name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err)
+int
+image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *err)
 {
     struct image_ref ref;
     const char *fault = image_ref_parse(str_of(written), &ref);
@@ -153,13 +179,16 @@ image_import(void *options, const struct verb_words *w, struct err *err)
     struct stage stage = STAGE_INIT;
     cleanup_close int source = -1;
     bool folder, named = w->n > 1;
+    struct image_source what;
     int r = -1;
 
-    if (named && name_of(w->v[1], name, err) < 0)
+    if (named && image_name_of(w->v[1], name, err) < 0)
         return -1;
     source = open_source(w->v[0], &folder, err);
-    if (source >= 0 && store_open(&s, err) == 0 && stage_begin(&s, &stage, err) == 0)
-        r = image_take(o, &s, &stage, source, folder, named ? name : NULL, named ? name : NULL, w->v[0], err);
+    if (source >= 0 && store_open(&s, err) == 0 && stage_begin(&s, &stage, err) == 0) {
+        what = (struct image_source){ .fd = source, .folder = folder, .select = named ? name : NULL };
+        r = image_take(o, &s, &stage, &what, what.select, w->v[0], err);
+    }
     stage_end(&s, &stage);
     store_close(&s);
     return r;
@@ -294,6 +323,7 @@ image_prune(void *options, const struct verb_words *w, struct err *err)
 static const struct verb_form forms[] = {
     { "import", "import FILE|DIR [NAME]", 1, 2, "what is to be imported is missing", "cloche image import FILE [NAME]",
       image_import },
+    { "build", "build RECIPE [NAME]", 0, 2, NULL, NULL, image_build },
     { "pull", "pull NAME", 1, 1, "the image's name is missing", "cloche image pull NAME", image_pull },
     { "ls", "ls", 0, 0, NULL, NULL, image_ls },
     { "inspect", "inspect NAME", 1, 1, "the image's name is missing", "cloche image inspect NAME", image_inspect },
@@ -310,6 +340,12 @@ static const struct verb_flag flags[] = {
       FLAG_SET(struct image_options, max_files, set_files) },
     { "--ca", 0, "FILE", "certificates that a registry is trusted by; the host's by default",
       FLAG_TEXT(struct image_options, ca) },
+    { "--list", 0, NULL, "build: the recipes that there are", FLAG_ON(struct image_options, list) },
+    { "--show", 0, NULL, "build: what is in the recipe, instead of building it", FLAG_ON(struct image_options, show) },
+    { "--allow-domain", 0, "HOST[:PORT]", "build: another host that the build may reach", .at = 0, .set = add_allow },
+    { "--timeout", 0, "TIME", "build: how long it may take; 1h by default",
+      FLAG_SET(struct image_options, time_s, set_time) },
+    { "--verbose", 0, NULL, "build: all that mmdebstrap says", FLAG_ON(struct image_options, verbose) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct image_options, json) },
 };
 
@@ -327,7 +363,8 @@ static const struct verb image_verb = {
 int
 main(int argc, char **argv)
 {
-    struct image_options o = { .max_size = SIZE_DEFAULT, .max_files = FILES_DEFAULT };
+    struct image_options o = { .max_size = SIZE_DEFAULT, .max_files = FILES_DEFAULT,
+                               .time_s = TIME_DEFAULT_S };
 
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     /* a file that may not be larger is an error like a full disk */

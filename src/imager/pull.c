@@ -87,7 +87,8 @@ fetch_and_take(struct image_options *o, struct store *s, struct stage *stage, in
     image_ref_name(ref, name);
     r = fetch_run(&f, err);
     explicit_bzero(as, sizeof(as));
-    return r < 0 ? -1 : image_take(o, s, stage, place, true, NULL, ref->tag[0] != '\0' ? name : NULL, from, err);
+    return r < 0 ? -1 : image_take(o, s, stage, &(struct image_source){ .fd = place, .folder = true },
+                                   ref->tag[0] != '\0' ? name : NULL, from, err);
 }
 
 int

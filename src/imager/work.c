@@ -224,7 +224,7 @@ from_archive(struct job *j, bool *there, struct err *err)
     return 0;
 }
 
-/* One layer, and a configuration that says nothing but that. */
+/* One layer, and a configuration that says nothing but that, and what the caller knows. */
 static int
 from_tree(struct job *j, bool *there, struct err *err)
 {
@@ -233,8 +233,9 @@ from_tree(struct job *j, bool *there, struct err *err)
 
     if (layer_unpack(&j->tree, j->w->source, NULL, NULL, digest, err) < 0)
         return -1;
-    buf_printf(&doc, "{\"architecture\":\"%s\",\"config\":{},\"os\":\"%s\",\"rootfs\":{\"diff_ids\":[\"%s\"],"
-               "\"type\":\"layers\"}}", j->w->platform.architecture, j->w->platform.os, digest);
+    buf_printf(&doc, "{\"architecture\":\"%s\",\"config\":%s,\"os\":\"%s\",\"rootfs\":{\"diff_ids\":[\"%s\"],"
+               "\"type\":\"layers\"}}", j->w->platform.architecture, j->w->config != NULL ? j->w->config : "{}",
+               j->w->platform.os, digest);
     if (!buf_ok(&doc))
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     return configure(j, &doc, 1, err) < 0 ? -1 : ask(j, there, err);

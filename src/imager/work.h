@@ -18,6 +18,7 @@ struct work {
     const char *name;           /* which of several images; NULL: there is one */
     struct image_platform platform;
     bool any_platform;          /* the configuration may be for another one */
+    const char *config;         /* of files themselves, which have none: the object "config" as JSON; NULL: {} */
     struct tree_limits limits;
 };
 

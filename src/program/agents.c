@@ -1,14 +1,9 @@
 /* program/agents.c: see agents.h */
 #include "program/agents.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "program/drop_in.h"
@@ -42,37 +37,17 @@ add(void *ctx, const char *path, const char *name, struct str text, struct err *
     return agent_parse(a->arena, path, name, text, &a->rows[i], err);
 }
 
-/* Beside the program, where it is installed, or built. */
-static int
-came_with(struct agents *a, struct err *err)
-{
-    static const char *const places[] = { "../share/cloche/agents.d", "../../share/agents.d" };
-    struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, 0, add, a };
-    char self[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    struct stat st;
-
-    if (n <= 0 || stat("/proc/self/exe", &st) < 0)
-        return err_sys(err, errno, "agent.read", "/proc/self/exe");
-    d.owner = st.st_uid;
-    self[n] = '\0';
-    *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (snprintf(folder, sizeof(folder), "%s/%s", self, places[i]) < PATH_MAX && realpath(folder, real) != NULL)
-            return drop_in_read(&d, real, err);
-    return 0;
-}
-
 int
 agents_load(struct agents *a, const char *home, struct err *err)
 {
     const struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, 0, add, a };
+    struct drop_in theirs = d;
     char own[PATH_MAX];
 
     *a = (struct agents){ .arena = arena_new(ARENA_FIRST), .rows = calloc(AGENTS_MAX, sizeof(*a->rows)) };
     if (a->arena == NULL || a->rows == NULL)
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (came_with(a, err) == 0 && drop_in_read(&d, SYSTEM_FOLDER, err) == 0 &&
+    else if (drop_in_came_with(&theirs, "agents.d", err) == 0 && drop_in_read(&d, SYSTEM_FOLDER, err) == 0 &&
              (drop_in_own("agents.d", home, own) < 0 || drop_in_read(&d, own, err) == 0))
         return 0;
     agents_free(a);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 
@@ -86,6 +87,27 @@ drop_in_read(const struct drop_in *d, const char *folder, struct err *err)
     }
     free(found);
     return result;
+}
+
+int
+drop_in_came_with(struct drop_in *d, const char *name, struct err *err)
+{
+    /* of a program in bin, of one in libexec/cloche, of one in a build folder */
+    static const char *const places[] = { "../share/cloche", "../../share/cloche", "../../share" };
+    char self[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    struct stat st;
+
+    if (n <= 0 || stat("/proc/self/exe", &st) < 0)
+        return err_sys(err, errno, d->read, "/proc/self/exe");
+    d->owner = st.st_uid;
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (snprintf(folder, sizeof(folder), "%s/%s/%s", self, places[i], name) < PATH_MAX &&
+            realpath(folder, real) != NULL)
+            return drop_in_read(d, real, err);
+    return 0;
 }
 
 int

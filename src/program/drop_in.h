@@ -1,4 +1,4 @@
-/* program/drop_in.h: folders of small files that users add (runtimes.d, agents.d)
+/* program/drop_in.h: folders of small files that users add (runtimes.d, agents.d, recipes)
  *
  * Who can write there decides what cloche runs inside a sandbox, or opens for it: files and folders of other users,
  * files that others can write to, and links are refused.
@@ -23,6 +23,8 @@ struct drop_in {
 
 /* Each file *.yaml of @folder, in the order of names; a folder that is not there has none. 0 or -1 with @err. */
 int drop_in_read(const struct drop_in *d, const char *folder, struct err *err);
+/* The folder @name that came with cloche: beside the program, where it is installed, or built. @d gets its owner. */
+int drop_in_came_with(struct drop_in *d, const char *name, struct err *err);
 /* The caller's own folder @name: $XDG_CONFIG_HOME/cloche/NAME, or ~/.config/cloche/NAME. -1: there is no home. */
 int drop_in_own(const char *name, const char *home, char out[PATH_MAX]);
 
