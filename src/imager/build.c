@@ -139,18 +139,35 @@ add_source(struct sources *s, struct str url, const char *suite, struct err *err
     return buf_ok(&s->text) ? add_host(s, url, err) : err_set(err, ERR_LIMIT, "image.build.mirror", "too many mirrors");
 }
 
+/* What stands before the next @end in @rest, which is then behind it. False: there is nothing more. */
+static bool
+next_part(struct str *rest, char end, struct str *out)
+{
+    const char *at = memchr(rest->p, end, rest->n);
+
+    if (rest->n == 0)
+        return false;
+    *out = (struct str){ rest->p, at != NULL ? (size_t)(at - rest->p) : rest->n };
+    *rest = (struct str){ rest->p + out->n + (at != NULL), rest->n - out->n - (at != NULL) };
+    return true;
+}
+
 /* "URI RELEASE COMPONENT", as apt knows it: Debian's main part of the suite, with its updates. */
 static int
-take_source(struct sources *s, char *line, struct err *err)
+take_source(struct sources *s, struct str line, struct err *err)
 {
-    char *save = NULL, *url = strtok_r(line, " ", &save), *suite = strtok_r(NULL, " ", &save);
-    const char *component = strtok_r(NULL, " ", &save);
-    size_t n = strlen(s->suite);
+    static const char *const behind[] = { "", "-updates", "-security" };
+    struct str url, suite;
+    char name[160];
 
-    if (component == NULL || strcmp(component, "main") != 0 || strncmp(suite, s->suite, n) != 0 ||
-        (suite[n] != '\0' && strcmp(suite + n, "-updates") != 0 && strcmp(suite + n, "-security") != 0))
+    if (!next_part(&line, ' ', &url) || !next_part(&line, ' ', &suite) || !str_eq_c(line, "main"))
         return 0;
-    return add_source(s, str_of(url), suite, err);
+    for (size_t i = 0; i < ARRAY_LEN(behind); i++) {
+        snprintf(name, sizeof(name), "%s%s", s->suite, behind[i]);
+        if (str_eq_c(suite, name))
+            return add_source(s, url, name, err);
+    }
+    return 0;
 }
 
 static void
@@ -169,16 +186,17 @@ ask_apt(struct sources *s, struct err *err)
     cleanup_buf struct buf said = BUF_INIT(SOURCES_MAX);
     cleanup_close int out = memfd_create("sources", MFD_CLOEXEC);
     const struct build_child c = { .argv = argv, .in = -1, .out = out, .ms = ASK_APT_MS, .line = ignore };
-    char *save = NULL;
+    struct str rest, line;
     int r = out < 0 ? err_sys(err, errno, "image.build", "memfd_create") : build_run(&c, err);
 
     if (r < 0)
         return -1;
     if (r > 0)
         return 0;
-    if (lseek(out, 0, SEEK_SET) < 0 || io_read_all(out, &said) < 0 || buf_nul(&said) < 0)
+    if (lseek(out, 0, SEEK_SET) < 0 || io_read_all(out, &said) < 0)
         return err_sys(err, errno, "image.build", "what apt-get says");
-    for (char *line = strtok_r((char *)said.p, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
+    rest = (struct str){ said.n > 0 ? (const char *)said.p : "", said.n };
+    while (next_part(&rest, '\n', &line))
         if (take_source(s, line, err) < 0)
             return -1;
     return 0;
@@ -307,8 +325,8 @@ put_sandbox(struct words *w, const char *cloche, const char *time, const struct 
 /* Before the first package is unpacked: usrmerge, which does it afterwards, wants to be root. */
 #define MERGED_USR "--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr"
 
-/* No sandbox may make a file set-user-ID: the wall refuses it, fakeroot says that it was done, and the file is left as it
- * was made, with no rights at all. No image has such files either. */
+/* No sandbox may make a file set-user-ID: the wall refuses it, fakeroot says that it was done, and the file is left as
+ * it was made, with no rights at all. No image has such files either. */
 #define PLAIN_FILES "-hook=find \"$1\" -xdev -type f -perm /6000 -exec chmod ug-s {} +"
 
 #define CA_IN   "/tmp/cloche-ca.crt"
@@ -424,7 +442,7 @@ make_archive(const struct image_options *o, const struct recipe *r, int out, str
         err_set(err, ERR_SYSTEM, "image.build", "the build of %s failed (%d): %s", r->name, code,
                 h.why[0] != '\0' ? h.why : "nothing was said");
     return err_hint(err, "%s", code == EXIT_TIMED_OUT ? "give it more: --timeout 2h"
-                    : "--verbose shows all that was said; a mirror with a private address needs --allow-domain ADDRESS:80");
+                    : "--verbose shows all of it; a mirror with a private address needs --allow-domain ADDRESS:80");
 }
 
 static int

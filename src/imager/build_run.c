@@ -24,11 +24,12 @@ static _Noreturn void
 child(const struct build_child *c, int said)
 {
     const struct rlimit size = { c->max, c->max };
+    const struct sigaction usual = { .sa_handler = SIG_DFL };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
+    sigaction(SIGPIPE, &usual, NULL);
+    sigaction(SIGXFSZ, &usual, NULL);
     umask(022);
     if (null >= 0 && dup2(c->in >= 0 ? c->in : null, 0) >= 0 && dup2(c->out >= 0 ? c->out : null, 1) >= 0 &&
         dup2(said, 2) >= 0 && chdir("/") == 0 && (c->max == 0 || setrlimit(RLIMIT_FSIZE, &size) == 0)) {
