@@ -2,14 +2,13 @@
 import base64
 import json
 import os
-import re
 import signal
 import socket
 import threading
 
 import pytest
 
-from helpers import places, requirement
+from helpers import probed, requirement
 from helpers.daemon import Daemon, answers, kill_one
 from helpers.runner import wait_for
 
@@ -138,37 +137,24 @@ print(json.dumps([{k: s[k] for k in ('CapEff', 'CapBnd', 'CapPrm', 'CapInh', 'Ca
     assert cold.stop() == 0, cold.log
 
 
-PROBES = (("posture", "--walk-s", "250"), ("attacks", "--host-pid", str(os.getpid()), "--host-name", os.uname().nodename, "--scratch", "/workspace", "--host-file", "/etc/shadow",
-                        "--unix-path", "/run/x", "--unix-abstract", "x", "--tcp-port", "22"), ("network",), ("limits", "--scratch", "/workspace"))
-
-
-def probed(one, code, pooled):
-    """What the probe finds inside, without what no two have alike: ids, numbers of file systems, names of temporary files."""
+def output(one, code, pooled):
+    """What it prints in a sandbox that waited, or in none of those."""
     if pooled:
         warm(one)
     before = hits(one)
-    found = json.loads(re.sub(r"cloche-[0-9a-f]{32}|cloche-probe-\w{6}|\w+:\[\d+\]", "", run(one, code, timeout_ms=300_000)["stdout"]))
+    said = run(one, code, timeout_ms=300_000)["stdout"]
     assert hits(one) == before + pooled
-    for name in ("uid_map", "gid_map"):
-        found.pop(name, None)
-    found.get("root", {}).pop("dev", None)
-    for each in (found, *found.get("threads", ()), *found.get("processes", ()), *found.get("mounts", ())):
-        for name in ("pid", "tid", "device"):       # the number is whose turn it was
-            each.pop(name, None)
-    return found
+    return said
 
 
 def test_what_prove_looks_at_is_the_same(daemon, cloche):
     """The program that `cloche prove` runs inside finds what it finds in a sandbox that was made for it."""
-    probe = places.find_beside(cloche.binary, "src/probe/cloche-probe")
-    if probe is None:
-        pytest.skip("cloche-probe is not built")
     cold = Daemon(cloche, "--pool", "0", "--state-dir", str(cloche.home / "c"), "--listen", f"unix:{cloche.home}/c.sock", path=cloche.home / "c.sock")
-    image = base64.b64encode(probe.read_bytes()).decode()
-    for word, *more in PROBES:
+    image = base64.b64encode(probed.program(cloche)).decode()
+    for word, *more in probed.PROBES:
         code = (f"import base64, os\nopen('/tmp/probe', 'wb').write(base64.b64decode('{image}'))\nos.chmod('/tmp/probe', 0o755)\n"
                 f"os.execv('/tmp/probe', ['/tmp/probe', '{word}', '--private', *{more!r}])")
-        assert probed(daemon, code, True) == probed(cold, code, False), word
+        assert probed.finds(output(daemon, code, True)) == probed.finds(output(cold, code, False)), word
     assert cold.stop() == 0, cold.log
 
 
