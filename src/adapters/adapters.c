@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/api.h"
+#include "adapters/desktop.h"
 #include "adapters/mcp/mcp.h"
 #include "wire/whole.h"
 
@@ -67,6 +68,7 @@ adapters_gone(struct visit *r)
         break;
     }
     mcp_gone(r);
+    desktop_gone(r);
     json_decref(r->json);
     json_decref(r->list);
     buf_free(&r->out);

@@ -1,7 +1,6 @@
 /* adapters/api.c: /api/sandbox: one default sandbox, in the words that existing clients match on (docs/daemon.md)
  *
- * ?id= names another one. What there is nothing for here (a screen, audio, a browser) says so, after the
- * request was judged as it would be with it.
+ * ?id= names another one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +22,8 @@ api_refuse(struct visit *r, unsigned status, const char *what)
 }
 
 /* ?id=, or "" for the default one. NULL when it cannot be an id; said. */
-static const char *
-which(struct visit *r)
+const char *
+api_which(struct visit *r)
 {
     bool bad = false;
     const char *id = visit_query(r, "id", r->id, sizeof(r->id), &bad);
@@ -122,7 +121,7 @@ static const struct visit_answers recover_answers = { .box = on_status, .no = on
 void
 api_status(struct visit *r)
 {
-    const char *id = which(r);
+    const char *id = api_which(r);
 
     if (id != NULL)
         VISIT_ASK(r, EDGE_ASK_GET, &status_answers, .id = id);
@@ -131,7 +130,7 @@ api_status(struct visit *r)
 void
 api_start(struct visit *r)
 {
-    const char *id = which(r);
+    const char *id = api_which(r);
 
     if (id == NULL)
         return;
@@ -146,7 +145,7 @@ api_start(struct visit *r)
 void
 api_stop(struct visit *r)
 {
-    const char *id = which(r);
+    const char *id = api_which(r);
 
     if (id != NULL)
         VISIT_ASK(r, EDGE_ASK_DELETE, &stop_answers, .id = id);
@@ -155,7 +154,7 @@ api_stop(struct visit *r)
 void
 api_recover(struct visit *r)
 {
-    const char *id = which(r);
+    const char *id = api_which(r);
 
     if (id != NULL)
         VISIT_ASK(r, EDGE_ASK_RECOVER, &recover_answers, .id = id);
@@ -220,7 +219,7 @@ static const struct visit_answers whose_answers = { .box = on_whose_events, .no 
 void
 api_events(struct visit *r)
 {
-    const char *id = which(r);
+    const char *id = api_which(r);
 
     if (id != NULL)
         VISIT_ASK(r, EDGE_ASK_GET, &whose_answers, .id = id);
@@ -331,7 +330,7 @@ api_exec(struct visit *r)
     static char room[EDGE_OP_MAX];
     const json_t *workdir = json_object_get(r->json, "workdir"), *ms = json_object_get(r->json, "timeoutMs");
     const json_t *command = json_object_get(r->json, "command");
-    const char *text = json_cstr(command), *id = which(r);
+    const char *text = json_cstr(command), *id = api_which(r);
 
     if (id == NULL)
         return;
@@ -399,19 +398,96 @@ api_docker_start(struct visit *r)
                json_pack("{s:b, s:s, s:s, s:i}", "success", 0, "message", why, "error", why, "waitMs", 0));
 }
 
-static json_t *
-absent(void)
+/* --- what a sandbox can do ---------------------------------------------------------------------------------------- */
+
+static const struct { const char *name, *tool[3]; } can[] = {
+    { "screenshot", { "ffmpeg", "Xvnc", "xdotool" } },
+    { "audioRecord", { "ffmpeg", "pulseaudio", "pactl" } },
+    { "audioPlay", { "ffmpeg", "pulseaudio", "pactl" } },
+    { "computerUse", { "xdotool", "Xvnc", NULL } },
+    { "windowList", { "wmctrl", "Xvnc", "xdotool" } },
+};
+
+/* Whether a line of what `which` says ends in /NAME. */
+static bool
+says(const struct visit *r, const char *name)
 {
-    return json_pack("{s:b, s:s}", "available", 0, "tool", "none");
+    char line[64];
+
+    if (name == NULL)
+        return true;
+    snprintf(line, sizeof(line), "/%s\n", name);
+    return r->out.n > 0 && memmem(r->out.p, r->out.n, line, strlen(line)) != NULL;
 }
+
+static void
+tell_capabilities(struct visit *r)
+{
+    json_t *all = json_pack("{s:{s:b, s:s}, s:{s:b, s:s}}", "browser", "available", 0, "tool", "none", "shell",
+                            "available", 1, "tool", "cloche");
+
+    for (size_t i = 0; i < ARRAY_LEN(can); i++) {
+        bool there_is = !r->cut_out && says(r, can[i].tool[0]) && says(r, can[i].tool[1]) && says(r, can[i].tool[2]);
+        json_object_set_new(all, can[i].name, json_pack("{s:b, s:s}", "available", there_is, "tool",
+                                                        there_is ? can[i].tool[0] : "none"));
+    }
+    visit_json(r, HTTP_OK, all);
+}
+
+static void
+on_which(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    (void)flags;
+    (void)code;
+    (void)ms;
+    tell_capabilities(r);
+}
+
+/* Without a sandbox, or without what looks, nothing is there. */
+static void
+on_no_which(struct visit *r, const struct err *err)
+{
+    (void)err;
+    buf_free(&r->out);
+    tell_capabilities(r);
+}
+
+static const struct visit_op_answers which_said = { .out = keep_output, .exit = on_which, .failed = on_no_which };
+static const struct visit_answers which_answers = { .no = on_no_which };
+
+#define WHICH_MS 10000
+
+static void
+on_can_box(struct visit *r, const struct edge_box *box)
+{
+    static const char *const words[] = { "which", "ffmpeg", "Xvnc", "xdotool", "wmctrl", "pulseaudio", "pactl" };
+    static struct edge_op op;
+
+    if (str_eq_c(edge_line(box->facts, "network"), "host")) {
+        tell_capabilities(r);
+        return;
+    }
+    memset(&op, 0, sizeof(op));
+    op.kind = OP_EXEC;
+    op.path = "";
+    op.timeout_ms = WHICH_MS;
+    while (op.n_argv < ARRAY_LEN(words)) {
+        op.argv[op.n_argv] = words[op.n_argv];
+        op.n_argv++;
+    }
+    r->async = true;        /* nobody is waited for */
+    visit_op(r, r->id, &op, &which_answers, &which_said);
+}
+
+static const struct visit_answers can_answers = { .box = on_can_box, .no = on_no_which };
 
 void
 api_capabilities(struct visit *r)
 {
-    visit_json(r, HTTP_OK, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:b, s:s}}", "screenshot", absent(),
-                                         "audioRecord", absent(), "audioPlay", absent(), "computerUse", absent(),
-                                         "windowList", absent(), "browser", absent(), "shell", "available", 1, "tool",
-                                         "cloche"));
+    const char *id = api_which(r);
+
+    if (id != NULL)
+        VISIT_ASK(r, EDGE_ASK_GET, &can_answers, .id = id);
 }
 
 void

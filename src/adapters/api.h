@@ -5,6 +5,7 @@
 #include "adapters/adapters.h"
 
 void api_refuse(struct visit *r, unsigned status, const char *what);
+const char *api_which(struct visit *r);          /* ?id=, "" the default one; NULL: none, and said */
 struct str api_trimmed(const char *text);       /* without blanks at its ends */
 
 #endif

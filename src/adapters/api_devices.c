@@ -1,12 +1,16 @@
-/* adapters/api_devices.c: /api/sandbox: a screen, audio, a keyboard and a mouse, which no sandbox here has
+/* adapters/api_devices.c: /api/sandbox: a screen, audio, a keyboard and a mouse, inside a sandbox (desktop.h)
  *
- * A request is judged as it would be with them, with the words that existing clients match on, and fails then.
+ * Requests and failures are in the words that existing clients match on. What each does is one command.
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
 #include "adapters/api.h"
+#include "adapters/desktop.h"
+#include "base/base64.h"
+#include "wire/json_text.h"
 
 /* Without the blanks around it, as String.trim() has it. */
 struct str
@@ -22,14 +26,106 @@ api_trimmed(const char *text)
 
 /* --- a screen, audio ---------------------------------------------------------------------------------------------- */
 
-#define NO_SCREEN "this sandbox has no screen"
-#define NO_AUDIO  "this sandbox has no audio"
+static void
+failed(struct visit *r, const char *what, const char *why)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s failed: %s", what, why);
+    api_refuse(r, HTTP_INTERNAL, text);
+}
+
+#define FAILED(name, what) \
+    static void \
+    no_##name(struct visit *r, const char *why) \
+    { \
+        failed(r, what, why); \
+    }
+FAILED(screenshot, "Screenshot")
+FAILED(record, "Audio recording")
+FAILED(play, "Audio playback")
+FAILED(click, "Click")
+FAILED(type, "Type")
+FAILED(keypress, "Keypress")
+
+/* What an action that says nothing answers with is what it was asked for. */
+static void
+on_done(struct visit *r)
+{
+    visit_json(r, HTTP_OK, json_incref(r->list));
+}
+
+static void
+begin(struct visit *r)
+{
+    const char *id = api_which(r);
+
+    if (id != NULL)
+        desktop_go(r, id);
+}
+
+static bool
+is_picture(struct visit *r, uint32_t *width, uint32_t *height)
+{
+    if (desktop_png(r->out.p, r->out.n, width, height))
+        return true;
+    no_screenshot(r, "what the sandbox says is no PNG");
+    return false;
+}
+
+static void
+on_picture(struct visit *r)
+{
+    uint32_t width, height;
+
+    if (is_picture(r, &width, &height))
+        visit_png(r, r->out.p, r->out.n);
+}
+
+static void
+on_picture_json(struct visit *r)
+{
+    uint32_t width, height;
+
+    if (is_picture(r, &width, &height))
+        visit_json(r, HTTP_OK, json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", "png", "encoding", "base64", "width",
+                                         (json_int_t)width, "height", (json_int_t)height, "data",
+                                         json_of_base64(r->out.p, r->out.n)));
+}
+
+/* @v: x, y, width, height; NULL: all of it */
+static void
+screenshot(struct visit *r, const json_int_t *v, desktop_done *done)
+{
+    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-f", "x11grab" };
+
+    if (desktop_action(r, DESKTOP_SCREEN, done, no_screenshot) == NULL)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        desktop_word(r, "%s", before[i]);
+    if (v != NULL) {
+        desktop_word(r, "-video_size");
+        desktop_word(r, "%lldx%lld", (long long)v[2], (long long)v[3]);
+    }
+    desktop_word(r, "-i");
+    desktop_word(r, ":77.0+%lld,%lld", v != NULL ? (long long)v[0] : 0, v != NULL ? (long long)v[1] : 0);
+    desktop_word(r, "-frames:v");
+    desktop_word(r, "1");
+    desktop_word(r, "-f");
+    desktop_word(r, "image2pipe");
+    desktop_word(r, "-c:v");
+    desktop_word(r, "png");
+    desktop_word(r, "-");
+    begin(r);
+}
 
 void
 api_screenshot(struct visit *r)
 {
-    api_refuse(r, HTTP_INTERNAL, "Screenshot failed: " NO_SCREEN);
+    screenshot(r, NULL, on_picture);
 }
+
+#define PIXELS_MAX 16384        /* of a display, in each direction */
 
 void
 api_screenshot_region(struct visit *r)
@@ -55,14 +151,110 @@ api_screenshot_region(struct visit *r)
     }
     if (v[2] <= 0 || v[3] <= 0)
         api_refuse(r, HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
+    else if (v[0] < 0 || v[1] < 0 || v[0] > PIXELS_MAX || v[1] > PIXELS_MAX || v[2] > PIXELS_MAX || v[3] > PIXELS_MAX)
+        no_screenshot(r, "the region is not on the screen");
     else
-        api_screenshot(r);
+        screenshot(r, named ? v : NULL, on_picture_json);
+}
+
+static void
+no_windows(struct visit *r, const char *why)
+{
+    visit_json(r, HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", why));
+}
+
+#define WINDOWS_MAX 256
+
+/* The next word of @line, which ends before @end. */
+static struct str
+word_of(const char **line, const char *end)
+{
+    struct str s;
+
+    while (*line < end && **line == ' ')
+        ++*line;
+    s.p = *line;
+    while (*line < end && **line != ' ')
+        ++*line;
+    s.n = (size_t)(*line - s.p);
+    return s;
+}
+
+/* "ID DESKTOP CLASS HOST TITLE" each */
+static void
+on_windows(struct visit *r)
+{
+    const char *at = (const char *)r->out.p, *all = at + r->out.n;
+    json_t *list = json_array();
+
+    while (at < all && json_array_size(list) < WINDOWS_MAX) {
+        const char *end = memchr(at, '\n', (size_t)(all - at));
+        struct str id, app;
+        end = end != NULL ? end : all;
+        id = word_of(&at, end);
+        (void)word_of(&at, end);
+        app = word_of(&at, end);
+        (void)word_of(&at, end);
+        at += at < end ? 1 : 0;
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "id", json_of_text((const uint8_t *)id.p, id.n),
+                                              "title", json_of_text((const uint8_t *)at, (size_t)(end - at)), "app",
+                                              json_of_text((const uint8_t *)app.p, app.n)));
+        at = end + 1;
+    }
+    visit_json(r, HTTP_OK, json_pack("{s:o}", "windows", list));
 }
 
 void
 api_windows(struct visit *r)
 {
-    visit_json(r, HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", NO_SCREEN));
+    if (desktop_action(r, DESKTOP_SCREEN, on_windows, no_windows) == NULL)
+        return;
+    desktop_word(r, "wmctrl");
+    desktop_word(r, "-lxu");
+    begin(r);
+}
+
+static void
+on_recorded(struct visit *r)
+{
+    json_int_t ms = json_integer_value(json_object_get(r->list, "durationMs"));
+    size_t most = (size_t)ms * DESKTOP_RATE / 1000 * DESKTOP_FRAME, n = r->out.n - r->out.n % DESKTOP_FRAME;
+    cleanup_buf struct buf wav = BUF_INIT(DESKTOP_OUT_MAX);
+    uint8_t head[44];
+
+    n = n < most ? n : most;
+    desktop_wav(head, (uint32_t)n);
+    if (n == 0)
+        no_record(r, "the sandbox says no sound");
+    else if (buf_append(&wav, head, sizeof(head)) < 0 || buf_append(&wav, r->out.p, n) < 0)
+        no_record(r, "out of memory");
+    else
+        visit_json(r, HTTP_OK, json_pack("{s:s, s:s, s:I, s:o}", "format", "wav", "encoding", "base64", "durationMs",
+                                         ms, "data", json_of_base64(wav.p, wav.n)));
+}
+
+static void
+record(struct visit *r, json_int_t ms)
+{
+    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-f", "pulse", "-i", "cloche.monitor",
+                                          "-t" };
+    struct edge_op *op = desktop_action(r, DESKTOP_SOUND, on_recorded, no_record);
+
+    if (op == NULL)
+        return;
+    op->timeout_ms += (uint64_t)ms;
+    r->list = json_pack("{s:I}", "durationMs", ms);
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        desktop_word(r, "%s", before[i]);
+    desktop_word(r, "%lld.%03lld", (long long)ms / 1000, (long long)ms % 1000);
+    desktop_word(r, "-f");
+    desktop_word(r, "s16le");
+    desktop_word(r, "-ac");
+    desktop_word(r, "2");
+    desktop_word(r, "-ar");
+    desktop_word(r, "%d", DESKTOP_RATE);
+    desktop_word(r, "-");
+    begin(r);
 }
 
 void
@@ -80,7 +272,7 @@ api_audio_record(struct visit *r)
     else if (ms != NULL && (v < 250 || v > 30000))
         api_refuse(r, HTTP_BAD_REQUEST, "durationMs must be between 250 and 30000 milliseconds");
     else
-        api_refuse(r, HTTP_INTERNAL, "Audio recording failed: " NO_AUDIO);
+        record(r, ms != NULL ? v : 5000);
 }
 
 /* "" is the usual one. NULL, or what is wrong with it. */
@@ -99,6 +291,51 @@ format_wrong(const char *text)
     return "format must be one of: wav, mp3, ogg, flac, m4a";
 }
 
+/* "m4a" as ffmpeg calls it. @format is well. */
+static const char *
+demuxer_of(struct str format)
+{
+    static const char *const known[][2] = { { "wav", "wav" }, { "mp3", "mp3" }, { "ogg", "ogg" }, { "flac", "flac" },
+                                            { "m4a", "mov" } };
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strlen(known[i][0]) == format.n && strncasecmp(known[i][0], format.p, format.n) == 0)
+            return known[i][1];
+    return "wav";
+}
+
+#define PLAY_MS 300000
+
+static void
+play(struct visit *r, struct str data, struct str format)
+{
+    static const char *const before[] = { "ffmpeg", "-v", "error", "-f" };
+    cleanup_buf struct buf sound = BUF_INIT(DESKTOP_OUT_MAX);
+    struct edge_op *op;
+
+    if (base64_get(&sound, data.p, data.n) < 0 || sound.n == 0) {
+        no_play(r, "data is not base64");
+        return;
+    }
+    op = desktop_action(r, DESKTOP_SOUND, on_done, no_play);
+    if (op == NULL)
+        return;
+    op->timeout_ms = PLAY_MS;
+    r->list = json_pack("{s:b}", "success", 1);
+    for (size_t i = 0; i < ARRAY_LEN(before); i++)
+        desktop_word(r, "%s", before[i]);
+    desktop_word(r, "%s", demuxer_of(format));
+    desktop_word(r, "-i");
+    /* a file of m4a may need going back in; plain samples that come through a cache are torn apart */
+    desktop_word(r, "%s", strcmp(demuxer_of(format), "mov") == 0 ? "cache:pipe:0" : "pipe:0");
+    desktop_word(r, "-vn");
+    desktop_word(r, "-f");
+    desktop_word(r, "pulse");
+    desktop_word(r, "cloche");
+    desktop_input(r, &sound);
+    begin(r);
+}
+
 void
 api_audio_play(struct visit *r)
 {
@@ -115,10 +352,29 @@ api_audio_play(struct visit *r)
     else if (wrong != NULL)
         api_refuse(r, HTTP_BAD_REQUEST, wrong);
     else
-        api_refuse(r, HTTP_INTERNAL, "Audio playback failed: " NO_AUDIO);
+        play(r, api_trimmed(data), api_trimmed(json_is_string(format) ? json_string_value(format) : ""));
 }
 
 /* --- a keyboard and a mouse --------------------------------------------------------------------------------------- */
+
+static void
+click(struct visit *r, json_int_t x, json_int_t y, const char *button)
+{
+    if (x < 0 || y < 0 || x > PIXELS_MAX || y > PIXELS_MAX) {
+        no_click(r, "x and y are not on the screen");
+        return;
+    }
+    if (desktop_action(r, DESKTOP_SCREEN, on_done, no_click) == NULL)
+        return;
+    r->list = json_pack("{s:b, s:I, s:I, s:s}", "success", 1, "x", x, "y", y, "button", button);
+    desktop_word(r, "xdotool");
+    desktop_word(r, "mousemove");
+    desktop_word(r, "%lld", (long long)x);
+    desktop_word(r, "%lld", (long long)y);
+    desktop_word(r, "click");
+    desktop_word(r, "%s", strcmp(button, "right") == 0 ? "3" : "1");
+    begin(r);
+}
 
 void
 api_click(struct visit *r)
@@ -133,7 +389,8 @@ api_click(struct visit *r)
     else if (button != NULL && (name == NULL || (strcmp(name, "left") != 0 && strcmp(name, "right") != 0)))
         api_refuse(r, HTTP_BAD_REQUEST, "button must be either 'left' or 'right'");
     else
-        api_refuse(r, HTTP_INTERNAL, "Click failed: " NO_SCREEN);
+        click(r, json_integer_value(json_object_get(r->json, "x")), json_integer_value(json_object_get(r->json, "y")),
+              name != NULL ? name : "left");
 }
 
 /* Characters as JavaScript counts them: one above U+FFFF is two. */
@@ -145,6 +402,43 @@ length_of(struct str text)
     for (size_t i = 0; i < text.n; i++)
         n += ((unsigned char)text.p[i] & 0xc0) == 0x80 ? 0 : (unsigned char)text.p[i] >= 0xf0 ? 2 : 1;
     return n;
+}
+
+#define TYPE_MS      1800000
+#define DELAY_MS     12
+#define DELAY_ODD_MS 400        /* a key is given another meaning for each, which programs must see before it is gone */
+
+static bool
+is_ascii(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text >= 0x80)
+            return false;
+    return true;
+}
+
+static void
+type_text(struct visit *r, const json_t *text)
+{
+    const char *words = json_cstr(text);
+    struct edge_op *op;
+
+    if (words == NULL) {
+        no_type(r, "a NUL cannot be typed");
+        return;
+    }
+    op = desktop_action(r, DESKTOP_SCREEN, on_done, no_type);
+    if (op == NULL)
+        return;
+    op->timeout_ms = TYPE_MS;
+    r->list = json_pack("{s:b, s:I}", "success", 1, "length", (json_int_t)length_of(str_of(words)));
+    desktop_word(r, "xdotool");
+    desktop_word(r, "type");
+    desktop_word(r, "--delay");
+    desktop_word(r, "%d", is_ascii(words) ? DELAY_MS : DELAY_ODD_MS);
+    desktop_word(r, "--");
+    desktop_word(r, "%s", words);
+    begin(r);
 }
 
 void
@@ -161,7 +455,40 @@ api_type(struct visit *r)
     else if (length_of(str_of(text)) > 4096)
         api_refuse(r, HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
     else
-        api_refuse(r, HTTP_INTERNAL, "Type failed: " NO_SCREEN);
+        type_text(r, json_object_get(r->json, "text"));
+}
+
+/* It is named and passed over by xdotool, which says success. */
+static void
+on_pressed(struct visit *r)
+{
+    static const char wrong[] = "No such key name";
+
+    if (memmem(r->err_out.p, r->err_out.n, wrong, sizeof(wrong) - 1) != NULL)
+        no_keypress(r, "there is no such key: keys are named as X names them (ctrl+c, Return, Page_Up)");
+    else
+        on_done(r);
+}
+
+/* Several are pressed one after the other. */
+static void
+keypress(struct visit *r, struct str keys)
+{
+    if (desktop_action(r, DESKTOP_SCREEN, on_pressed, no_keypress) == NULL)
+        return;
+    r->list = json_pack("{s:b, s:o}", "success", 1, "keys", json_stringn(keys.p, keys.n));
+    desktop_word(r, "xdotool");
+    desktop_word(r, "key");
+    desktop_word(r, "--");
+    for (size_t i = 0, n; i < keys.n; i += n) {
+        n = strcspn(keys.p + i, ", ");
+        n = n < keys.n - i ? n : keys.n - i;
+        if (n > 0)
+            desktop_word(r, "%.*s", (int)n, keys.p + i);
+        else
+            n = 1;
+    }
+    begin(r);
 }
 
 void
@@ -183,5 +510,5 @@ api_keypress(struct visit *r)
         api_refuse(r, HTTP_BAD_REQUEST,
                "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -");
     else
-        api_refuse(r, HTTP_INTERNAL, "Keypress failed: " NO_SCREEN);
+        keypress(r, keys);
 }

@@ -147,7 +147,8 @@ visit_put(struct visit *v, const char *name, const char *value)
 static void
 say_head(struct hosted *h, unsigned status, uint64_t size, const void *p, size_t n)
 {
-    struct adapt_head m = { .status = (uint16_t)status, .size = size, .n_puts = h->n_puts, .body = p, .n_body = n };
+    struct adapt_head m = { .status = (uint16_t)status, .png = h->png, .size = size, .n_puts = h->n_puts, .body = p,
+                            .n_body = n };
 
     for (size_t i = 0; i < h->n_puts; i++)
         m.puts[i] = h->puts[i];
@@ -172,21 +173,14 @@ refuse(struct hosted *h, unsigned status, const char *code, const char *detail, 
     SAY(h, EDGE_ANSWER_NO, .status = (uint16_t)status, .code = code, .detail = detail, .text = text);
 }
 
-void
-visit_json(struct visit *v, unsigned status, json_t *body)
+/* All of an answer: text[0..n), taken; NULL: no memory. */
+static void
+answer(struct hosted *h, unsigned status, char *text, size_t n)
 {
     static const char none[] = "{\"error\":\"out of memory\",\"code\":\"memory\"}";
-    char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_DIGITS) : NULL;
-    struct hosted *h = host_of(v);
-    size_t n = text != NULL ? strlen(text) : 0;
 
-    json_decref(body);
-    if (h->answered) {
-        free(text);
-        return;
-    }
-    release(h);
     if (text == NULL) {
+        h->png = false;
         say_head(h, HTTP_INTERNAL, sizeof(none) - 1, none, sizeof(none) - 1);
     } else if (n > ANSWER_ALWAYS && !has_room(h, n)) {
         refuse(h, HTTP_UNAVAILABLE, "http.busy", "read the answers that wait for you, and ask again",
@@ -202,6 +196,32 @@ visit_json(struct visit *v, unsigned status, json_t *body)
         say_head(h, status, n, text, n);
     }
     free(text);
+}
+
+void
+visit_json(struct visit *v, unsigned status, json_t *body)
+{
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_DIGITS) : NULL;
+    struct hosted *h = host_of(v);
+
+    json_decref(body);
+    release(h);
+    if (h->answered)
+        free(text);
+    else
+        answer(h, status, text, text != NULL ? strlen(text) : 0);
+}
+
+void
+visit_png(struct visit *v, const void *p, size_t n)
+{
+    char *copy = malloc(n);
+
+    if (copy != NULL)
+        memcpy(copy, p, n);
+    host_of(v)->png = true;
+    release(host_of(v));
+    answer(host_of(v), HTTP_OK, copy, n);
 }
 
 void

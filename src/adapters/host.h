@@ -31,6 +31,7 @@ struct hosted {
     bool begun;
     bool asks;                          /* a question is open */
     bool answered;                      /* with all of an answer, or the beginning of a stream; */
+    bool png;                           /* with a picture */
     bool over;                          /* and with its end */
     char puts[ADAPT_PUTS][ADAPT_PUT_MAX + 1];
     size_t n_puts;

@@ -32,6 +32,7 @@ enum http_status {
 
 struct visit;
 struct mcp_call;
+struct desktop;
 
 /* Where answers go; each question ends with exactly one. What is NULL is not expected, but @no and @gate: the front
  * answers the client itself then. */
@@ -78,6 +79,7 @@ struct visit {
     struct buf out, err_out;
     bool cut_out, cut_err;
     struct mcp_call *mcp;
+    struct desktop *desktop;
 };
 
 /* --- what is done for adapters (host.c) --------------------------------------------------------------------------- */
@@ -90,6 +92,7 @@ const char *visit_query(const struct visit *r, const char *key, char *room, size
 /* The answer. Further headers of it come before it. */
 void visit_put(struct visit *r, const char *name, const char *value);
 void visit_json(struct visit *r, unsigned status, json_t *body);        /* takes the reference */
+void visit_png(struct visit *r, const void *p, size_t n);
 void visit_empty(struct visit *r, unsigned status);
 void visit_err(struct visit *r, const struct err *err);
 void visit_stream(struct visit *r);                                     /* text/event-stream */

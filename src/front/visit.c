@@ -304,6 +304,8 @@ head_well(const struct request *r, const struct adapt_head *m)
 static int
 on_head(struct request *r, const struct adapt_head *m)
 {
+    const char *type = m->png ? "image/png" : "application/json";
+
     if (!head_well(r, m))
         return -1;
     if (m->size == ADAPT_STREAM) {
@@ -313,10 +315,10 @@ on_head(struct request *r, const struct adapt_head *m)
     } else if (m->size == 0) {
         reply_empty(r, m->status);
     } else if (m->n_body == m->size) {
-        reply_text(r, m->status, "application/json", m->body, m->n_body);
+        reply_text(r, m->status, type, m->body, m->n_body);
         remember(r, m->body, m->n_body);
     } else {
-        reply_stream_of(r, m->status, "application/json", m->size);
+        reply_stream_of(r, m->status, type, m->size);
         stream_add(r, m->body, m->n_body);
     }
     reply_hints(r);

@@ -59,6 +59,7 @@ PROTO_EDGE(edge_to_visit, EDGE_TO_VISIT);
 
 #define ADAPT_HEAD(F) \
     F(U16_IN, status, 200, 599) \
+    F(BOOL, png)                            /* the body is a picture; otherwise JSON */ \
     F(U64, size)                            /* of the body, which goes on as OUT, then DONE; STREAM: of events */ \
     F(WORDS, puts, 1, ADAPT_PUTS, ADAPT_PUT_MAX, ADAPT_PUTS * (ADAPT_PUT_MAX + 5)) \
     F(REST, body, 0, EDGE_CHUNK)            /* the beginning, or all, of one that is no stream */

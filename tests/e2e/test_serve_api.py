@@ -101,8 +101,8 @@ def test_what_is_said_about_the_host(daemon):
     assert windows.status == 200 and windows.json["windows"] == [] and windows.json["error"], windows
 
 
-SCREEN = "this sandbox has no screen"
-AUDIO = "this sandbox has no audio"
+SCREEN = "this sandbox has no screen: there is no default sandbox"
+AUDIO = "this sandbox has no audio: there is no default sandbox"
 ROWS = [
     ("GET", "screen/screenshot", None, 500, f"Screenshot failed: {SCREEN}"),
     ("POST", "screen/screenshot", None, 500, f"Screenshot failed: {SCREEN}"),

@@ -1,0 +1,399 @@
+/* adapters/desktop.c: see desktop.h */
+#include "adapters/desktop.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+
+#define LOOK_MS     10000       /* for a look whether it is there */
+#define ACTION_MS   30000
+#define AGAIN_MS    100         /* between looks, */
+#define LOOKS_MAX   100         /* ... of which there are so many before it is given up */
+#define WHY_MAX     256
+#define DISPLAY     ":77"
+#define PULSE       "unix:/tmp/.cloche-pulse"
+
+static const char *const variables[] = { "DISPLAY=" DISPLAY, "PULSE_SERVER=" PULSE, "LC_ALL=C.UTF-8" };
+
+#define WORDS_MAX 16
+
+/* A part: how to see that it is there, what is started, what is started when that is there, and how to see that. */
+static const struct {
+    const char *none, *look[WORDS_MAX], *server[WORDS_MAX], *companion[WORDS_MAX], *settled[WORDS_MAX];
+} parts[] = {
+    [DESKTOP_SCREEN] = {
+        "this sandbox has no screen", { "xdotool", "getdisplaygeometry" },
+        { "Xvnc", DISPLAY, "-geometry", "1280x800", "-depth", "24", "-nolisten", "tcp", "-rfbport", "-1",
+          "-rfbunixpath", "/tmp/.cloche-vnc", "-SecurityTypes", "None" },
+        { "openbox" }, { "wmctrl", "-l" } },
+    [DESKTOP_SOUND] = {
+        "this sandbox has no audio", { "pactl", "info" },
+        { "pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no", "-L",
+          "module-native-protocol-unix auth-anonymous=1 socket=/tmp/.cloche-pulse", "-L",
+          "module-null-sink sink_name=cloche" }, { NULL }, { NULL } },
+};
+
+struct desktop {
+    enum desktop_part part;
+    desktop_done *done;
+    desktop_failed *failed;
+    struct edge_op op;
+    char room[DESKTOP_WORD_MAX];
+    size_t used;
+    bool full;                  /* its words are too many */
+    struct buf in;
+    char id[EDGE_NAME_MAX + 1];
+    const char *running;        /* the program that runs now, for what is said of it */
+    bool acts;                  /* what runs is the action */
+    bool started;               /* the server; */
+    bool accompanied;           /* and what goes with it */
+    unsigned looks;
+    struct timer again;
+};
+
+/* --- what it is made of ------------------------------------------------------------------------------------------- */
+
+struct edge_op *
+desktop_action(struct visit *r, enum desktop_part part, desktop_done *done, desktop_failed *failed)
+{
+    struct desktop *d = calloc(1, sizeof(*d));
+
+    r->desktop = d;
+    if (d == NULL) {
+        visit_no_memory(r);
+        return NULL;
+    }
+    d->part = part;
+    d->done = done;
+    d->failed = failed;
+    d->op.kind = OP_EXEC;
+    d->op.path = "";
+    d->op.timeout_ms = ACTION_MS;
+    d->in = (struct buf)BUF_INIT(DESKTOP_OUT_MAX);
+    return &d->op;
+}
+
+void
+desktop_word(struct visit *r, const char *fmt, ...)
+{
+    struct desktop *d = r->desktop;
+    size_t left = sizeof(d->room) - d->used;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(d->room + d->used, left, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= left || d->op.n_argv == EDGE_WORDS_MAX) {
+        d->full = true;
+        return;
+    }
+    d->op.argv[d->op.n_argv++] = d->room + d->used;
+    d->used += (size_t)n + 1;
+}
+
+void
+desktop_input(struct visit *r, struct buf *in)
+{
+    struct desktop *d = r->desktop;
+
+    buf_free(&d->in);
+    d->in = *in;
+    *in = (struct buf)BUF_INIT(0);
+    d->op.flags |= OP_STDIN;
+}
+
+void
+desktop_gone(struct visit *r)
+{
+    if (r->desktop == NULL)
+        return;
+    visits_at(&r->desktop->again, 0);
+    buf_free(&r->desktop->in);
+    free(r->desktop);
+    r->desktop = NULL;
+}
+
+/* --- what it does ------------------------------------------------------------------------------------------------- */
+
+static void look(struct visit *r);
+static void act(struct visit *r);
+static void companion(struct visit *r);
+
+static void
+fail(struct visit *r, const char *why)
+{
+    r->desktop->failed(r, why);
+}
+
+static void
+fail_none(struct visit *r, const char *because)
+{
+    char text[WHY_MAX];
+
+    snprintf(text, sizeof(text), "%s: %s", parts[r->desktop->part].none, because);
+    fail(r, text);
+}
+
+/* The first line of what a program says is wrong, as far as it can be shown. */
+static void
+fail_said(struct visit *r, const char *otherwise)
+{
+    char text[WHY_MAX];
+    size_t n = 0;
+
+    while (n < r->err_out.n && n < sizeof(text) - 1 && r->err_out.p[n] >= 0x20 && r->err_out.p[n] < 0x7f) {
+        text[n] = (char)r->err_out.p[n];
+        n++;
+    }
+    text[n] = '\0';
+    fail(r, n > 0 ? text : otherwise);
+}
+
+static void
+on_no(struct visit *r, const struct err *err)
+{
+    if (err_is(err, "sandbox.not-found"))
+        fail_none(r, r->desktop->id[0] != '\0' ? "there is no such sandbox" : "there is no default sandbox");
+    else if (err_is(err, "sandbox.state"))
+        fail_none(r, err->msg);
+    else
+        visit_err(r, err);
+}
+
+static void
+on_failed(struct visit *r, const struct err *err)
+{
+    char text[WHY_MAX];
+
+    if (edge_shells_code(err) == 0) {
+        fail(r, err->msg);
+        return;
+    }
+    /* a window manager that is not there is missed by nobody but who moves windows */
+    if (r->desktop->accompanied && !r->desktop->acts) {
+        act(r);
+        return;
+    }
+    snprintf(text, sizeof(text), "it has no %s", r->desktop->running);
+    fail_none(r, text);
+}
+
+static void
+on_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
+{
+    struct buf *b = is_err ? &r->err_out : &r->out;
+
+    if (is_err && b->n + n > WHY_MAX)
+        return;
+    if (b->n + n > DESKTOP_OUT_MAX)
+        r->cut_out = true;
+    else
+        visit_keep(r, b, is_err ? &r->cut_err : &r->cut_out, p, n);
+    if (!r->cut_out)
+        return;
+    visit_drop(r);
+    fail(r, "the sandbox says more than 16 MiB");
+}
+
+static const struct visit_answers answers = { .no = on_no };
+
+static void
+run(struct visit *r, const char *const *words, uint8_t flags, const struct visit_op_answers *said)
+{
+    static struct edge_op op;
+
+    memset(&op, 0, sizeof(op));
+    op.kind = OP_EXEC;
+    op.path = "";
+    op.flags = flags;
+    op.timeout_ms = (flags & OP_BACKGROUND) != 0 ? 0 : LOOK_MS;
+    while (words[op.n_argv] != NULL) {
+        op.argv[op.n_argv] = words[op.n_argv];
+        op.n_argv++;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        op.env[op.n_env++] = variables[i];
+    r->desktop->running = words[0];
+    visit_op(r, r->desktop->id, &op, &answers, said);
+}
+
+static void
+on_run(struct visit *r, const struct edge_run *ran)
+{
+    (void)r;
+    (void)ran;
+}
+
+static void
+again_later(struct visit *r)
+{
+    if (r->desktop->looks++ >= LOOKS_MAX && r->desktop->accompanied)
+        act(r);
+    else if (r->desktop->looks > LOOKS_MAX)
+        fail_none(r, "what was started does not answer");
+    else
+        visits_at(&r->desktop->again, clock_ms() + AGAIN_MS);
+}
+
+static void
+on_again(struct timer *t)
+{
+    look(t->owner);
+}
+
+static void
+on_begun(struct visit *r, uint64_t count)
+{
+    (void)count;
+    look(r);
+}
+
+static const struct visit_op_answers begun = { .run = on_run, .done = on_begun, .failed = on_failed };
+
+static void
+on_looked(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    struct desktop *d = r->desktop;
+
+    (void)ms;
+    buf_free(&r->out);
+    buf_free(&r->err_out);
+    if (flags == 0 && code == 0 && (d->accompanied || !d->started))
+        act(r);
+    else if (flags == 0 && code == 0)
+        companion(r);
+    else if (d->started)
+        again_later(r);
+    else {
+        d->started = true;
+        run(r, parts[d->part].server, OP_BACKGROUND, &begun);
+    }
+}
+
+static const struct visit_op_answers looked = { .out = on_output, .exit = on_looked, .failed = on_failed };
+
+static void
+look(struct visit *r)
+{
+    const struct desktop *d = r->desktop;
+
+    run(r, d->accompanied ? parts[d->part].settled : parts[d->part].look, 0, &looked);
+}
+
+/* What goes with a server that this visit started. */
+static void
+companion(struct visit *r)
+{
+    r->desktop->accompanied = true;
+    r->desktop->looks = 0;
+    if (parts[r->desktop->part].companion[0] != NULL)
+        run(r, parts[r->desktop->part].companion, OP_BACKGROUND, &begun);
+    else
+        act(r);
+}
+
+static void
+on_acted(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    (void)ms;
+    if ((flags & EDGE_TIMED_OUT) != 0)
+        fail(r, "it takes too long");
+    else if ((flags & EDGE_OUT_CUT) != 0)
+        fail(r, "it is larger than the sandbox's limits.output, which cut it");
+    else if ((flags & EDGE_SIGNALED) != 0 || code != 0)
+        fail_said(r, "the program inside failed");
+    else
+        r->desktop->done(r);
+}
+
+static const struct visit_op_answers acted = { .out = on_output, .exit = on_acted, .failed = on_failed };
+
+static void
+act(struct visit *r)
+{
+    struct desktop *d = r->desktop;
+
+    d->acts = true;
+    d->running = d->op.argv[0];
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        d->op.env[d->op.n_env++] = variables[i];
+    if ((d->op.flags & OP_STDIN) != 0 && !visit_input(r, d->in.p, d->in.n))
+        fail(r, "it is too large");
+    else
+        visit_op(r, d->id, &d->op, &answers, &acted);
+}
+
+/* The host's network has the host's displays in it. */
+static void
+on_box(struct visit *r, const struct edge_box *box)
+{
+    if (str_eq_c(edge_line(box->facts, "network"), "host"))
+        fail_none(r, "it shares the host's network, where the host's own displays are");
+    else
+        look(r);
+}
+
+static const struct visit_answers box_answers = { .box = on_box, .no = on_no };
+
+void
+desktop_go(struct visit *r, const char *id)
+{
+    struct desktop *d = r->desktop;
+
+    d->again = (struct timer){ .due = on_again, .owner = r };
+    snprintf(d->id, sizeof(d->id), "%s", id);
+    if (d->full)
+        fail(r, "it has more words than an action can have");
+    else
+        VISIT_ASK(r, EDGE_ASK_GET, &box_answers, .id = d->id);
+}
+
+/* --- what comes of it --------------------------------------------------------------------------------------------- */
+
+static uint32_t
+u32_of(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+bool
+desktop_png(const uint8_t *p, size_t n, uint32_t *width, uint32_t *height)
+{
+    static const uint8_t begin[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R' };
+    static const uint8_t end[] = { 0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82 };
+
+    if (n < sizeof(begin) + 17 + sizeof(end) || memcmp(p, begin, sizeof(begin)) != 0 ||
+        memcmp(p + n - sizeof(end), end, sizeof(end)) != 0)
+        return false;
+    *width = u32_of(p + 16);
+    *height = u32_of(p + 20);
+    return *width > 0 && *width <= 16384 && *height > 0 && *height <= 16384;
+}
+
+static void
+put_le(uint8_t *p, uint32_t v, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        p[i] = (uint8_t)(v >> 8 * i);
+}
+
+void
+desktop_wav(uint8_t head[44], uint32_t n)
+{
+    memcpy(head, "RIFF....WAVEfmt ", 16);
+    put_le(head + 4, n + 36, 4);
+    put_le(head + 16, 16, 4);
+    put_le(head + 20, 1, 2);
+    put_le(head + 22, 2, 2);
+    put_le(head + 24, DESKTOP_RATE, 4);
+    put_le(head + 28, DESKTOP_RATE * DESKTOP_FRAME, 4);
+    put_le(head + 32, DESKTOP_FRAME, 2);
+    put_le(head + 34, 16, 2);
+    memcpy(head + 36, "data", 4);
+    put_le(head + 40, n, 4);
+}

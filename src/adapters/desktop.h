@@ -1,0 +1,40 @@
+/* adapters/desktop.h: a display and sound inside a sandbox, and what is done with them (docs/desktop.md)
+ *
+ * All of it are programs of the sandbox's own tree, run as commands: each by its words, no shell, with a time and a
+ * ceiling on what it says. What they say is the sandbox's word: it is bounded, looked at, and passed on. The display
+ * and the sound server are started when they are needed first. The host's are never used: a sandbox that shares the
+ * host's network, where it can reach such servers, is refused.
+ */
+#ifndef CLOCHE_ADAPTERS_DESKTOP_H
+#define CLOCHE_ADAPTERS_DESKTOP_H
+
+#include "adapters/visit.h"
+
+#define DESKTOP_OUT_MAX  (16UL * 1024 * 1024)   /* of what one action says */
+#define DESKTOP_WORD_MAX (16UL * 1024)          /* of its words together */
+#define DESKTOP_RATE     44100                  /* of sound that is recorded: frames a second, */
+#define DESKTOP_FRAME    4                      /* of two channels of 16 bits */
+
+enum desktop_part { DESKTOP_SCREEN, DESKTOP_SOUND };
+
+struct desktop;
+
+/* What an action came to: @out is r->out. */
+typedef void desktop_done(struct visit *r);
+typedef void desktop_failed(struct visit *r, const char *why);
+
+/* An action, which desktop_go() begins in the sandbox @id. @failed hears what is wrong, but no refusals of the warden.
+ * NULL: no memory. */
+struct edge_op *desktop_action(struct visit *r, enum desktop_part part, desktop_done *done, desktop_failed *failed);
+/* Each of its words. */
+void desktop_word(struct visit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void desktop_input(struct visit *r, struct buf *in);            /* it reads that: taken */
+void desktop_go(struct visit *r, const char *id);
+void desktop_gone(struct visit *r);             /* frees what is its own */
+
+/* Whether p[0..n) is a picture, and its size. Nothing else of it is read. */
+bool desktop_png(const uint8_t *p, size_t n, uint32_t *width, uint32_t *height);
+/* The 44 bytes before @n bytes of sound. */
+void desktop_wav(uint8_t head[44], uint32_t n);
+
+#endif

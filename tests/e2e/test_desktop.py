@@ -1,0 +1,185 @@
+"""A desktop and sound inside a sandbox: seen, typed into, clicked, heard (docs/desktop.md)."""
+import base64
+import io
+import math
+import shutil
+import struct
+import subprocess
+import threading
+import time
+import wave
+import zlib
+
+import pytest
+
+from helpers import requirement
+
+TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "ffmpeg", "xterm", "which")
+pytestmark = [requirement("R48"), pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")]
+INSIDE = "DISPLAY=:77 PULSE_SERVER=unix:/tmp/.cloche-pulse "
+
+
+def pixels(png):
+    """Width, height and rows of (r, g, b): a reader of its own, for eight-bit RGB."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    at, packed, width, height = 8, b"", 0, 0
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at:at + 8])
+        body = png[at + 8:at + 8 + size]
+        if kind == b"IHDR":
+            width, height, depth, color = struct.unpack(">IIBB", body[:10])
+            assert (depth, color) == (8, 2)
+        packed += body if kind == b"IDAT" else b""
+        at += 12 + size
+    raw, rows, before = zlib.decompress(packed), [], bytearray(width * 3)
+    for y in range(height):
+        how, line = raw[y * (width * 3 + 1)], bytearray(raw[y * (width * 3 + 1) + 1:(y + 1) * (width * 3 + 1)])
+        for x in range(width * 3) if how else ():
+            a, b, c = (line[x - 3] if x >= 3 else 0), before[x], (before[x - 3] if x >= 3 else 0)
+            paeth = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            line[x] = (line[x] + (0, a, b, (a + b) // 2, paeth)[how]) & 255
+        rows.append(line)
+        before = line
+    return width, height, rows
+
+
+def until(asked, seconds=30):
+    end = time.monotonic() + seconds
+    while not (value := asked()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return value
+
+
+@pytest.fixture
+def desk(daemon):
+    assert daemon.post("/api/sandbox/start").ok
+    return daemon
+
+
+def begin(desk, command):
+    """In the background, as a person would start it."""
+    box = desk.get("/api/sandbox/status").json["containerId"]
+    assert desk.post(f"/v1/sandboxes/{box}/exec", {"command": f"{INSIDE} setsid {command} >/dev/null 2>&1 &"}).json["exit_code"] == 0
+    return box
+
+
+def read(desk, box, name):
+    return desk.post(f"/v1/sandboxes/{box}/exec", {"command": f"cat {name}"}).json["stdout"]
+
+
+def test_capabilities_are_true(desk):
+    said = desk.get("/api/sandbox/capabilities").json
+    assert {n for n, c in said.items() if c["available"]} == {"screenshot", "audioRecord", "audioPlay", "computerUse", "windowList", "shell"}
+    assert said["computerUse"]["tool"] == "xdotool" and said["screenshot"]["tool"] == "ffmpeg", said
+
+
+def test_seen_typed_clicked(desk):
+    whole = desk.get("/api/sandbox/screen/screenshot")
+    assert whole.status == 200 and whole.headers["Content-Type"] == "image/png", whole
+    width, height, empty = pixels(whole.body)
+    assert (width, height) == (1280, 800)
+    assert desk.get("/api/sandbox/screen/windows").json == {"windows": []}
+    box = begin(desk, "xterm -u8 -geometry 60x20+100+100 -T Terminal -e sh -c 'cat >/tmp/typed'")
+    windows = until(lambda: desk.get("/api/sandbox/screen/windows").json["windows"])
+    assert windows[0]["title"] == "Terminal" and windows[0]["app"] == "xterm.XTerm" and windows[0]["id"].startswith("0x"), windows
+    assert desk.post("/api/sandbox/computer/click", {"x": 200, "y": 200}).json == {"success": True, "x": 200, "y": 200, "button": "left"}
+    text = "Zażółć -- $(id) 漢 \U0001f600"
+    typed = desk.post("/api/sandbox/computer/type", {"text": text})
+    assert typed.json == {"success": True, "length": len(text) + 1}, typed
+    assert desk.post("/api/sandbox/computer/keypress", {"keys": "Return ctrl+d"}).json == {"success": True, "keys": "Return ctrl+d"}
+    assert until(lambda: read(desk, box, "/tmp/typed")) == text + "\n"
+    begin(desk, "xterm -geometry 60x20+100+100 -bg '#ff0000'")
+    region = {"x": 300, "y": 300, "width": 4, "height": 3}
+
+    def red():
+        part = desk.post("/api/sandbox/screen/screenshot", region).json
+        assert (part["format"], part["encoding"], part["width"], part["height"]) == ("png", "base64", 4, 3), part
+        return pixels(base64.b64decode(part["data"]))[2] == [bytearray(b"\xff\0\0" * 4)] * 3
+    assert until(red) and bytes(empty[300][900:912]) != b"\xff\0\0" * 4
+
+
+def test_what_cannot_be_done_says_so(desk):
+    for path, body, error in [
+            ("screen/screenshot", {"x": -1, "y": 0, "width": 1, "height": 1}, "Screenshot failed: the region is not on the screen"),
+            ("computer/click", {"x": -1, "y": 0}, "Click failed: x and y are not on the screen"),
+            ("computer/keypress", {"keys": "nosuchkey"}, "Keypress failed: there is no such key"),
+            ("audio/play", {"data": "?"}, "Audio playback failed: data is not base64")]:
+        answer = desk.post(f"/api/sandbox/{path}", body)
+        assert answer.status == 500 and answer.json["error"].startswith(error), answer
+    outside = desk.post("/api/sandbox/screen/screenshot", {"x": 2000, "y": 0, "width": 9, "height": 9})
+    assert outside.status == 500 and outside.json["error"].startswith("Screenshot failed: "), outside
+
+
+def tone(hertz, seconds, rate=44100):
+    out = io.BytesIO()
+    with wave.open(out, "wb") as w:
+        w.setnchannels(1)
+        w.setsampwidth(2)
+        w.setframerate(rate)
+        w.writeframes(b"".join(struct.pack("<h", int(20000 * math.sin(2 * math.pi * hertz * i / rate)))
+                               for i in range(int(seconds * rate))))
+    return out.getvalue()
+
+
+def power(samples, hertz, rate):
+    """Goertzel's: how much of that frequency is in there."""
+    s1 = s2 = 0.0
+    c = 2 * math.cos(2 * math.pi * hertz / rate)
+    for v in samples:
+        s1, s2 = v + c * s1 - s2, s1
+    return (s1 * s1 + s2 * s2 - c * s1 * s2) / len(samples) ** 2
+
+
+@pytest.mark.parametrize("form", ["wav", "mp3", "ogg", "flac", "m4a"])
+def test_a_tone_is_heard_again(desk, tmp_path, form):
+    source = tmp_path / "t.wav"
+    source.write_bytes(tone(440, 6))
+    subprocess.run(["ffmpeg", "-v", "error", "-i", source, tmp_path / f"out.{form}"], check=True)
+    data = base64.b64encode((tmp_path / f"out.{form}").read_bytes()).decode()
+    assert desk.post("/api/sandbox/audio/record", {"durationMs": 250}).ok        # it is there
+    said = []
+    player = threading.Thread(target=lambda: said.append(desk.post("/api/sandbox/audio/play", {"data": data, "format": form})))
+    player.start()
+    heard = desk.post("/api/sandbox/audio/record", {"durationMs": 4500})
+    player.join()
+    assert said[0].json == {"success": True}, said
+    assert heard.json["format"] == "wav" and heard.json["durationMs"] == 4500, heard.json.get("error")
+    with wave.open(io.BytesIO(base64.b64decode(heard.json["data"]))) as w:
+        assert (w.getnchannels(), w.getsampwidth(), w.getframerate()) == (2, 2, 44100)
+        frames = w.readframes(w.getnframes())
+    left = struct.unpack(f"<{len(frames) // 2}h", frames)[::2]
+    loudest = max((left[i:i + 22050] for i in range(0, len(left) - 22050, 11025)), key=lambda part: sum(map(abs, part)))
+    found = {h: power(loudest, h, 44100) for h in (220, 330, 420, 440, 460, 550, 660, 880)}
+    assert max(found, key=found.get) == 440 and found[440] > 1e5 and found[440] > 10 * found[420], found
+
+
+HOSTILE = {
+    "gigabytes": "cat /dev/zero",
+    "no picture": "echo hello",
+    "half a picture": r"printf '\211PNG\r\n\032\n\0\0\0\015IHDR\0\0\0\001\0\0\0\001'",
+    "nothing": "true",
+    "a failure": "echo no such luck >&2; exit 3",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_sandbox_that_lies_harms_nobody(daemon, what):
+    """Its own programs come first on its PATH: what they say is bounded and looked at."""
+    box = daemon.create(policy={"env": {"PATH": "/workspace:/usr/bin:/bin"}})
+    box.put("ffmpeg", f"#!/bin/sh\n{HOSTILE[what]}\n".encode(), "?mode=755")
+    answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
+    assert answer.status == 500 and answer.json["error"].startswith("Screenshot failed: "), answer
+    if what == "gigabytes":
+        assert "takes too long" in answer.json["error"] or "16 MiB" in answer.json["error"], answer
+    elif what == "a failure":
+        assert answer.json["error"] == "Screenshot failed: no such luck"
+    else:
+        assert "is no PNG" in answer.json["error"], answer
+    assert daemon.get("/ready").ok and box.exec("echo well")["stdout"] == "well\n"
+
+
+def test_the_hosts_network_has_the_hosts_displays(daemon):
+    box = daemon.create(policy={"network": "host"})
+    answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
+    assert answer.status == 500 and "shares the host's network" in answer.json["error"], answer
+    assert not daemon.get(f"/api/sandbox/capabilities?id={box.id}").json["screenshot"]["available"]
