@@ -404,7 +404,7 @@ static const struct { const char *name, *tool[3]; } can[] = {
     { "screenshot", { "ffmpeg", "Xvnc", "xdotool" } },
     { "audioRecord", { "ffmpeg", "pulseaudio", "pactl" } },
     { "audioPlay", { "ffmpeg", "pulseaudio", "pactl" } },
-    { "computerUse", { "xdotool", "Xvnc", NULL } },
+    { "computerUse", { "xdotool", "Xvnc", "xkbcomp" } },
     { "windowList", { "wmctrl", "Xvnc", "xdotool" } },
 };
 
@@ -414,8 +414,6 @@ says(const struct visit *r, const char *name)
 {
     char line[64];
 
-    if (name == NULL)
-        return true;
     snprintf(line, sizeof(line), "/%s\n", name);
     return r->out.n > 0 && memmem(r->out.p, r->out.n, line, strlen(line)) != NULL;
 }
@@ -460,7 +458,8 @@ static const struct visit_answers which_answers = { .no = on_no_which };
 static void
 on_can_box(struct visit *r, const struct edge_box *box)
 {
-    static const char *const words[] = { "which", "ffmpeg", "Xvnc", "xdotool", "wmctrl", "pulseaudio", "pactl" };
+    static const char *const words[] = { "which", "ffmpeg", "Xvnc", "xdotool", "wmctrl", "pulseaudio", "pactl",
+                                         "xkbcomp" };
     static struct edge_op op;
 
     if (str_eq_c(edge_line(box->facts, "network"), "host")) {

@@ -125,7 +125,11 @@ api_screenshot(struct visit *r)
     screenshot(r, NULL, on_picture);
 }
 
-#define PIXELS_MAX 16384        /* of a display, in each direction */
+static bool
+on_screen(json_int_t x, json_int_t y)
+{
+    return x >= 0 && y >= 0 && x <= DESKTOP_PIXELS_MAX && y <= DESKTOP_PIXELS_MAX;
+}
 
 void
 api_screenshot_region(struct visit *r)
@@ -151,7 +155,7 @@ api_screenshot_region(struct visit *r)
     }
     if (v[2] <= 0 || v[3] <= 0)
         api_refuse(r, HTTP_BAD_REQUEST, "Region width and height must be greater than 0");
-    else if (v[0] < 0 || v[1] < 0 || v[0] > PIXELS_MAX || v[1] > PIXELS_MAX || v[2] > PIXELS_MAX || v[3] > PIXELS_MAX)
+    else if (!on_screen(v[0], v[1]) || !on_screen(v[2], v[3]))
         no_screenshot(r, "the region is not on the screen");
     else
         screenshot(r, named ? v : NULL, on_picture_json);
@@ -165,42 +169,22 @@ no_windows(struct visit *r, const char *why)
 
 #define WINDOWS_MAX 256
 
-/* The next word of @line, which ends before @end. */
-static struct str
-word_of(const char **line, const char *end)
+static json_t *
+text_of(struct str s)
 {
-    struct str s;
-
-    while (*line < end && **line == ' ')
-        ++*line;
-    s.p = *line;
-    while (*line < end && **line != ' ')
-        ++*line;
-    s.n = (size_t)(*line - s.p);
-    return s;
+    return json_of_text((const uint8_t *)s.p, s.n);
 }
 
-/* "ID DESKTOP CLASS HOST TITLE" each */
 static void
 on_windows(struct visit *r)
 {
-    const char *at = (const char *)r->out.p, *all = at + r->out.n;
+    struct str text = { (const char *)r->out.p, r->out.n };
+    struct desktop_window w;
     json_t *list = json_array();
 
-    while (at < all && json_array_size(list) < WINDOWS_MAX) {
-        const char *end = memchr(at, '\n', (size_t)(all - at));
-        struct str id, app;
-        end = end != NULL ? end : all;
-        id = word_of(&at, end);
-        (void)word_of(&at, end);
-        app = word_of(&at, end);
-        (void)word_of(&at, end);
-        at += at < end ? 1 : 0;
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "id", json_of_text((const uint8_t *)id.p, id.n),
-                                              "title", json_of_text((const uint8_t *)at, (size_t)(end - at)), "app",
-                                              json_of_text((const uint8_t *)app.p, app.n)));
-        at = end + 1;
-    }
+    while (json_array_size(list) < WINDOWS_MAX && desktop_window(&text, &w))
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "id", text_of(w.id), "title", text_of(w.title), "app",
+                                              text_of(w.app)));
     visit_json(r, HTTP_OK, json_pack("{s:o}", "windows", list));
 }
 
@@ -360,7 +344,7 @@ api_audio_play(struct visit *r)
 static void
 click(struct visit *r, json_int_t x, json_int_t y, const char *button)
 {
-    if (x < 0 || y < 0 || x > PIXELS_MAX || y > PIXELS_MAX) {
+    if (!on_screen(x, y)) {
         no_click(r, "x and y are not on the screen");
         return;
     }
@@ -404,40 +388,103 @@ length_of(struct str text)
     return n;
 }
 
-#define TYPE_MS      1800000
-#define DELAY_MS     12
-#define DELAY_ODD_MS 400        /* a key is given another meaning for each, which programs must see before it is gone */
+#define TYPE_MS 1800000
+#define SEEN_S  "0.3"           /* until programs have read what was typed, before its keys mean something else */
 
-static bool
-is_ascii(const char *text)
+static struct str
+typed_text(const struct visit *r)
 {
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text >= 0x80)
-            return false;
+    return str_of(json_cstr(json_object_get(r->json, "text")));
+}
+
+static void
+type_words(struct visit *r, struct str text)
+{
+    desktop_word(r, "xdotool");
+    desktop_word(r, "type");
+    desktop_word(r, "--delay");
+    desktop_word(r, "12");
+    desktop_word(r, "--");
+    desktop_word(r, "%.*s", (int)text.n, text.p);
+}
+
+/* Characters that have no key are typed in stretches: keys for them all, the stretch, and a moment. */
+static void on_keys(struct visit *r);
+
+/* False: the action failed. */
+static bool
+keys_words(struct visit *r)
+{
+    cleanup_buf struct buf map = BUF_INIT(64UL * 1024);
+    struct str text = typed_text(r);
+    struct desktop_stretch *s = desktop_stretch(r);
+
+    s->begin = s->end;
+    s->end += desktop_keymap(&map, (struct str){ text.p + s->begin, text.n - s->begin });
+    if (s->end == s->begin) {
+        no_type(r, "out of memory");
+        return false;
+    }
+    desktop_word(r, "xkbcomp");
+    desktop_word(r, "-w0");
+    desktop_word(r, "-");
+    desktop_word(r, ":77");
+    desktop_input(r, &map);
     return true;
 }
 
 static void
-type_text(struct visit *r, const json_t *text)
+on_seen(struct visit *r)
 {
-    const char *words = json_cstr(text);
+    if (desktop_stretch(r)->end == typed_text(r).n) {
+        on_done(r);
+        return;
+    }
+    desktop_next(r, on_keys);
+    if (keys_words(r))
+        desktop_act(r);
+}
+
+static void
+on_typed(struct visit *r)
+{
+    desktop_next(r, on_seen);
+    desktop_word(r, "xdotool");
+    desktop_word(r, "sleep");
+    desktop_word(r, SEEN_S);
+    desktop_act(r);
+}
+
+static void
+on_keys(struct visit *r)
+{
+    const struct desktop_stretch *s = desktop_stretch(r);
+
+    desktop_next(r, on_typed);
+    type_words(r, (struct str){ typed_text(r).p + s->begin, s->end - s->begin });
+    desktop_act(r);
+}
+
+static void
+type_text(struct visit *r)
+{
+    struct str text = typed_text(r);
+    bool plain = desktop_plain(text);
     struct edge_op *op;
 
-    if (words == NULL) {
+    if (text.n == 0) {
         no_type(r, "a NUL cannot be typed");
         return;
     }
-    op = desktop_action(r, DESKTOP_SCREEN, on_done, no_type);
+    op = desktop_action(r, DESKTOP_SCREEN, plain ? on_done : on_keys, no_type);
     if (op == NULL)
         return;
     op->timeout_ms = TYPE_MS;
-    r->list = json_pack("{s:b, s:I}", "success", 1, "length", (json_int_t)length_of(str_of(words)));
-    desktop_word(r, "xdotool");
-    desktop_word(r, "type");
-    desktop_word(r, "--delay");
-    desktop_word(r, "%d", is_ascii(words) ? DELAY_MS : DELAY_ODD_MS);
-    desktop_word(r, "--");
-    desktop_word(r, "%s", words);
+    r->list = json_pack("{s:b, s:I}", "success", 1, "length", (json_int_t)length_of(text));
+    if (plain)
+        type_words(r, text);
+    else if (!keys_words(r))
+        return;
     begin(r);
 }
 
@@ -455,7 +502,7 @@ api_type(struct visit *r)
     else if (length_of(str_of(text)) > 4096)
         api_refuse(r, HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
     else
-        type_text(r, json_object_get(r->json, "text"));
+        type_text(r);
 }
 
 /* It is named and passed over by xdotool, which says success. */
@@ -470,7 +517,8 @@ on_pressed(struct visit *r)
         on_done(r);
 }
 
-/* Several are pressed one after the other. */
+/* Several are pressed one after the other. xdotool takes a word that is one of its commands ("exec") for that: none
+ * ends in a plus, which adds no key. */
 static void
 keypress(struct visit *r, struct str keys)
 {
@@ -484,7 +532,7 @@ keypress(struct visit *r, struct str keys)
         n = strcspn(keys.p + i, ", ");
         n = n < keys.n - i ? n : keys.n - i;
         if (n > 0)
-            desktop_word(r, "%.*s", (int)n, keys.p + i);
+            desktop_word(r, "%.*s+", (int)n, keys.p + i);
         else
             n = 1;
     }

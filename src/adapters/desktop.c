@@ -46,6 +46,7 @@ struct desktop {
     size_t used;
     bool full;                  /* its words are too many */
     struct buf in;
+    struct desktop_stretch stretch;
     char id[EDGE_NAME_MAX + 1];
     const char *running;        /* the program that runs now, for what is said of it */
     bool acts;                  /* what runs is the action */
@@ -107,6 +108,12 @@ desktop_input(struct visit *r, struct buf *in)
     d->op.flags |= OP_STDIN;
 }
 
+struct desktop_stretch *
+desktop_stretch(struct visit *r)
+{
+    return &r->desktop->stretch;
+}
+
 void
 desktop_gone(struct visit *r)
 {
@@ -121,7 +128,6 @@ desktop_gone(struct visit *r)
 /* --- what it does ------------------------------------------------------------------------------------------------- */
 
 static void look(struct visit *r);
-static void act(struct visit *r);
 static void companion(struct visit *r);
 
 static void
@@ -176,7 +182,7 @@ on_failed(struct visit *r, const struct err *err)
     }
     /* a window manager that is not there is missed by nobody but who moves windows */
     if (r->desktop->accompanied && !r->desktop->acts) {
-        act(r);
+        desktop_act(r);
         return;
     }
     snprintf(text, sizeof(text), "it has no %s", r->desktop->running);
@@ -188,8 +194,8 @@ on_output(struct visit *r, bool is_err, const uint8_t *p, size_t n)
 {
     struct buf *b = is_err ? &r->err_out : &r->out;
 
-    if (is_err && b->n + n > WHY_MAX)
-        return;
+    if (is_err)
+        n = n < WHY_MAX - b->n ? n : WHY_MAX - b->n;
     if (b->n + n > DESKTOP_OUT_MAX)
         r->cut_out = true;
     else
@@ -233,7 +239,7 @@ static void
 again_later(struct visit *r)
 {
     if (r->desktop->looks++ >= LOOKS_MAX && r->desktop->accompanied)
-        act(r);
+        desktop_act(r);
     else if (r->desktop->looks > LOOKS_MAX)
         fail_none(r, "what was started does not answer");
     else
@@ -264,7 +270,7 @@ on_looked(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
     buf_free(&r->out);
     buf_free(&r->err_out);
     if (flags == 0 && code == 0 && (d->accompanied || !d->started))
-        act(r);
+        desktop_act(r);
     else if (flags == 0 && code == 0)
         companion(r);
     else if (d->started)
@@ -294,7 +300,7 @@ companion(struct visit *r)
     if (parts[r->desktop->part].companion[0] != NULL)
         run(r, parts[r->desktop->part].companion, OP_BACKGROUND, &begun);
     else
-        act(r);
+        desktop_act(r);
 }
 
 static void
@@ -313,12 +319,29 @@ on_acted(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 
 static const struct visit_op_answers acted = { .out = on_output, .exit = on_acted, .failed = on_failed };
 
-static void
-act(struct visit *r)
+void
+desktop_next(struct visit *r, desktop_done *done)
+{
+    struct desktop *d = r->desktop;
+
+    d->done = done;
+    buf_free(&r->out);
+    buf_free(&r->err_out);
+    d->op.flags = 0;
+    d->op.n_argv = d->op.n_env = 0;
+    d->used = 0;
+}
+
+void
+desktop_act(struct visit *r)
 {
     struct desktop *d = r->desktop;
 
     d->acts = true;
+    if (d->full) {
+        fail(r, "it has more words than an action can have");
+        return;
+    }
     d->running = d->op.argv[0];
     for (size_t i = 0; i < ARRAY_LEN(variables); i++)
         d->op.env[d->op.n_env++] = variables[i];
@@ -351,49 +374,4 @@ desktop_go(struct visit *r, const char *id)
         fail(r, "it has more words than an action can have");
     else
         VISIT_ASK(r, EDGE_ASK_GET, &box_answers, .id = d->id);
-}
-
-/* --- what comes of it --------------------------------------------------------------------------------------------- */
-
-static uint32_t
-u32_of(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-bool
-desktop_png(const uint8_t *p, size_t n, uint32_t *width, uint32_t *height)
-{
-    static const uint8_t begin[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R' };
-    static const uint8_t end[] = { 0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82 };
-
-    if (n < sizeof(begin) + 17 + sizeof(end) || memcmp(p, begin, sizeof(begin)) != 0 ||
-        memcmp(p + n - sizeof(end), end, sizeof(end)) != 0)
-        return false;
-    *width = u32_of(p + 16);
-    *height = u32_of(p + 20);
-    return *width > 0 && *width <= 16384 && *height > 0 && *height <= 16384;
-}
-
-static void
-put_le(uint8_t *p, uint32_t v, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        p[i] = (uint8_t)(v >> 8 * i);
-}
-
-void
-desktop_wav(uint8_t head[44], uint32_t n)
-{
-    memcpy(head, "RIFF....WAVEfmt ", 16);
-    put_le(head + 4, n + 36, 4);
-    put_le(head + 16, 16, 4);
-    put_le(head + 20, 1, 2);
-    put_le(head + 22, 2, 2);
-    put_le(head + 24, DESKTOP_RATE, 4);
-    put_le(head + 28, DESKTOP_RATE * DESKTOP_FRAME, 4);
-    put_le(head + 32, DESKTOP_FRAME, 2);
-    put_le(head + 34, 16, 2);
-    memcpy(head + 36, "data", 4);
-    put_le(head + 40, n, 4);
 }

@@ -8,12 +8,11 @@
 #ifndef CLOCHE_ADAPTERS_DESKTOP_H
 #define CLOCHE_ADAPTERS_DESKTOP_H
 
+#include "adapters/desktop_data.h"
 #include "adapters/visit.h"
 
 #define DESKTOP_OUT_MAX  (16UL * 1024 * 1024)   /* of what one action says */
 #define DESKTOP_WORD_MAX (16UL * 1024)          /* of its words together */
-#define DESKTOP_RATE     44100                  /* of sound that is recorded: frames a second, */
-#define DESKTOP_FRAME    4                      /* of two channels of 16 bits */
 
 enum desktop_part { DESKTOP_SCREEN, DESKTOP_SOUND };
 
@@ -30,11 +29,11 @@ struct edge_op *desktop_action(struct visit *r, enum desktop_part part, desktop_
 void desktop_word(struct visit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void desktop_input(struct visit *r, struct buf *in);            /* it reads that: taken */
 void desktop_go(struct visit *r, const char *id);
+/* From @done: another command of the same action, and what is done then. Then its words, and desktop_act(). */
+void desktop_next(struct visit *r, desktop_done *done);
+void desktop_act(struct visit *r);
+/* For what is done by parts: the part at hand, which begins at 0. */
+struct desktop_stretch { size_t begin, end; } *desktop_stretch(struct visit *r);
 void desktop_gone(struct visit *r);             /* frees what is its own */
-
-/* Whether p[0..n) is a picture, and its size. Nothing else of it is read. */
-bool desktop_png(const uint8_t *p, size_t n, uint32_t *width, uint32_t *height);
-/* The 44 bytes before @n bytes of sound. */
-void desktop_wav(uint8_t head[44], uint32_t n);
 
 #endif

@@ -179,6 +179,11 @@ answer(struct hosted *h, unsigned status, char *text, size_t n)
 {
     static const char none[] = "{\"error\":\"out of memory\",\"code\":\"memory\"}";
 
+    if (h->answered) {
+        free(text);
+        return;
+    }
+    release(h);
     if (text == NULL) {
         h->png = false;
         say_head(h, HTTP_INTERNAL, sizeof(none) - 1, none, sizeof(none) - 1);
@@ -202,14 +207,9 @@ void
 visit_json(struct visit *v, unsigned status, json_t *body)
 {
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_DIGITS) : NULL;
-    struct hosted *h = host_of(v);
 
     json_decref(body);
-    release(h);
-    if (h->answered)
-        free(text);
-    else
-        answer(h, status, text, text != NULL ? strlen(text) : 0);
+    answer(host_of(v), status, text, text != NULL ? strlen(text) : 0);
 }
 
 void
@@ -220,7 +220,6 @@ visit_png(struct visit *v, const void *p, size_t n)
     if (copy != NULL)
         memcpy(copy, p, n);
     host_of(v)->png = true;
-    release(host_of(v));
     answer(host_of(v), HTTP_OK, copy, n);
 }
 
@@ -462,6 +461,7 @@ on_granted(struct hosted *h, const struct tell_ticket *m)
     if (h->v.answers->granted != NULL)
         h->v.answers->granted(&h->v);
     h->input_end = h->has_input;
+    h->has_input = false;
     host_flow(h);
     return 0;
 }

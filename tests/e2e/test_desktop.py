@@ -2,6 +2,8 @@
 import base64
 import io
 import math
+import pathlib
+import shlex
 import shutil
 import struct
 import subprocess
@@ -13,9 +15,12 @@ import zlib
 import pytest
 
 from helpers import requirement
+from helpers.daemon import Sandbox
 
-TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "ffmpeg", "xterm", "which")
-pytestmark = [requirement("R48"), pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")]
+TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "xkbcomp", "ffmpeg", "xterm", "which")
+MISSING = ", ".join(tool for tool in TOOLS if not shutil.which(tool))
+pytestmark = [requirement("R48"), pytest.mark.skipif(bool(MISSING), reason=f"needs {MISSING}, which tools/deps installs")]
+HELPERS = pathlib.Path(__file__).parent.parent / "helpers"
 INSIDE = "DISPLAY=:77 PULSE_SERVER=unix:/tmp/.cloche-pulse "
 
 
@@ -58,13 +63,13 @@ def desk(daemon):
 
 def begin(desk, command):
     """In the background, as a person would start it."""
-    box = desk.get("/api/sandbox/status").json["containerId"]
-    assert desk.post(f"/v1/sandboxes/{box}/exec", {"command": f"{INSIDE} setsid {command} >/dev/null 2>&1 &"}).json["exit_code"] == 0
+    box = Sandbox(desk, desk.get(f"/v1/sandboxes/{desk.get('/api/sandbox/status').json['containerId']}").json)
+    assert box.exec(f"{INSIDE} setsid {command} >/dev/null 2>&1 &")["exit_code"] == 0
     return box
 
 
-def read(desk, box, name):
-    return desk.post(f"/v1/sandboxes/{box}/exec", {"command": f"cat {name}"}).json["stdout"]
+def read(box, name):
+    return box.exec(f"cat {name}")["stdout"]
 
 
 def test_capabilities_are_true(desk):
@@ -73,31 +78,59 @@ def test_capabilities_are_true(desk):
     assert said["computerUse"]["tool"] == "xdotool" and said["screenshot"]["tool"] == "ffmpeg", said
 
 
-def test_seen_typed_clicked(desk):
+def window(desk, colour="0xff0000", place=(300, 300, 200, 100)):
+    """A window of one colour; what it is told from now on is in /tmp/events."""
+    assert desk.get("/api/sandbox/screen/windows").json == {"windows": []}       # there is a screen
+    command = shlex.join(["python3", "-c", (HELPERS / "x_window.py").read_text(), "77", colour, *map(str, place)])
+    box = begin(desk, f"sh -c {shlex.quote(f'exec {command} >/tmp/events')}")
+    assert until(lambda: "shown" in read(box, "/tmp/events")), read(box, "/tmp/events")
+    return box
+
+
+def events(box):
+    return [tuple(int(w) if w.isdecimal() else w for w in line.split()) for line in read(box, "/tmp/events").splitlines()]
+
+
+def test_seen_and_clicked(desk):
     whole = desk.get("/api/sandbox/screen/screenshot")
     assert whole.status == 200 and whole.headers["Content-Type"] == "image/png", whole
     width, height, empty = pixels(whole.body)
-    assert (width, height) == (1280, 800)
+    assert (width, height) == (1280, 800) and not any(empty[310][900:1200])
     assert desk.get("/api/sandbox/screen/windows").json == {"windows": []}
+    box = window(desk)
+    assert desk.post("/api/sandbox/computer/click", {"x": 310, "y": 320}).json == {"success": True, "x": 310, "y": 320, "button": "left"}
+    assert desk.post("/api/sandbox/computer/click", {"x": 499, "y": 399, "button": "right"}).ok
+    pressed = [e[:4] for e in events(box) if e[0] in ("press", "release")]
+    assert pressed == [("press", 1, 310, 320), ("release", 1, 310, 320), ("press", 3, 499, 399), ("release", 3, 499, 399)]
+    part = desk.post("/api/sandbox/screen/screenshot", {"x": 298, "y": 299, "width": 4, "height": 3}).json
+    assert (part["format"], part["encoding"], part["width"], part["height"]) == ("png", "base64", 4, 3), part
+    black, red = b"\0\0\0", b"\xff\0\0"
+    assert list(map(bytes, pixels(base64.b64decode(part["data"]))[2])) == [black * 4, black * 2 + red * 2, black * 2 + red * 2]
+
+
+def test_typed(desk):
+    """Each character that has no key, once and more, in an order in which their keys would be given away again."""
+    assert desk.get("/api/sandbox/screen/windows").json == {"windows": []}       # it is there before the window is
     box = begin(desk, "xterm -u8 -geometry 60x20+100+100 -T Terminal -e sh -c 'cat >/tmp/typed'")
     windows = until(lambda: desk.get("/api/sandbox/screen/windows").json["windows"])
     assert windows[0]["title"] == "Terminal" and windows[0]["app"] == "xterm.XTerm" and windows[0]["id"].startswith("0x"), windows
-    assert desk.post("/api/sandbox/computer/click", {"x": 200, "y": 200}).json == {"success": True, "x": 200, "y": 200, "button": "left"}
-    text = "Zażółć -- $(id) 漢 \U0001f600"
+    text = "Zażółć -- $(id) 漢 \U0001f600 " + "".join(map(chr, range(0x4e00, 0x4e00 + 195))) + " żółw 漢"
     typed = desk.post("/api/sandbox/computer/type", {"text": text})
     assert typed.json == {"success": True, "length": len(text) + 1}, typed
     assert desk.post("/api/sandbox/computer/keypress", {"keys": "Return ctrl+d"}).json == {"success": True, "keys": "Return ctrl+d"}
-    assert until(lambda: read(desk, box, "/tmp/typed")) == text + "\n"
-    begin(desk, "xterm -geometry 60x20+100+100 -bg '#ff0000'")
-    region = {"x": 300, "y": 300, "width": 4, "height": 3}
+    assert until(lambda: read(box, "/tmp/typed")) == text + "\n"
 
-    def red():
-        part = desk.post("/api/sandbox/screen/screenshot", region).json
-        if "error" in part:         # asked again until it is there, or the time is over
-            return False
-        assert (part["format"], part["encoding"], part["width"], part["height"]) == ("png", "base64", 4, 3), part
-        return pixels(base64.b64decode(part["data"]))[2] == [bytearray(b"\xff\0\0" * 4)] * 3
-    assert until(red) and bytes(empty[300][900:912]) != b"\xff\0\0" * 4
+
+def test_keys_are_keys_and_no_commands(desk):
+    """xdotool has commands among its words, "exec" among them."""
+    box = window(desk)
+    answer = desk.post("/api/sandbox/computer/keypress", {"keys": "a exec touch run-by-keys"})
+    assert answer.status == 500 and answer.json["error"].startswith("Keypress failed: "), answer
+    answer = desk.post("/api/sandbox/computer/keypress", {"keys": "b, sleep"})
+    assert answer.status == 500, answer
+    assert desk.post("/api/sandbox/computer/keypress", {"keys": "ctrl+shift+c, Return"}).ok
+    assert box.read("run-by-keys").status == 404
+    assert [e[1] for e in events(box) if e[0] == "key"] == [38, 56, 37, 50, 54, 36]
 
 
 def test_what_cannot_be_done_says_so(desk):
@@ -156,7 +189,8 @@ def test_a_tone_is_heard_again(desk, tmp_path, form):
 
 
 HOSTILE = {
-    "gigabytes": "cat /dev/zero",
+    "a flood": "head -c 64M /dev/zero",
+    "not the end": "exec sleep 600",
     "no picture": "echo hello",
     "half a picture": r"printf '\211PNG\r\n\032\n\0\0\0\015IHDR\0\0\0\001\0\0\0\001'",
     "nothing": "true",
@@ -171,8 +205,10 @@ def test_a_sandbox_that_lies_harms_nobody(daemon, what):
     box.put("ffmpeg", f"#!/bin/sh\n{HOSTILE[what]}\n".encode(), "?mode=755")
     answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
     assert answer.status == 500 and answer.json["error"].startswith("Screenshot failed: "), answer
-    if what == "gigabytes":
-        assert "takes too long" in answer.json["error"] or "16 MiB" in answer.json["error"], answer
+    if what == "a flood":
+        assert answer.json["error"] == "Screenshot failed: it is larger than the sandbox's limits.output, which cut it", answer
+    elif what == "not the end":
+        assert answer.json["error"] == "Screenshot failed: it takes too long", answer
     elif what == "a failure":
         assert answer.json["error"] == "Screenshot failed: no such luck"
     else:
