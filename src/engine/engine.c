@@ -205,6 +205,16 @@ engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, ch
 }
 
 int
+engine_makers(const struct policy *p, struct engine_makers *out, struct err *err)
+{
+    const struct engine *e = engine_of(p);
+
+    out->n = 0;
+    out->daemon[0] = '\0';
+    return e->makers != NULL ? e->makers(p, out, err) : 0;
+}
+
+int
 engine_prepare(const struct policy *p)
 {
     const struct engine *e = engine_of(p);
@@ -338,9 +348,19 @@ cannot(const struct sandbox *sb, const char *code, const char *what, struct err 
     return err_set(err, ERR_UNSUPPORTED, code, "the engine %s cannot %s", sb->engine->name, what);
 }
 
+/* In those that the sandbox is held to from outside; the others are the supervisor's. */
+static bool
+limits_differ(const struct policy *a, const struct policy *b)
+{
+    return a->limits.memory.v != b->limits.memory.v || a->limits.cpu_milli.v != b->limits.cpu_milli.v ||
+           a->limits.pids.v != b->limits.pids.v;
+}
+
 int
 sandbox_limits(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
 {
+    if (!limits_differ(from, to))
+        return 0;
     return sb->engine->limits != NULL ? sb->engine->limits(sb, from, to, err)
                                       : cannot(sb, "limits.no-cgroup", "change limits while a sandbox lives", err);
 }
@@ -348,6 +368,8 @@ sandbox_limits(struct sandbox *sb, const struct policy *from, const struct polic
 int
 sandbox_limits_back(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err)
 {
+    if (!limits_differ(from, to))
+        return 0;
     return sb->engine->limits_back != NULL ? sb->engine->limits_back(sb, from, to, err) : 0;
 }
 

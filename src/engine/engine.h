@@ -8,6 +8,7 @@
 #ifndef CLOCHE_ENGINE_ENGINE_H
 #define CLOCHE_ENGINE_ENGINE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -137,6 +138,17 @@ enum lack {
  * Only what the host is counts: its kernel, its settings, what encloses us; what others can use up does not. What is
  * missing goes to @text, for people. Tries everything, as engine_probe() does. */
 enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
+
+/* What makes the walls of a sandbox besides cloche: two sandboxes are the same only where that is. */
+#define ENGINE_PROGRAMS 2
+struct engine_makers {
+    char programs[ENGINE_PROGRAMS][PATH_MAX];
+    size_t n;
+    char daemon[160];           /* what one says that it is; "": there is none */
+};
+
+/* Of the engine that @p takes, as it would be made now. */
+int engine_makers(const struct policy *p, struct engine_makers *out, struct err *err);
 
 /* Make ahead what a sandbox of @p's engine needs, for the next one of this process. 0; -1: the process is to end. The
  * caller is single-threaded. */

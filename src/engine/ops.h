@@ -22,6 +22,8 @@ struct engine {
     enum lack (*lacks)(enum policy_mode mode, const char *code, char text[256]);    /* NULL: never */
     /* NULL: those of the policy as they are written. */
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
+    /* NULL: cloche alone. @out is empty. */
+    int (*makers)(const struct policy *p, struct engine_makers *out, struct err *err);
     int (*prepare)(void);                                           /* NULL: there is nothing to do */
     int (*image)(struct err *err);                                  /* NULL: there is none to share, */
     void (*have_image)(int fd);                                     /* nor to be had */
@@ -34,7 +36,7 @@ struct engine {
     void (*now)(struct sandbox *sb, struct sandbox_now *out);       /* the same; NULL: nothing is known */
     bool (*over_memory)(struct sandbox *sb);                        /* NULL: never */
     bool (*alone)(struct sandbox *sb);                              /* NULL: that is not known */
-    /* NULL, both: they cannot be changed. */
+    /* NULL, both: they cannot be changed. Asked only where one of memory, processors, processes differs. */
     int (*limits)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
     int (*limits_back)(struct sandbox *sb, const struct policy *from, const struct policy *to, struct err *err);
     /* NULL, all four: a command has the sandbox's limits. */

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/sha256.h"
+#include "engine/engine.h"
 #include "keeper/keeper.h"
 #include "policy/describe.h"
 #include "policy/policy.h"
@@ -117,9 +118,25 @@ put_host(struct buf *out, struct err *err)
     return 0;
 }
 
+/* An OCI runtime, or a daemon's version. */
+static int
+add_makers(struct sha256 *h, const struct policy *p, struct err *err)
+{
+    static struct engine_makers makers;     /* large */
+
+    if (engine_makers(p, &makers, err) < 0)
+        return -1;
+    for (size_t i = 0; i < makers.n; i++)
+        if (add_file(h, makers.programs[i], err) < 0)
+            return -1;
+    if (makers.daemon[0] != '\0')
+        keeper_print_add(h, makers.daemon, strlen(makers.daemon));
+    return 0;
+}
+
 /* cloche itself, which has the guest in it, and what it would start. */
 static int
-put_runtime(struct buf *out, struct err *err)
+put_runtime(struct buf *out, const struct policy *p, struct err *err)
 {
     static const struct { const char *folder, *name; } programs[] = {
         { "egress", "cloche-egress" }, { "vault", "cloche-vault" },
@@ -134,6 +151,8 @@ put_runtime(struct buf *out, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(programs); i++)
         if (helper_find(programs[i].folder, programs[i].name, path, err) < 0 || add_file(&h, path, err) < 0)
             return -1;
+    if (add_makers(&h, p, err) < 0)
+        return -1;
     keeper_print_put(out, "runtime", &h);
     return 0;
 }
@@ -152,7 +171,7 @@ keeper_print(const struct keeper_live *k, const struct policy *p, struct buf *ou
     buf_put_u8(out, '\n');
     if (put_profile(out, "profile", p, err) < 0 || keeper_policy_read(k, &template, "", 0, err) < 0 ||
         put_profile(out, "template", &template, err) < 0 || put_image(out, p, err) < 0 || put_host(out, err) < 0 ||
-        put_runtime(out, err) < 0)
+        put_runtime(out, p, err) < 0)
         return -1;
     return buf_nul(out) == 0 ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }

@@ -20,10 +20,12 @@ class Engine:
         return self("/bin/sh", "-c", text, flags=flags, **kw)
 
 
-def again(namespace, *marks):
-    """The tests of test_self_check.py in another module, and so with its `env`."""
+def again(namespace, *marks, without=(), only=()):
+    """The tests of test_self_check.py in another module, and so with its `env`, but for @without; or @only those."""
+    gone = [name for name in (*without, *only) if not callable(getattr(test_self_check, name, None))]
+    assert not gone, f"there is no such test: {gone}"
     for name, value in list(vars(test_self_check).items()):
-        if name.startswith("test_") and isinstance(value, types.FunctionType):
+        if name.startswith("test_") and isinstance(value, types.FunctionType) and name not in without and name in (only or (name,)):
             assert name not in namespace, name
             made = types.FunctionType(value.__code__, value.__globals__, name, value.__defaults__)
             made.__doc__ = value.__doc__

@@ -33,9 +33,11 @@ WATCHED = ("mounts", "cgroups", "files", "processes")       # of a leaks.Watch
 
 
 class Lender:
-    """A daemon in a corner of its own, which one test after the other has. After one that failed the next has another."""
+    """A daemon in a corner of its own, which one test after the other has. After one that failed the next has another.
+    @settings: of all its sandboxes; @env: its environment's, besides the usual."""
 
-    def __init__(self):
+    def __init__(self, settings=None, **env):
+        self.settings, self.env = settings, env
         self.world = self.daemon = None
         self.failed = 0         # tests, when it was lent last
 
@@ -43,7 +45,13 @@ class Lender:
         """What there is now belongs to nobody's test; what came with the daemon has to go with it."""
         before = leaks.Watch()
         self.world = type(world)(world.binary)
-        self.daemon = Daemon(self.world.runner(Cloche, "own", None))
+        keeper = self.world.runner(Cloche, "own", None)
+        keeper.env.update(self.env)
+        flags = ()
+        if self.settings is not None:
+            (keeper.home / "settings.yaml").write_text(json.dumps(self.settings), encoding="utf-8")
+            flags = "--settings", str(keeper.home / "settings.yaml")
+        self.daemon = Daemon(keeper, *flags)
         self.process, self.keeper = self.daemon.process, self.daemon.cloche
         world.watch = leaks.Watch()
         self.came = {what: getattr(world.watch, what) - getattr(before, what) for what in WATCHED}

@@ -1,7 +1,7 @@
 /* engine/native/built_on.h: what engines share that are built on this one (oci/, docker/, microvm/)
  *
- * None of them is for daemons, has a light mode, shows the host's tree or its network, or lets a sandbox make user
- * namespaces; all of them need root. What differs is how they say it.
+ * None of them has a light mode, shows the host's tree or its network, or lets a sandbox make user namespaces; all of
+ * them need root. What differs is how they say it.
  */
 #ifndef CLOCHE_ENGINE_NATIVE_BUILT_ON_H
 #define CLOCHE_ENGINE_NATIVE_BUILT_ON_H
@@ -11,7 +11,7 @@
 
 struct built_on {
     const char *name;           /* the engine's; its codes are this, a dot and a word */
-    const char *serve;          /* the word for sandboxes of cloche serve */
+    const char *serve;          /* the word for sandboxes of cloche serve; NULL: it makes them */
     const char *network, *no_network;   /* of the host's network: what it says, and what to use instead */
     const char *no_root;        /* what to do without root */
 };

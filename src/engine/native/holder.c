@@ -148,6 +148,17 @@ holder_exec(const char *program, const char *const *argv, char *const *env)
 }
 
 int
+holder_keep(int *fd)
+{
+    int high = fcntl(*fd, F_DUPFD_CLOEXEC, 4);
+
+    if (high < 0 || dup3(high, 3, O_CLOEXEC) < 0)
+        return -1;
+    *fd = 3;
+    return io_close_from(4);
+}
+
+int
 holder_wait(pid_t pid)
 {
     int status;

@@ -14,7 +14,6 @@
 
 static const struct built_on words = {
     .name = "oci",
-    .serve = "daemon",
     .network = "does not share the host's network",
     .no_network = "use --allow-domain HOST, or --engine native: its Landlock keeps the host's abstract sockets away",
     .no_root = "run it as root, or use --engine native, which an ordinary user can",
@@ -142,9 +141,31 @@ command_begin(struct sandbox *base, const struct sandbox_command_limits *wanted,
 }
 
 static int
+change(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
+{
+    if (oci_of(base)->runtime->own_kernel)
+        return built_on_refuse(&words, "limits.no-cgroup", "cannot change limits in runsc while a sandbox lives",
+                               "stop it, change its policy, and recover it: it is made again, empty", err);
+    return native_limits(base, from, to, err);
+}
+
+static int
+change_back(struct sandbox *base, const struct policy *from, const struct policy *to, struct err *err)
+{
+    return oci_of(base)->runtime->own_kernel ? 0 : native_limits_back(base, from, to, err);
+}
+
+static int
 gone(struct sandbox *base, struct err *err)
 {
     return holder_gone(&oci_of(base)->native, oci_of(base)->runtime->name, err);
+}
+
+static int
+makers(const struct policy *p, struct engine_makers *out, struct err *err)
+{
+    out->n = 1;
+    return oci_runtime_find(p->runtime.p, p, out->programs[0], err) != NULL ? 0 : -1;
 }
 
 static const char *const names[] = { "runsc", "crun", "runc", NULL };
@@ -156,6 +177,7 @@ const struct engine engine_oci = {
     .probe = oci_probe,
     .holes = oci_holes,
     .rules = native_rules,
+    .makers = makers,
     .create = create,
     .guest = guest,
     .connect = native_connect,
@@ -163,6 +185,8 @@ const struct engine engine_oci = {
     .usage = native_usage,
     .now = native_now,
     .over_memory = native_over_memory,
+    .limits = change,
+    .limits_back = change_back,
     .command_begin = command_begin,
     .command_sent = native_command_sent,
     .command_look = native_command_look,
