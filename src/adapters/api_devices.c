@@ -415,7 +415,7 @@ static void on_keys(struct visit *r);
 static bool
 keys_words(struct visit *r)
 {
-    cleanup_buf struct buf map = BUF_INIT(64UL * 1024);
+    cleanup_buf struct buf map = BUF_INIT(DESKTOP_KEYMAP_MAX);
     struct str text = typed_text(r);
     struct desktop_stretch *s = desktop_stretch(r);
 

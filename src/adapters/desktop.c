@@ -12,7 +12,7 @@
 #define LOOK_MS     10000       /* for a look whether it is there */
 #define ACTION_MS   30000
 #define AGAIN_MS    100         /* between looks, */
-#define LOOKS_MAX   100         /* ... of which there are so many before it is given up */
+#define LOOKS_MS    20000       /* ... which go on so long; then it fails, or is done without a window manager */
 #define WHY_MAX     256
 #define DISPLAY     ":77"
 #define PULSE       "unix:/tmp/.cloche-pulse"
@@ -52,7 +52,7 @@ struct desktop {
     bool acts;                  /* what runs is the action */
     bool started;               /* the server; */
     bool accompanied;           /* and what goes with it */
-    unsigned looks;
+    uint64_t until_ms;          /* it is looked for */
     struct timer again;
 };
 
@@ -238,12 +238,14 @@ on_run(struct visit *r, const struct edge_run *ran)
 static void
 again_later(struct visit *r)
 {
-    if (r->desktop->looks++ >= LOOKS_MAX && r->desktop->accompanied)
+    struct desktop *d = r->desktop;
+
+    if (clock_ms() < d->until_ms)
+        visits_at(&d->again, clock_ms() + AGAIN_MS);
+    else if (d->accompanied)
         desktop_act(r);
-    else if (r->desktop->looks > LOOKS_MAX)
-        fail_none(r, "what was started does not answer");
     else
-        visits_at(&r->desktop->again, clock_ms() + AGAIN_MS);
+        fail_none(r, "what was started does not answer");
 }
 
 static void
@@ -277,6 +279,7 @@ on_looked(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
         again_later(r);
     else {
         d->started = true;
+        d->until_ms = clock_ms() + LOOKS_MS;
         run(r, parts[d->part].server, OP_BACKGROUND, &begun);
     }
 }
@@ -296,7 +299,7 @@ static void
 companion(struct visit *r)
 {
     r->desktop->accompanied = true;
-    r->desktop->looks = 0;
+    r->desktop->until_ms = clock_ms() + LOOKS_MS;
     if (parts[r->desktop->part].companion[0] != NULL)
         run(r, parts[r->desktop->part].companion, OP_BACKGROUND, &begun);
     else

@@ -15,6 +15,7 @@
 #define DESKTOP_PIXELS_MAX 16384        /* of a display, in each direction */
 #define DESKTOP_RATE       44100        /* of sound that is recorded: frames a second, */
 #define DESKTOP_FRAME      4            /* of two channels of 16 bits */
+#define DESKTOP_KEYMAP_MAX (64UL * 1024)
 
 /* Whether p[0..n) is a picture, and its size. Nothing else of it is read. */
 bool desktop_png(const uint8_t *p, size_t n, uint32_t *width, uint32_t *height);

@@ -2,57 +2,17 @@
 import base64
 import io
 import math
-import pathlib
-import shlex
-import shutil
 import struct
 import subprocess
 import threading
-import time
 import wave
-import zlib
 
 import pytest
 
-from helpers import requirement
-from helpers.daemon import Sandbox
+from helpers import desktop, requirement
+from helpers.desktop import begin, events, pixels, read, until, window
 
-TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "xkbcomp", "ffmpeg", "xterm", "which")
-MISSING = ", ".join(tool for tool in TOOLS if not shutil.which(tool))
-pytestmark = [requirement("R48"), pytest.mark.skipif(bool(MISSING), reason=f"needs {MISSING}, which tools/deps installs")]
-HELPERS = pathlib.Path(__file__).parent.parent / "helpers"
-INSIDE = "DISPLAY=:77 PULSE_SERVER=unix:/tmp/.cloche-pulse "
-
-
-def pixels(png):
-    """Width, height and rows of (r, g, b): a reader of its own, for eight-bit RGB."""
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    at, packed, width, height = 8, b"", 0, 0
-    while at < len(png):
-        size, kind = struct.unpack(">I4s", png[at:at + 8])
-        body = png[at + 8:at + 8 + size]
-        if kind == b"IHDR":
-            width, height, depth, color = struct.unpack(">IIBB", body[:10])
-            assert (depth, color) == (8, 2)
-        packed += body if kind == b"IDAT" else b""
-        at += 12 + size
-    raw, rows, before = zlib.decompress(packed), [], bytearray(width * 3)
-    for y in range(height):
-        how, line = raw[y * (width * 3 + 1)], bytearray(raw[y * (width * 3 + 1) + 1:(y + 1) * (width * 3 + 1)])
-        for x in range(width * 3) if how else ():
-            a, b, c = (line[x - 3] if x >= 3 else 0), before[x], (before[x - 3] if x >= 3 else 0)
-            paeth = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
-            line[x] = (line[x] + (0, a, b, (a + b) // 2, paeth)[how]) & 255
-        rows.append(line)
-        before = line
-    return width, height, rows
-
-
-def until(asked, seconds=30):
-    end = time.monotonic() + seconds
-    while not (value := asked()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return value
+pytestmark = [requirement("R48"), desktop.needed]
 
 
 @pytest.fixture
@@ -61,34 +21,10 @@ def desk(daemon):
     return daemon
 
 
-def begin(desk, command):
-    """In the background, as a person would start it."""
-    box = Sandbox(desk, desk.get(f"/v1/sandboxes/{desk.get('/api/sandbox/status').json['containerId']}").json)
-    assert box.exec(f"{INSIDE} setsid {command} >/dev/null 2>&1 &")["exit_code"] == 0
-    return box
-
-
-def read(box, name):
-    return box.exec(f"cat {name}")["stdout"]
-
-
 def test_capabilities_are_true(desk):
     said = desk.get("/api/sandbox/capabilities").json
     assert {n for n, c in said.items() if c["available"]} == {"screenshot", "audioRecord", "audioPlay", "computerUse", "windowList", "shell"}
     assert said["computerUse"]["tool"] == "xdotool" and said["screenshot"]["tool"] == "ffmpeg", said
-
-
-def window(desk, colour="0xff0000", place=(300, 300, 200, 100)):
-    """A window of one colour; what it is told from now on is in /tmp/events."""
-    assert desk.get("/api/sandbox/screen/windows").json == {"windows": []}       # there is a screen
-    command = shlex.join(["python3", "-c", (HELPERS / "x_window.py").read_text(), "77", colour, *map(str, place)])
-    box = begin(desk, f"sh -c {shlex.quote(f'exec {command} >/tmp/events')}")
-    assert until(lambda: "shown" in read(box, "/tmp/events")), read(box, "/tmp/events")
-    return box
-
-
-def events(box):
-    return [tuple(int(w) if w.isdecimal() else w for w in line.split()) for line in read(box, "/tmp/events").splitlines()]
 
 
 def test_seen_and_clicked(desk):
@@ -186,38 +122,3 @@ def test_a_tone_is_heard_again(desk, tmp_path, form):
     loudest = max((left[i:i + 22050] for i in range(0, len(left) - 22050, 11025)), key=lambda part: sum(map(abs, part)))
     found = {h: power(loudest, h, 44100) for h in (220, 330, 420, 440, 460, 550, 660, 880)}
     assert max(found, key=found.get) == 440 and found[440] > 1e5 and found[440] > 10 * found[420], found
-
-
-HOSTILE = {
-    "a flood": "head -c 64M /dev/zero",
-    "not the end": "exec sleep 600",
-    "no picture": "echo hello",
-    "half a picture": r"printf '\211PNG\r\n\032\n\0\0\0\015IHDR\0\0\0\001\0\0\0\001'",
-    "nothing": "true",
-    "a failure": "echo no such luck >&2; exit 3",
-}
-
-
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_sandbox_that_lies_harms_nobody(daemon, what):
-    """Its own programs come first on its PATH: what they say is bounded and looked at."""
-    box = daemon.create(policy={"env": {"PATH": "/workspace:/usr/bin:/bin"}})
-    box.put("ffmpeg", f"#!/bin/sh\n{HOSTILE[what]}\n".encode(), "?mode=755")
-    answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
-    assert answer.status == 500 and answer.json["error"].startswith("Screenshot failed: "), answer
-    if what == "a flood":
-        assert answer.json["error"] == "Screenshot failed: it is larger than the sandbox's limits.output, which cut it", answer
-    elif what == "not the end":
-        assert answer.json["error"] == "Screenshot failed: it takes too long", answer
-    elif what == "a failure":
-        assert answer.json["error"] == "Screenshot failed: no such luck"
-    else:
-        assert "is no PNG" in answer.json["error"], answer
-    assert daemon.get("/ready").ok and box.exec("echo well")["stdout"] == "well\n"
-
-
-def test_the_hosts_network_has_the_hosts_displays(daemon):
-    box = daemon.create(policy={"network": "host"})
-    answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
-    assert answer.status == 500 and "shares the host's network" in answer.json["error"], answer
-    assert not daemon.get(f"/api/sandbox/capabilities?id={box.id}").json["screenshot"]["available"]

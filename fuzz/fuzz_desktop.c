@@ -1,0 +1,61 @@
+/* adapters/desktop_data.c: whatever a sandbox says for a picture or windows, it is read within its bounds; what can be
+ * typed with a keymap is a beginning of the text, and no end of it is a keymap's own words
+ *
+ * Input: the first byte chooses. 0: a picture. 1: windows. Else: a text to type.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "adapters/desktop_data.h"
+
+static void
+picture(const uint8_t *p, size_t n)
+{
+    uint32_t width = 0, height = 0;
+
+    if (desktop_png(p, n, &width, &height))
+        FUZZ_ASSERT(width >= 1 && width <= DESKTOP_PIXELS_MAX && height >= 1 && height <= DESKTOP_PIXELS_MAX);
+}
+
+static void
+windows(struct str text)
+{
+    const char *end = text.p + text.n;
+    struct desktop_window w;
+    size_t before = text.n;
+
+    for (; desktop_window(&text, &w); before = text.n) {
+        FUZZ_ASSERT(text.n < before && text.p + text.n == end);
+        FUZZ_ASSERT(w.id.p <= w.app.p && w.app.p + w.app.n <= w.title.p && w.title.p + w.title.n <= end);
+        FUZZ_ASSERT(memchr(w.id.p, ' ', w.id.n) == NULL && memchr(w.title.p, '\n', w.title.n) == NULL);
+    }
+    FUZZ_ASSERT(before == 0);
+}
+
+static void
+keymap(struct str text)
+{
+    cleanup_buf struct buf map = BUF_INIT(DESKTOP_KEYMAP_MAX);
+    size_t n = desktop_keymap(&map, text);
+
+    FUZZ_ASSERT(n <= text.n && buf_ok(&map));
+    for (size_t i = 0; i < map.n; i++)
+        FUZZ_ASSERT(map.p[i] == '\n' || (map.p[i] >= 0x20 && map.p[i] < 0x7f));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct str text = { (const char *)data + 1, n - 1 };
+
+    if (n == 0)
+        return 0;
+    if (data[0] == 0)
+        picture(data + 1, n - 1);
+    else if (data[0] == 1)
+        windows(text);
+    else
+        keymap(text);
+    return 0;
+}
