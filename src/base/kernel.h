@@ -22,6 +22,9 @@
 #ifndef STATX_BASIC_STATS
 #include <linux/stat.h>
 #endif
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000U
+#endif
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE (1 << 0)
 #define RENAME_EXCHANGE (1 << 1)

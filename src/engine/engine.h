@@ -224,6 +224,10 @@ struct sandbox_facts {
 struct engine_place { const char *name, *path; };
 extern const struct engine_place engine_places[ENGINE_PLACES];
 
+/* A symbolic link beside these whose text is how many bytes are in them: they may lie below a sandbox's folders as they
+ * are, and nobody writes to them any more. */
+#define ENGINE_BELOW "below"
+
 /* Build the wall for @p, which outlives it. @id names the sandbox (32 hex digits that nobody can guess); NULL: the
  * engine chooses it. The sandbox dies with the caller, whatever happens. 0, or -1 with @err and nothing is left. */
 int sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err);

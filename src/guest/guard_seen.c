@@ -30,9 +30,6 @@
 #include "base/kernel.h"
 #include "guest/guard_priv.h"
 
-#ifndef STATX_MNT_ID
-#define STATX_MNT_ID 0x1000U
-#endif
 #define WANTED (STATX_BASIC_STATS | STATX_MNT_ID)
 
 struct seen *

@@ -53,7 +53,7 @@ static const unsigned allowed[] = {
     SYS_kill, SYS_wait4, SYS_waitid, SYS_getpid, SYS_getuid, SYS_geteuid, SYS_capget,
     /* its files are copied (keeper_snapshot.c): links, owners, times, attributes; no node of a device */
     SYS_symlinkat, SYS_linkat, SYS_fchownat, SYS_utimensat, SYS_flistxattr, SYS_fgetxattr, SYS_fsetxattr, SYS_pwrite64,
-    SYS_copy_file_range,
+    SYS_copy_file_range, SYS_statx,
     /* a janitor in the place of one that was killed, and who looks into a volume */
     SYS_clone, SYS_rt_sigprocmask, SYS_prctl, SYS_setsid, SYS_pipe2, SYS_dup3, SYS_close_range, SYS_gettid,
     SYS_set_tid_address, SYS_set_robust_list,

@@ -32,7 +32,8 @@ enum root_op {
                          * but where @writable; @optional: where there is one */
     ROOT_OVERLAY,       /* copy-on-write: the child mounts overlay layers at @dest */
     ROOT_LAYER,         /* the folder @source of the host lies below the tmpfs's own folder @dest: what is in that
-                         * one hides its things; what is written goes there, where @writable */
+                         * one hides its things; what is written goes there, where @writable; @optional: left out
+                         * where the kernel cannot do that */
 };
 
 struct root_item {

@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "wall/mnt.h"
 #include "wall/root_priv.h"
+
+#define MARK "user.overlay.opaque"
 
 static int
 fail(struct err *err, const char *what)
@@ -32,6 +35,20 @@ static int
 make_folder(int at, const char *name, mode_t mode)
 {
     return mkdirat(at, name, mode) < 0 ? -1 : openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Whether the tmpfs takes the marks of an overlay (Linux 6.6). Without them a folder that was removed and made again
+ * cannot be told from one that was not, and mkdir(2) fails. */
+static int
+keeps_marks(int base, const char *work, struct err *err)
+{
+    cleanup_close int fd = openat(base, work, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return fail(err, work);
+    if (fsetxattr(fd, MARK, "y", 1, 0) == 0 && fremovexattr(fd, MARK) == 0)
+        return 0;
+    return err_set(err, ERR_UNSUPPORTED, "wall.root.marks", "the tmpfs has no attributes, which Linux 6.6 gives it");
 }
 
 /* What of the root lies there already is the upper folder of an overlay over it, seen past the mounts of the root. The
@@ -57,17 +74,25 @@ layer_overlay(struct builder *b, const struct root_item *item, struct err *err)
     work = make_folder(b->base, name, 0700);
     if (lower < 0 || upper < 0 || work < 0)
         return fail(err, item->dest);
+    if (item->optional && keeps_marks(b->base, name, err) < 0)
+        return -1;
     return b->plan->layer_mount(lower, upper, work, err);
 }
 
 int
 root_layer(struct builder *b, const struct root_item *item, struct err *err)
 {
-    cleanup_close int overlay = layer_overlay(b, item, err), at = -1;
+    struct err why = ERR_INIT;
+    cleanup_close int overlay = layer_overlay(b, item, &why), at = -1;
     struct stat st;
 
-    if (overlay < 0)
-        return err_wrap(err, "the image's files at %s", item->dest);
+    if (overlay < 0 && item->optional && why.kind == ERR_UNSUPPORTED)
+        return 0;
+    if (overlay < 0) {
+        if (err != NULL)
+            *err = why;
+        return err_wrap(err, "the files that lie below %s", item->dest);
+    }
     at = mnt_open_beneath(b->root, item->dest, O_PATH | O_DIRECTORY, false);
     if (at < 0 || fstat(overlay, &st) < 0)
         return fail(err, item->dest);

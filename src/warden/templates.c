@@ -41,6 +41,15 @@ template_is_read(const struct warden *w, const char *id)
 }
 
 bool
+template_is_held(const struct warden *w, const char *id)
+{
+    for (const struct box *b = w->boxes; b != NULL; b = b->next)
+        if ((begins(b) || b->edge.fd >= 0) && strcmp(b->r.base, id) == 0)
+            return true;
+    return false;
+}
+
+bool
 template_is_wanted(const struct warden *w, const char *id)
 {
     for (const struct box *b = w->boxes; b != NULL; b = b->next)

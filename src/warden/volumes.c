@@ -264,7 +264,7 @@ sweep_one(struct warden *w, uint64_t now)
     for (size_t i = 0; i < w->volumes->n; i++) {
         struct volume *v = &w->volumes->v[i];
         if (!v->removed || v->making || now < v->again_ms || user_of(w, v->r.id, true) != NULL ||
-            template_is_read(w, v->r.id))
+            template_is_held(w, v->r.id))
             continue;
         v->again_ms = now + SAVE_MS;
         (void)box_sweeper(w, v->r.id);

@@ -34,8 +34,10 @@ int volume_remove(struct warden *w, struct volume *v, struct err *err);
 bool volume_is_reached(const struct warden *w, const struct volume *v);     /* by who asks */
 void volumes_tell_all(struct warden *w, enum volume_kind kind);             /* who asks: those that it reaches */
 
-/* templates.c: whether one that is made now begins with it; whether one that lives did, and may do so again. */
+/* templates.c: whether one that is made now begins with it; whether its files may lie below those of one that has a
+ * keeper; whether one that is known did begin with it, and may do so again. */
 bool template_is_read(const struct warden *w, const char *id);
+bool template_is_held(const struct warden *w, const char *id);
 bool template_is_wanted(const struct warden *w, const char *id);
 
 #endif

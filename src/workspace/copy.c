@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/kernel.h"
 #include "workspace/tree.h"
 #include "workspace/xattr.h"
 
@@ -30,13 +31,14 @@ struct folder {
 };
 
 struct twin {               /* a file with several names: its first one */
+    dev_t dev;
     ino_t ino;              /* 0 none */
     size_t path;
 };
 
 struct copy {
     struct tree_copy *c;
-    dev_t dev;              /* of the source: what is on another one is mounted there */
+    struct statx root;      /* of the source: what is on another mount is left out */
     struct buf paths;
     struct folder *folders;
     size_t n, room;
@@ -187,13 +189,13 @@ same_as(int in, int out, const struct stat *st, mode_t mode)
     return xattr_copy(in, out) < 0 || fchmod(out, mode) < 0 || futimens(out, times) < 0 ? -1 : 0;
 }
 
-/* The place for the file @ino of the table. */
+/* The place for that file of the table. In an overlay each layer has numbers of its own. */
 static struct twin *
-twin_of(struct copy *k, ino_t ino)
+twin_of(struct copy *k, const struct stat *st)
 {
-    size_t at = (size_t)(ino * 0x9e3779b97f4a7c15ULL) & (LINK_SLOTS - 1);
+    size_t at = (size_t)(st->st_ino * 0x9e3779b97f4a7c15ULL) & (LINK_SLOTS - 1);
 
-    while (k->twins[at].ino != 0 && k->twins[at].ino != ino)
+    while (k->twins[at].ino != 0 && (k->twins[at].ino != st->st_ino || k->twins[at].dev != st->st_dev))
         at = (at + 1) & (LINK_SLOTS - 1);
     return &k->twins[at];
 }
@@ -210,11 +212,12 @@ twin_link(struct copy *k, const struct stat *st, size_t folder, int dst, const c
         return 0;
     if (k->twins == NULL && (k->twins = calloc(LINK_SLOTS, sizeof(*k->twins))) == NULL)
         return -1;
-    t = twin_of(k, st->st_ino);
+    t = twin_of(k, st);
     if (t->ino == 0) {
         if (k->n_twins < LINK_SLOTS / 4 * 3) {
             if (path_put(k, folder, name, &t->path) < 0)
                 return -1;
+            t->dev = st->st_dev;
             t->ino = st->st_ino;
             k->n_twins++;
         }
@@ -275,18 +278,30 @@ make_folder(struct copy *k, size_t folder, int dst, const char *name, mode_t mod
     return path_put(k, folder, name, &path) < 0 || folder_put(k, path, mode) < 0 || is_ours(k, made) < 0 ? -1 : 0;
 }
 
+/* Whether that is mounted in the source. In an overlay each layer's files have a device of their own, so it is the
+ * mount that tells; before Linux 5.8, which does not tell mounts, there are no such overlays. */
+static bool
+is_mounted(const struct copy *k, const struct statx *sx)
+{
+    if ((sx->stx_mask & k->root.stx_mask & STATX_MNT_ID) != 0)
+        return sx->stx_mnt_id != k->root.stx_mnt_id;
+    return sx->stx_dev_major != k->root.stx_dev_major || sx->stx_dev_minor != k->root.stx_dev_minor;
+}
+
 static int
 copy_entry(struct copy *k, size_t folder, int src, int dst, const char *name)
 {
-    struct stat st;
+    struct statx sx;
+    mode_t mode;
 
-    if (fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (kernel_statx(src, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_MNT_ID, &sx) < 0)
         return errno == ENOENT ? 0 : -1;
-    if (st.st_dev != k->dev || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)))
+    mode = sx.stx_mode;
+    if (is_mounted(k, &sx) || !(S_ISDIR(mode) || S_ISREG(mode) || S_ISLNK(mode)))
         return 0;
     k->c->entries++;
-    return S_ISDIR(st.st_mode) ? make_folder(k, folder, dst, name, st.st_mode)
-           : S_ISREG(st.st_mode) ? copy_file(k, folder, src, dst, name) : copy_link(k, src, dst, name);
+    return S_ISDIR(mode) ? make_folder(k, folder, dst, name, mode)
+           : S_ISREG(mode) ? copy_file(k, folder, src, dst, name) : copy_link(k, src, dst, name);
 }
 
 /* The folder @f of the source, whose mode may keep its owner out. -1 with errno. */
@@ -354,14 +369,12 @@ int
 tree_copy(struct tree_copy *c, struct err *err)
 {
     struct copy k = { .c = c, .paths = BUF_INIT(PATHS_MAX) };
-    struct stat st;
     int r = -1;
 
-    if (fstat(c->from, &st) < 0)
+    if (kernel_statx(c->from, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &k.root) < 0)
         return fail("", err);
-    k.dev = st.st_dev;
     k.piece = malloc(PIECE);
-    if (k.piece == NULL || buf_put_u8(&k.paths, 0) < 0 || folder_put(&k, 0, st.st_mode) < 0) {
+    if (k.piece == NULL || buf_put_u8(&k.paths, 0) < 0 || folder_put(&k, 0, k.root.stx_mode) < 0) {
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
     } else {
         r = 0;

@@ -34,16 +34,17 @@ chmod 750 d; chmod 755 d/f; touch -d @1000000000 d/f; ln d/f d/same; ln -s f d/l
 mkdir shut; echo in > shut/in; chmod 000 shut; chmod 000 ~/.cache/g
 mkfifo fifo; truncate -s 100M sparse; echo end >> sparse; : > 'odd
 name'"""
-LOOK = """stat -c '%n %a %h' d d/f shut; stat -c %Y d/f; readlink d/link away; cat d/same /tmp/h; cat ~/.cache/g; ls; stat -c %a ~/.cache/g
+LOOK = """stat -c '%n %a %h' d/f; stat -c '%n %a' d shut; stat -c %Y d/f; readlink d/link away; cat d/same /tmp/h; cat ~/.cache/g; ls; stat -c %a ~/.cache/g
 stat -c '%s %b' sparse; tail -c 4 sparse; cat shut/in"""
 
 
-def test_a_fork_has_its_files(daemon):
+@pytest.mark.parametrize("more", ["", "head -c 2M /dev/urandom > ~/large"], ids=["copied", "below"])
+def test_a_fork_has_its_files(daemon, more):
     box = daemon.create(policy={"limits": {"disk": "64m"}})
-    sh(box, FILES)
+    sh(box, FILES + "\n" + more)
     [one] = fork(box)
     said = sh(one, "chmod 700 shut; chmod 600 ~/.cache/g;" + LOOK).split("\n")
-    assert said[:9] == ["d 750 3", "d/f 755 2", "shut 700 2", "1000000000", "f", "/etc/passwd", "one", "three", "two"], said
+    assert said[:9] == ["d/f 755 2", "d 750", "shut 700", "1000000000", "f", "/etc/passwd", "one", "three", "two"], said
     assert said[9:15] == ["away", "d", "odd", "name", "shut", "sparse"], said       # no FIFO: nobody is at its other end
     size, blocks = said[16].split()
     assert size == str(100 * 1024 * 1024 + 4) and int(blocks) < 1000 and said[17:19] == ["end", "in"], said
@@ -216,11 +217,22 @@ def test_folders_of_the_hosts_are_not_forked(daemon, cloche, policy):
 def test_its_files_count_against_the_limit_of_disk(daemon):
     box = daemon.create(policy={"limits": {"disk": "32m"}})
     sh(box, "head -c 20M /dev/zero > big")
-    [one] = fork(box)
-    assert one.exec("head -c 20M /dev/zero > more")["exit_code"] != 0 and sh(one, "rm big; head -c 20M /dev/zero > more") == ""
+    [one] = fork(box)           # which has that file below its own, or as a copy
+    assert one.exec("head -c 40M /dev/zero > more")["exit_code"] != 0 and sh(one, "rm big more; head -c 20M /dev/zero > more") == ""
     assert daemon.post(f"{box.at}/snapshot", {"name": "t"}).status == 201
     small = daemon.post("/v1/sandboxes", {"template": "t", "policy": {"limits": {"disk": "8m"}}})
     assert small.status == 507 and small.json["code"] == "template.full", small
+
+
+def test_what_is_otherwise_where_files_lie_below(daemon):
+    """As docs/daemon.md says: programs that move folders copy them, names of one file part when it is written to."""
+    box = daemon.create()
+    sh(box, "head -c 2M /dev/zero > ~/large; mkdir d; echo x > d/f; ln d/f same")
+    [one] = fork(box)
+    if "overlay" not in sh(one, "grep ' /workspace ' /proc/self/mountinfo || true"):
+        pytest.skip("overlays in a user namespace are not to be had here: it is copied")
+    assert "EXDEV" in sh(one, "python3 -c 'import errno, os\ntry: os.rename(\"d\", \"e\")\nexcept OSError as e: print(errno.errorcode[e.errno])'")
+    assert sh(one, "mv d e; cat e/f; mkdir d; mv d g; echo y >> same; cat same e/f") == "x\nx\ny\nx\n"
 
 
 @own

@@ -374,7 +374,7 @@ plan_init(struct native_plan *plan)
     plan->cow = (struct cow_state)COW_STATE_INIT;
     plan->image = (struct image)IMAGE_INIT;
     plan->root.host_tree = plan->root.proc_tree = -1;
-    plan->overlay.lower.tree = plan->overlay.layers.tree = plan->fill = -1;
+    plan->overlay.lower.tree = plan->overlay.layers.tree = plan->fill = plan->below = -1;
 }
 
 /* Docker's own filter refuses pivot_root even to a container with CAP_SYS_ADMIN. */
@@ -458,10 +458,10 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         (p->read_only_root.v || plan->landlock_support.abi == 0) && p->view.v == VIEW_PRIVATE;
     if (plan->light && plan_rule(plan, plan->light_folder, LANDLOCK_FULL, false, err) < 0)
         return -1;
-    if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_trees(plan, p, id, err) < 0 ||
-        plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 || plan_files(plan, p, err) < 0 ||
-        plan_fill(plan, p, err) < 0 || plan_protect(plan, p, err) < 0 || plan_identity(plan, p, err) < 0 ||
-        plan_env(plan, p, id, err) < 0)
+    if (plan_system(plan, p, err) < 0 || plan_trust(plan, p, err) < 0 || plan_fill(plan, p, err) < 0 ||
+        plan_trees(plan, p, id, err) < 0 || plan_hard_links(plan, err) < 0 || plan_places(plan, err) < 0 ||
+        (plan->below < 0 && plan_files(plan, p, err) < 0) || plan_protect(plan, p, err) < 0 ||
+        plan_identity(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
     filters(plan, p);
     if (plan->capture && check_never_opened(plan, p, err) < 0)
@@ -546,6 +546,7 @@ plan_free(struct native_plan *plan)
     close_fd(&plan->overlay.lower.tree);
     close_fd(&plan->overlay.layers.tree);
     close_fd(&plan->fill);
+    close_fd(&plan->below);
     for (size_t i = 0; i < plan->n_idmaps; i++)
         close_fd(&plan->idmaps[i].fd);
     image_close(&plan->image);

@@ -125,6 +125,7 @@ struct native_plan {
     size_t n_reopened;
     struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
     int fill;                           /* struct policy's: the folder, as the child may read it; -1 none */
+    int below;                          /* the same where its folders are to lie below the sandbox's own; else -1 */
     struct image image;                 /* whose files are the system; tree -1: the host's are */
     struct cow_state cow;               /* locked while the sandbox lives; id "" when there is none */
     struct landlock_support landlock_support;
@@ -207,10 +208,16 @@ const struct plan_tree *plan_shown_by(const struct native_plan *plan, const char
 void plan_judge(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
 /* The same of what the caller has seen there: most built-in rules are about what is absent, and are passed over. */
 void plan_judge_there(const struct native_plan *plan, const char *inside, struct place *place, struct judged *out);
+/* The item that has @fd, a folder or file of cloche's own that nobody writes to, which is @source, at @dest: read-only,
+ * and shown as the sandbox's own. NULL with @err. */
+struct root_item *plan_stored(struct native_plan *plan, enum root_op op, int fd, const char *source, const char *dest,
+                              struct err *err);
 /* plan_files.c: files with placeholders; after plan_trees(), so that they lie in what is then there. */
 int plan_files(struct native_plan *plan, const struct policy *p, struct err *err);
-/* fill.c: what the sandbox's own folders begin with; after plan_system(). */
+/* fill.c: what the sandbox's own folders begin with; after plan_system(). Where that is to lie below them: of its home
+ * and /tmp; plan_below() then of its folder @inside, which is made. */
 int plan_fill(struct native_plan *plan, const struct policy *p, struct err *err);
+int plan_below(struct native_plan *plan, const char *inside, struct err *err);
 /* plan_protect.c, plan_light.c: after plan_places() */
 /* The name guard keeps @name below @root, there or not, and the folders on the way to it from being moved away. @root
  * lives as long as the plan. */

@@ -251,26 +251,12 @@ names_in(struct native_plan *plan, int at, const char **out, struct err *err)
 static int
 part(struct native_plan *plan, enum root_op op, int fd, const char *path, bool writable, struct err *err)
 {
-    const char *source = plan_printf(plan, "%s%s", plan->image.path, path);
-    struct root_item *item = source != NULL ? plan_item(plan, op, source, path, err) : NULL;
-    struct stat st;
-    int userns;
+    struct root_item *item = plan_stored(plan, op, fd, plan_printf(plan, "%s%s", plan->image.path, path), path, err);
 
     if (item == NULL)
-        return source == NULL ? out_of_memory(err) : -1;
-    if (fstat(fd, &st) < 0)
-        return err_sys(err, errno, "image.store", "%s", source);
-    item->writable = writable;
-    item->check_identity = true;
-    item->dev = st.st_dev;
-    item->ino = st.st_ino;
-    if (!plan->privileged && !plan->as_owner)
-        return 0;
-    userns = plan->privileged ? plan_idmap(plan, st.st_uid, st.st_gid, err) : -1;
-    if (userns < 0 && plan->privileged)
         return -1;
-    item->tree = mnt_clone(fd, "", MNT_RO, userns, err);
-    return item->tree < 0 ? err_wrap(err, "%s", source) : 0;
+    item->writable = writable;
+    return 0;
 }
 
 /* What each entry of its top becomes: our own folder of that name, its link, its file. */

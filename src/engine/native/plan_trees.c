@@ -139,6 +139,34 @@ mount_cow(void *ctx, struct err *err)
     return overlay_mount_detached(ctx, err);
 }
 
+struct root_item *
+plan_stored(struct native_plan *plan, enum root_op op, int fd, const char *source, const char *dest, struct err *err)
+{
+    struct root_item *item = plan_item(plan, op, source, source != NULL ? dest : NULL, err);
+    struct stat st;
+    int userns = -1;
+
+    if (item == NULL)
+        return NULL;
+    if (fstat(fd, &st) < 0) {
+        err_sys(err, errno, "wall.bind.open", "%s", source);
+        return NULL;
+    }
+    item->check_identity = true;
+    item->dev = st.st_dev;
+    item->ino = st.st_ino;
+    if (!plan->privileged && !plan->as_owner)
+        return item;
+    if (plan->privileged && (userns = plan_idmap(plan, st.st_uid, st.st_gid, err)) < 0)
+        return NULL;
+    item->tree = mnt_clone(fd, "", MNT_RO, userns, err);
+    if (item->tree < 0) {
+        err_wrap(err, "%s", source);
+        return NULL;
+    }
+    return item;
+}
+
 /* The copy-on-write workspace: state outside the project, layers for the child. */
 static int
 cow(struct native_plan *plan, const struct plan_tree *project, const char *id, struct err *err)
@@ -184,7 +212,7 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
         item = plan_item(plan, ROOT_DIR, NULL, inside, err);
         if (item == NULL || (plan->root.readonly_root && plan_item(plan, ROOT_WRITABLE, NULL, inside, err) == NULL))
             return -1;
-        return plan_rule(plan, inside, LANDLOCK_FULL, false, err);
+        return plan_rule(plan, inside, LANDLOCK_FULL, false, err) < 0 ? -1 : plan_below(plan, inside, err);
     }
     tree = tree_add(plan, p->workspace.dir, inside, p->workspace.kind == WORKSPACE_RW, err);
     if (tree == NULL)
