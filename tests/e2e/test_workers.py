@@ -135,6 +135,15 @@ def test_a_pattern_of_the_table_takes_turns(monkeypatch):
     assert all("tests/e2e/test_b.py::test_0" in those and 1 < len(those) < 30 for those in had)
 
 
+def test_single_tests_of_a_line_take_turns_together(monkeypatch):
+    monkeypatch.setattr(parts, "left_to_check_all", lambda: [parts.Row("together", "tests/e2e/test_a.py::test_1* tests/e2e/test_b.py", "a reason")])
+    ids = {f"tests/e2e/test_a.py::test_1{n}" for n in range(8)} | {"tests/e2e/test_b.py::test_0", "tests/e2e/test_b.py::test_2"}
+    items = [Item(nodeid) for nodeid in ids]
+    had = [{item.nodeid for item in parts.whose_turn_it_is(items, turn)} for turn in range(parts.QUARTERS)]
+    assert set().union(*had) == ids
+    assert all(0 < len(those) < 8 for those in had), had
+
+
 def had_in(monkeypatch, run, ids, turn):
     """Of @ids, what that run has at that turn."""
     monkeypatch.setenv("CLOCHE_TEST_RUN", run)

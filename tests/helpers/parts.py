@@ -9,8 +9,8 @@ in CLOCHE_TEST_RUN which run this is, and each leaves out what another one has o
     smoke                   the tests of tests/smoke.txt
 
 Of the quarters each commit has another one (CLOCHE_TEST_TURN, the number of commits). What takes turns: the rows of one test (its
-parameters) from three rows on, but for attacks in the first run, and what tests/check-all.tsv says (`turns`). At least one of each test,
-and of each pattern of the table, is in each run, and what `make quick` has is in each first run. The sanitized run has another quarter of
+parameters) from three rows on, but for attacks in the first run, and what tests/check-all.tsv says (`turns`, `together`). At least one of
+each test, of each pattern of `turns` and of each line `together` is in each run, and what `make quick` has is in each first run. The sanitized run has another quarter of
 the files after each commit, and of the rows another one after four: sixteen commits have all.
 
 CLOCHE_TEST_ELSEWHERE names marks whose tests another run has.
@@ -106,22 +106,23 @@ def its_turn():
 def in_turn(family, turn):
     """Those of @family, ids, whose turn it is: each id in one of QUARTERS, whatever its neighbours are; at least one."""
     those = [nodeid for nodeid in family if zlib.crc32(nodeid.encode()) % QUARTERS == turn % QUARTERS]
-    return those or [sorted(family)[turn % len(family)]]
+    return those or sorted(family)[turn % max(1, len(family)):][:1]
 
 
 def families(items, spared):
-    """What takes turns: the tests of each pattern that the table says it of, and the rows of each other test that has many; but
-    of none whose id begins with @spared."""
+    """What takes turns: the tests of each pattern that the table says it of (`turns`), or of a whole line of it (`together`), and the
+    rows of each other test that has many; but of none whose id begins with @spared."""
     ids, found = [item.nodeid for item in items], []
-    for pattern in patterns_of(row for row in left_to_check_all() if row.run == "turns"):
-        those = named_by([pattern])
-        found.append([nodeid for nodeid in ids if those(nodeid)])
-        ids = [nodeid for nodeid in ids if not those(nodeid)]
+    for row in left_to_check_all():
+        for patterns in {"turns": [[pattern] for pattern in row.tests.split(" ")], "together": [row.tests.split(" ")]}.get(row.run, []):
+            those = named_by(patterns)
+            found.append([nodeid for nodeid in ids if those(nodeid)])
+            ids = [nodeid for nodeid in ids if not those(nodeid)]
     rows = collections.defaultdict(list)
     for nodeid in ids:
         if not nodeid.startswith(spared):
             rows[nodeid.split("[")[0]].append(nodeid)
-    return [family for family in [*found, *rows.values()] if len(family) >= MANY_ROWS]
+    return [*found, *(family for family in rows.values() if len(family) >= MANY_ROWS)]
 
 
 def whose_turn_it_is(items, turn, spared=()):
