@@ -63,7 +63,7 @@ def check(everything, seconds):
     some = '' if everything else ', a quarter'
     first = f'end-to-end and escape tests as {me}'
     phases = [
-        ('linters', lint.lint),
+        ('linters', lambda: lint.lint(everything=everything)),
         ('gcc -Werror build', build_phase('release')),
         ('unit tests', lambda: unit('release')),
         (first, lambda: suites.as_caller(role='everything' if everything else 'self')),

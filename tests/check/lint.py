@@ -2,15 +2,23 @@
 import concurrent.futures
 import os
 import subprocess
+import zlib
 
 from check.shell import CORES, PYTHON, REPO, run, tail
+from check.suites import turn
 from check.tally import Tally
+
+
+QUARTERS = 4        # tests/helpers/parts.py has the same
+
+
+def git(*words):
+    return subprocess.run(['git', '-c', f'safe.directory={REPO}', *words], cwd=REPO, capture_output=True, text=True, check=False)
 
 
 def tracked(*patterns):
     """Files of the tree that match, known to git or new."""
-    done = subprocess.run(['git', '-c', f'safe.directory={REPO}', 'ls-files', '-co', '--exclude-standard', *patterns],
-                          cwd=REPO, capture_output=True, text=True, check=False)
+    done = git('ls-files', '-co', '--exclude-standard', *patterns)
     if done.returncode != 0:
         raise SystemExit(f'the linters need git and a clone: {done.stderr.strip()}')
     names = done.stdout.split('\n')
@@ -37,14 +45,25 @@ def lint_one(name, argv):
 STYLE = {'checksrc': [PYTHON, 'tools/checksrc.py']}
 
 
-def commands():
+def in_turn(sources):
+    """A quarter of @sources, another one after each commit, and what the last commit changed or nobody has committed yet."""
+    changed = git('diff', '--name-only', 'HEAD~1')
+    if changed.returncode != 0:         # a clone without history
+        return sources
+    its = turn() % QUARTERS
+    new = {*changed.stdout.split('\n'), *git('ls-files', '-o', '--exclude-standard').stdout.split('\n')}
+    return [name for name in sources if name in new or zlib.crc32(name.encode()) % QUARTERS == its]
+
+
+def commands(everything):
     shells = sorted({*tracked('*.sh', 'completions/*.bash'), *scripts('/bin/bash', '/bin/sh', 'env bash', 'env sh')})
     pythons = sorted({*tracked('*.py'), *scripts('python3')})
     manuals = tracked('docs/man/*.[1-9]')
-    if not (shells and pythons and manuals):
+    sources = tracked('src/*.c', 'fuzz/*.c')
+    if not (shells and pythons and manuals and sources):
         return {}
     return {
-        'cppcheck': ['tools/lint-cppcheck', str(CORES)],        # the longest first
+        'cppcheck': ['tools/lint-cppcheck', str(CORES), *(sources if everything else in_turn(sources))],        # the longest first
         **STYLE,
         'checksrc-itself': [PYTHON, '-B', '-m', 'pytest', '-q', '-c', '/dev/null', '--rootdir=tools',
                             '-p', 'no:cacheprovider', 'tools/test_checksrc.py'],
@@ -59,8 +78,9 @@ def commands():
     }
 
 
-def lint(those=None):
-    jobs = those or commands()
+def lint(those=None, everything=True):
+    """@everything: not only a part of what takes turns."""
+    jobs = those or commands(everything)
     if not jobs:
         return Tally().fail('the linters found no files to read')
     total = Tally()
