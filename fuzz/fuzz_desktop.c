@@ -1,13 +1,17 @@
 /* adapters/desktop_data.c: whatever a sandbox says for a picture or windows, it is read within its bounds; what can be
  * typed with a keymap is a beginning of the text, and no end of it is a keymap's own words
  *
- * Input: the first byte chooses. 0: a picture. 1: windows. Else: a text to type.
+ * An action, whatever it is: words of xdotool are the reader's own, keys, or numbers.
+ *
+ * Input: the first byte chooses. 0: a picture. 1: windows. 2: a position. 3: an action in JSON. Else: a text to type.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
+#include "adapters/computer.h"
 #include "adapters/desktop_data.h"
+#include "base/array.h"
 
 static void
 picture(const uint8_t *p, size_t n)
@@ -44,6 +48,34 @@ keymap(struct str text)
         FUZZ_ASSERT(map.p[i] == '\n' || (map.p[i] >= 0x20 && map.p[i] < 0x7f));
 }
 
+static bool
+is_known(const char *word)
+{
+    static const char *const own[] = { "mousemove", "click", "mousedown", "mouseup", "keydown", "keyup", "key", "sleep",
+                                       "--repeat", "--delay", "--" };
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (strcmp(word, own[i]) == 0)
+            return true;
+    return word[strspn(word, "0123456789.")] == '\0';
+}
+
+static void
+action(const char *p, size_t n)
+{
+    json_t *json = json_loadb(p, n, JSON_DECODE_ANY, NULL);
+    struct computer c;
+    const char *wrong = computer_read(json, &c), *at = (const char *)c.words.p;
+
+    FUZZ_ASSERT(c.n_words <= COMPUTER_WORDS_MAX && (wrong != NULL || c.name != NULL));
+    for (size_t i = 0; wrong == NULL && i < c.n_words; i++, at += strlen(at) + 1)
+        FUZZ_ASSERT(is_known(at) || (at[0] != '-' && at[strlen(at) - 1] == '+'));
+    FUZZ_ASSERT(wrong != NULL || c.kind != COMPUTER_TYPE || c.text != NULL);
+    FUZZ_ASSERT(c.ms <= 400000);
+    computer_free(&c);
+    json_decref(json);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -55,6 +87,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         picture(data + 1, n - 1);
     else if (data[0] == 1)
         windows(text);
+    else if (data[0] == 2)
+        (void)computer_where(data + 1, n - 1, &(uint32_t){ 0 }, &(uint32_t){ 0 });
+    else if (data[0] == 3)
+        action(text.p, text.n);
     else
         keymap(text);
     return 0;

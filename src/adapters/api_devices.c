@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "adapters/api.h"
-#include "adapters/desktop.h"
+#include "adapters/computer_run.h"
 #include "base/base64.h"
 #include "wire/json_text.h"
 
@@ -56,74 +56,78 @@ on_done(struct visit *r)
 }
 
 static void
-begin(struct visit *r)
+begin(struct visit *r, json_t *params)
 {
     const char *id = api_which(r);
 
     if (id != NULL)
-        desktop_go(r, id);
+        desktop_go(r, id, params);
+    else
+        json_decref(params);
 }
 
-static bool
-is_picture(struct visit *r, uint32_t *width, uint32_t *height)
+/* What an action that says nothing answers with is what it was asked for. */
+static void
+told_done(struct visit *r, json_t *said)
 {
-    if (desktop_png(r->out.p, r->out.n, width, height))
-        return true;
-    no_screenshot(r, "what the sandbox says is no PNG");
-    return false;
+    json_decref(said);
+    on_done(r);
 }
 
 static void
-on_picture(struct visit *r)
+told_all(struct visit *r, json_t *said)
 {
-    uint32_t width, height;
-
-    if (is_picture(r, &width, &height))
-        visit_png(r, r->out.p, r->out.n);
+    visit_json(r, HTTP_OK, said);
 }
 
 static void
-on_picture_json(struct visit *r)
+told_png(struct visit *r, json_t *said)
 {
-    uint32_t width, height;
-
-    if (is_picture(r, &width, &height))
-        visit_json(r, HTTP_OK, json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", "png", "encoding", "base64", "width",
-                                         (json_int_t)width, "height", (json_int_t)height, "data",
-                                         json_of_base64(r->out.p, r->out.n)));
+    json_decref(said);
+    visit_png(r, r->out.p, r->out.n);
 }
 
-/* @v: x, y, width, height; NULL: all of it */
 static void
-screenshot(struct visit *r, const json_int_t *v, desktop_done *done)
+put_picture(struct visit *r, json_t *said)
 {
-    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-f", "x11grab" };
-
-    if (desktop_action(r, DESKTOP_SCREEN, done, no_screenshot) == NULL)
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(before); i++)
-        desktop_word(r, "%s", before[i]);
-    if (v != NULL) {
-        desktop_word(r, "-video_size");
-        desktop_word(r, "%lldx%lld", (long long)v[2], (long long)v[3]);
-    }
-    desktop_word(r, "-i");
-    desktop_word(r, ":77.0+%lld,%lld", v != NULL ? (long long)v[0] : 0, v != NULL ? (long long)v[1] : 0);
-    desktop_word(r, "-frames:v");
-    desktop_word(r, "1");
-    desktop_word(r, "-f");
-    desktop_word(r, "image2pipe");
-    desktop_word(r, "-c:v");
-    desktop_word(r, "png");
-    desktop_word(r, "-");
-    begin(r);
+    json_object_set_new(said, "format", json_string("png"));
+    json_object_set_new(said, "encoding", json_string("base64"));
+    json_object_set_new(said, "data", json_of_base64(r->out.p, r->out.n));
 }
+
+static void
+told_picture(struct visit *r, json_t *said)
+{
+    put_picture(r, said);
+    visit_json(r, HTTP_OK, said);
+}
+
+/* An action in the words of computer.h: taken. */
+static void
+act(struct visit *r, json_t *action, const struct computer_answers *answers)
+{
+    const char *wrong;
+
+    json_decref(r->json);
+    r->json = action;
+    wrong = computer_go(r, api_which(r), action, false, answers);
+    if (wrong != NULL)
+        answers->failed(r, wrong);
+}
+
+#define ACTS(name, says) \
+    static const struct computer_answers name##_answers = { .told = says, .failed = no_##name, .no = visit_err };
+
+ACTS(screenshot, told_png)
 
 void
 api_screenshot(struct visit *r)
 {
-    screenshot(r, NULL, on_picture);
+    act(r, json_pack("{s:s}", "action", "screenshot"), &screenshot_answers);
 }
+
+static const struct computer_answers region_answers = { .told = told_picture, .failed = no_screenshot,
+                                                        .no = visit_err };
 
 static bool
 on_screen(json_int_t x, json_int_t y)
@@ -158,7 +162,9 @@ api_screenshot_region(struct visit *r)
     else if (!on_screen(v[0], v[1]) || !on_screen(v[2], v[3]))
         no_screenshot(r, "the region is not on the screen");
     else
-        screenshot(r, named ? v : NULL, on_picture_json);
+        act(r, !named ? json_pack("{s:s}", "action", "screenshot")
+                      : json_pack("{s:s, s:[I, I, I, I]}", "action", "zoom", "region", v[0], v[1], v[0] + v[2],
+                                  v[1] + v[3]), &region_answers);
 }
 
 static void
@@ -167,35 +173,12 @@ no_windows(struct visit *r, const char *why)
     visit_json(r, HTTP_OK, json_pack("{s:[], s:s}", "windows", "error", why));
 }
 
-#define WINDOWS_MAX 256
-
-static json_t *
-text_of(struct str s)
-{
-    return json_of_text((const uint8_t *)s.p, s.n);
-}
-
-static void
-on_windows(struct visit *r)
-{
-    struct str text = { (const char *)r->out.p, r->out.n };
-    struct desktop_window w;
-    json_t *list = json_array();
-
-    while (json_array_size(list) < WINDOWS_MAX && desktop_window(&text, &w))
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "id", text_of(w.id), "title", text_of(w.title), "app",
-                                              text_of(w.app)));
-    visit_json(r, HTTP_OK, json_pack("{s:o}", "windows", list));
-}
+ACTS(windows, told_all)
 
 void
 api_windows(struct visit *r)
 {
-    if (desktop_action(r, DESKTOP_SCREEN, on_windows, no_windows) == NULL)
-        return;
-    desktop_word(r, "wmctrl");
-    desktop_word(r, "-lxu");
-    begin(r);
+    act(r, json_pack("{s:s}", "action", "windows"), &windows_answers);
 }
 
 static void
@@ -238,7 +221,7 @@ record(struct visit *r, json_int_t ms)
     desktop_word(r, "-ar");
     desktop_word(r, "%d", DESKTOP_RATE);
     desktop_word(r, "-");
-    begin(r);
+    begin(r, json_pack("{s:s, s:I}", "action", "record", "durationMs", ms));
 }
 
 void
@@ -317,7 +300,7 @@ play(struct visit *r, struct str data, struct str format)
     desktop_word(r, "pulse");
     desktop_word(r, "cloche");
     desktop_input(r, &sound);
-    begin(r);
+    begin(r, json_pack("{s:s, s:s}", "action", "play", "format", demuxer_of(format)));
 }
 
 void
@@ -341,6 +324,8 @@ api_audio_play(struct visit *r)
 
 /* --- a keyboard and a mouse --------------------------------------------------------------------------------------- */
 
+ACTS(click, told_done)
+
 static void
 click(struct visit *r, json_int_t x, json_int_t y, const char *button)
 {
@@ -348,16 +333,9 @@ click(struct visit *r, json_int_t x, json_int_t y, const char *button)
         no_click(r, "x and y are not on the screen");
         return;
     }
-    if (desktop_action(r, DESKTOP_SCREEN, on_done, no_click) == NULL)
-        return;
     r->list = json_pack("{s:b, s:I, s:I, s:s}", "success", 1, "x", x, "y", y, "button", button);
-    desktop_word(r, "xdotool");
-    desktop_word(r, "mousemove");
-    desktop_word(r, "%lld", (long long)x);
-    desktop_word(r, "%lld", (long long)y);
-    desktop_word(r, "click");
-    desktop_word(r, "%s", strcmp(button, "right") == 0 ? "3" : "1");
-    begin(r);
+    act(r, json_pack("{s:s, s:[I, I]}", "action", strcmp(button, "right") == 0 ? "right_click" : "left_click",
+                     "coordinate", x, y), &click_answers);
 }
 
 void
@@ -377,115 +355,20 @@ api_click(struct visit *r)
               name != NULL ? name : "left");
 }
 
-/* Characters as JavaScript counts them: one above U+FFFF is two. */
-static size_t
-length_of(struct str text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++)
-        n += ((unsigned char)text.p[i] & 0xc0) == 0x80 ? 0 : (unsigned char)text.p[i] >= 0xf0 ? 2 : 1;
-    return n;
-}
-
-#define TYPE_MS 1800000
-#define SEEN_S  "0.3"           /* until programs have read what was typed, before its keys mean something else */
-
-static struct str
-typed_text(const struct visit *r)
-{
-    return str_of(json_cstr(json_object_get(r->json, "text")));
-}
-
-static void
-type_words(struct visit *r, struct str text)
-{
-    desktop_word(r, "xdotool");
-    desktop_word(r, "type");
-    desktop_word(r, "--delay");
-    desktop_word(r, "12");
-    desktop_word(r, "--");
-    desktop_word(r, "%.*s", (int)text.n, text.p);
-}
-
-/* Characters that have no key are typed in stretches: keys for them all, the stretch, and a moment. */
-static void on_keys(struct visit *r);
-
-/* False: the action failed. */
-static bool
-keys_words(struct visit *r)
-{
-    cleanup_buf struct buf map = BUF_INIT(DESKTOP_KEYMAP_MAX);
-    struct str text = typed_text(r);
-    struct desktop_stretch *s = desktop_stretch(r);
-
-    s->begin = s->end;
-    s->end += desktop_keymap(&map, (struct str){ text.p + s->begin, text.n - s->begin });
-    if (s->end == s->begin) {
-        no_type(r, "out of memory");
-        return false;
-    }
-    desktop_word(r, "xkbcomp");
-    desktop_word(r, "-w0");
-    desktop_word(r, "-");
-    desktop_word(r, ":77");
-    desktop_input(r, &map);
-    return true;
-}
-
-static void
-on_seen(struct visit *r)
-{
-    if (desktop_stretch(r)->end == typed_text(r).n) {
-        on_done(r);
-        return;
-    }
-    desktop_next(r, on_keys);
-    if (keys_words(r))
-        desktop_act(r);
-}
-
-static void
-on_typed(struct visit *r)
-{
-    desktop_next(r, on_seen);
-    desktop_word(r, "xdotool");
-    desktop_word(r, "sleep");
-    desktop_word(r, SEEN_S);
-    desktop_act(r);
-}
-
-static void
-on_keys(struct visit *r)
-{
-    const struct desktop_stretch *s = desktop_stretch(r);
-
-    desktop_next(r, on_typed);
-    type_words(r, (struct str){ typed_text(r).p + s->begin, s->end - s->begin });
-    desktop_act(r);
-}
+ACTS(type, told_done)
 
 static void
 type_text(struct visit *r)
 {
-    struct str text = typed_text(r);
-    bool plain = desktop_plain(text);
-    struct edge_op *op;
+    json_t *text = json_object_get(r->json, "text");
+    const char *words = json_cstr(text);
 
-    if (text.n == 0) {
+    if (words == NULL) {
         no_type(r, "a NUL cannot be typed");
         return;
     }
-    op = desktop_action(r, DESKTOP_SCREEN, plain ? on_done : on_keys, no_type);
-    if (op == NULL)
-        return;
-    op->timeout_ms = TYPE_MS;
-    r->list = json_pack("{s:b, s:I}", "success", 1, "length", (json_int_t)length_of(text));
-    if (plain)
-        type_words(r, text);
-    else if (!keys_words(r))
-        return;
-    begin(r);
+    r->list = json_pack("{s:b, s:I}", "success", 1, "length", (json_int_t)computer_length(str_of(words)));
+    act(r, json_pack("{s:s, s:O}", "action", "type", "text", text), &type_answers);
 }
 
 void
@@ -499,44 +382,20 @@ api_type(struct visit *r)
         api_refuse(r, HTTP_BAD_REQUEST, "Type payload requires a string 'text' field");
     else if (text[0] == '\0')
         api_refuse(r, HTTP_BAD_REQUEST, "text cannot be empty");
-    else if (length_of(str_of(text)) > 4096)
+    else if (computer_length(str_of(text)) > COMPUTER_TEXT_MAX)
         api_refuse(r, HTTP_BAD_REQUEST, "text exceeds maximum length (4096)");
     else
         type_text(r);
 }
 
-/* It is named and passed over by xdotool, which says success. */
-static void
-on_pressed(struct visit *r)
-{
-    static const char wrong[] = "No such key name";
+ACTS(keypress, told_done)
 
-    if (memmem(r->err_out.p, r->err_out.n, wrong, sizeof(wrong) - 1) != NULL)
-        no_keypress(r, "there is no such key: keys are named as X names them (ctrl+c, Return, Page_Up)");
-    else
-        on_done(r);
-}
-
-/* Several are pressed one after the other. xdotool takes a word that is one of its commands ("exec") for that: none
- * ends in a plus, which adds no key. */
+/* Several are pressed one after the other. */
 static void
 keypress(struct visit *r, struct str keys)
 {
-    if (desktop_action(r, DESKTOP_SCREEN, on_pressed, no_keypress) == NULL)
-        return;
     r->list = json_pack("{s:b, s:o}", "success", 1, "keys", json_stringn(keys.p, keys.n));
-    desktop_word(r, "xdotool");
-    desktop_word(r, "key");
-    desktop_word(r, "--");
-    for (size_t i = 0, n; i < keys.n; i += n) {
-        n = strcspn(keys.p + i, ", ");
-        n = n < keys.n - i ? n : keys.n - i;
-        if (n > 0)
-            desktop_word(r, "%.*s+", (int)n, keys.p + i);
-        else
-            n = 1;
-    }
-    begin(r);
+    act(r, json_pack("{s:s, s:O}", "action", "key", "text", json_object_get(r->list, "keys")), &keypress_answers);
 }
 
 void
@@ -552,11 +411,43 @@ api_keypress(struct visit *r)
         api_refuse(r, HTTP_BAD_REQUEST, "Keypress payload requires a string 'keys' field");
     else if (keys.n == 0)
         api_refuse(r, HTTP_BAD_REQUEST, "keys cannot be empty");
-    else if (length_of(keys) > 128)
+    else if (computer_length(keys) > 128)
         api_refuse(r, HTTP_BAD_REQUEST, "keys exceeds maximum length (128)");
     else if (strspn(keys.p, known) < keys.n)
         api_refuse(r, HTTP_BAD_REQUEST,
                "keys contains unsupported characters; allowed: letters, numbers, space, +, _, ., ,, :, -");
     else
         keypress(r, keys);
+}
+
+/* --- the words of agents ------------------------------------------------------------------------------------------ */
+
+FAILED(action, "Action")
+
+static void
+told_action(struct visit *r, json_t *said)
+{
+    json_t *name = json_object_get(r->json, "action");
+
+    if (json_object_get(said, "width") != NULL)
+        put_picture(r, said);
+    json_object_set_new(said, "success", json_true());
+    json_object_set(said, "action", name != NULL ? name : json_object_get(r->json, "type"));
+    visit_json(r, HTTP_OK, said);
+}
+
+ACTS(action, told_action)
+
+void
+api_computer(struct visit *r)
+{
+    const char *wrong;
+
+    if (!json_is_object(r->json)) {
+        api_refuse(r, HTTP_BAD_REQUEST, "Action payload must be a JSON object");
+        return;
+    }
+    wrong = computer_go(r, api_which(r), r->json, false, &action_answers);
+    if (wrong != NULL)
+        api_refuse(r, HTTP_BAD_REQUEST, wrong);
 }

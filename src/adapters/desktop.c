@@ -14,10 +14,9 @@
 #define AGAIN_MS    100         /* between looks, */
 #define LOOKS_MS    20000       /* ... which go on so long; then it fails, or is done without a window manager */
 #define WHY_MAX     256
-#define DISPLAY     ":77"
 #define PULSE       "unix:/tmp/.cloche-pulse"
 
-static const char *const variables[] = { "DISPLAY=" DISPLAY, "PULSE_SERVER=" PULSE, "LC_ALL=C.UTF-8" };
+static const char *const variables[] = { "DISPLAY=" DESKTOP_DISPLAY, "PULSE_SERVER=" PULSE, "LC_ALL=C.UTF-8" };
 
 #define WORDS_MAX 16
 
@@ -27,7 +26,7 @@ static const struct {
 } parts[] = {
     [DESKTOP_SCREEN] = {
         "this sandbox has no screen", { "xdotool", "getdisplaygeometry" },
-        { "Xvnc", DISPLAY, "-geometry", "1280x800", "-depth", "24", "-nolisten", "tcp", "-rfbport", "-1",
+        { "Xvnc", DESKTOP_DISPLAY, "-geometry", "1280x800", "-depth", "24", "-nolisten", "tcp", "-rfbport", "-1",
           "-rfbunixpath", "/tmp/.cloche-vnc", "-SecurityTypes", "None" },
         { "openbox" }, { "wmctrl", "-l" } },
     [DESKTOP_SOUND] = {
@@ -41,6 +40,8 @@ struct desktop {
     enum desktop_part part;
     desktop_done *done;
     desktop_failed *failed;
+    void (*no)(struct visit *r, const struct err *err);
+    json_t *params;             /* for the gate, or NULL */
     struct edge_op op;
     char room[DESKTOP_WORD_MAX];
     size_t used;
@@ -71,11 +72,18 @@ desktop_action(struct visit *r, enum desktop_part part, desktop_done *done, desk
     d->part = part;
     d->done = done;
     d->failed = failed;
+    d->no = visit_err;
     d->op.kind = OP_EXEC;
     d->op.path = "";
     d->op.timeout_ms = ACTION_MS;
     d->in = (struct buf)BUF_INIT(DESKTOP_OUT_MAX);
     return &d->op;
+}
+
+void
+desktop_refused(struct visit *r, void (*no)(struct visit *r, const struct err *err))
+{
+    r->desktop->no = no;
 }
 
 void
@@ -121,6 +129,7 @@ desktop_gone(struct visit *r)
         return;
     visits_at(&r->desktop->again, 0);
     buf_free(&r->desktop->in);
+    json_decref(r->desktop->params);
     free(r->desktop);
     r->desktop = NULL;
 }
@@ -168,7 +177,7 @@ on_no(struct visit *r, const struct err *err)
     else if (err_is(err, "sandbox.state"))
         fail_none(r, err->msg);
     else
-        visit_err(r, err);
+        r->desktop->no(r, err);
 }
 
 static void
@@ -354,12 +363,29 @@ desktop_act(struct visit *r)
         visit_op(r, d->id, &d->op, &answers, &acted);
 }
 
+static void
+on_verdict(struct visit *r, const struct edge_verdict *v)
+{
+    struct err err = ERR_INIT;
+
+    if (v->says == GATE_ALLOWED) {
+        look(r);
+        return;
+    }
+    err_set(&err, ERR_DENIED, "gate.denied", "%s", v->reason[0] != '\0' ? v->reason : "nobody approved it in time");
+    r->desktop->no(r, &err);
+}
+
+static const struct visit_answers gate_answers = { .gate = on_verdict, .no = on_no };
+
 /* The host's network has the host's displays in it. */
 static void
 on_box(struct visit *r, const struct edge_box *box)
 {
     if (str_eq_c(edge_line(box->facts, "network"), "host"))
         fail_none(r, "it shares the host's network, where the host's own displays are");
+    else if (r->desktop->params != NULL)
+        visit_gate(r, r->desktop->id, "computer", r->desktop->params, true, &gate_answers);
     else
         look(r);
 }
@@ -367,10 +393,11 @@ on_box(struct visit *r, const struct edge_box *box)
 static const struct visit_answers box_answers = { .box = on_box, .no = on_no };
 
 void
-desktop_go(struct visit *r, const char *id)
+desktop_go(struct visit *r, const char *id, json_t *params)
 {
     struct desktop *d = r->desktop;
 
+    d->params = params;
     d->again = (struct timer){ .due = on_again, .owner = r };
     snprintf(d->id, sizeof(d->id), "%s", id);
     if (d->full)

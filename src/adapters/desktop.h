@@ -11,8 +11,9 @@
 #include "adapters/desktop_data.h"
 #include "adapters/visit.h"
 
+#define DESKTOP_DISPLAY  ":77"
 #define DESKTOP_OUT_MAX  (16UL * 1024 * 1024)   /* of what one action says */
-#define DESKTOP_WORD_MAX (16UL * 1024)          /* of its words together */
+#define DESKTOP_WORD_MAX (32UL * 1024)          /* of its words together */
 
 enum desktop_part { DESKTOP_SCREEN, DESKTOP_SOUND };
 
@@ -25,15 +26,18 @@ typedef void desktop_failed(struct visit *r, const char *why);
 /* An action, which desktop_go() begins in the sandbox @id. @failed hears what is wrong, but no refusals of the warden.
  * NULL: no memory. */
 struct edge_op *desktop_action(struct visit *r, enum desktop_part part, desktop_done *done, desktop_failed *failed);
+/* Who hears those, instead of the client as it is. */
+void desktop_refused(struct visit *r, void (*no)(struct visit *r, const struct err *err));
 /* Each of its words. */
 void desktop_word(struct visit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void desktop_input(struct visit *r, struct buf *in);            /* it reads that: taken */
-void desktop_go(struct visit *r, const char *id);
+/* @params: what the gate is asked about first, as the tool `computer`; taken. NULL: it has been asked. */
+void desktop_go(struct visit *r, const char *id, json_t *params);
 /* From @done: another command of the same action, and what is done then. Then its words, and desktop_act(). */
 void desktop_next(struct visit *r, desktop_done *done);
 void desktop_act(struct visit *r);
-/* For what is done by parts: the part at hand, which begins at 0. */
-struct desktop_stretch { size_t begin, end; } *desktop_stretch(struct visit *r);
+/* For a text, which outlives it, that is typed by parts: the part at hand, which begins at 0. */
+struct desktop_stretch { struct str text; size_t begin, end; } *desktop_stretch(struct visit *r);
 void desktop_gone(struct visit *r);             /* frees what is its own */
 
 #endif

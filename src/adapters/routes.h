@@ -34,6 +34,7 @@
     R("POST",   "/api/sandbox/computer/click",    api_click,             VISIT_JSON) \
     R("POST",   "/api/sandbox/computer/type",     api_type,              VISIT_JSON) \
     R("POST",   "/api/sandbox/computer/keypress", api_keypress,          VISIT_JSON) \
+    R("POST",   "/api/sandbox/computer/action",   api_computer,          VISIT_JSON) \
     R("POST",   "/mcp",                           mcp_post,              VISIT_LEAVES) \
     R("GET",    "/mcp",                           mcp_get,               VISIT_ENDLESS | VISIT_LEAVES) \
     R("DELETE", "/mcp",                           mcp_delete,            VISIT_LEAVES)

@@ -33,6 +33,7 @@ enum http_status {
 struct visit;
 struct mcp_call;
 struct desktop;
+struct computer_answers;
 
 /* Where answers go; each question ends with exactly one. What is NULL is not expected, but @no and @gate: the front
  * answers the client itself then. */
@@ -80,6 +81,7 @@ struct visit {
     bool cut_out, cut_err;
     struct mcp_call *mcp;
     struct desktop *desktop;
+    const struct computer_answers *computer;
 };
 
 /* --- what is done for adapters (host.c) --------------------------------------------------------------------------- */

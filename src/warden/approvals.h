@@ -57,6 +57,7 @@ struct pass {
     bool network;                   /* that has one */
     bool wants;                     /* it reads files afterwards */
     bool made, done;                /* what it is for has been asked */
+    unsigned acts;                  /* commands of a desktop that were asked */
     size_t n_files;                 /* that it brings along: SHA-256 of what each is judged by, zeroes once asked */
     uint8_t files[EDGE_GIVEN_MAX][SHA256_SIZE];
 };

@@ -2,8 +2,9 @@
  *
  * A call of MCP is judged as a whole, before it begins; what it comes to is asked by the front afterwards, under the
  * number of its pass. A pass is for what such a call needs and no more: one sandbox, where the call is to make one, and
- * one operation. What is in that operation is the front's: the warden does not know what a language's code becomes. The
- * files that a call brings along are known: what is written is one of them, byte by byte, or judged by itself.
+ * one operation; for an action on a desktop, some commands in its one sandbox. What is in an operation is the front's:
+ * the warden does not know what a language's code becomes. The files that a call brings along are known: what is
+ * written is one of them, byte by byte, or judged by itself.
  */
 #include <string.h>
 
@@ -182,6 +183,16 @@ takes_back(const struct pass *p, const struct deed *d)
            (strcmp(d->tool, "code_read_file") == 0 || strcmp(d->tool, "code_list_files") == 0);
 }
 
+/* One action on a desktop is some commands: whether there is a screen, what starts it, what is done. */
+#define ACTS_MAX 512
+
+static bool
+drives(struct pass *p, const struct deed *d)
+{
+    return strcmp(p->tool, "computer") == 0 && strcmp(d->tool, "code_execute") == 0 && p->box[0] != '\0' &&
+           strcmp(p->box, d->box) == 0 && p->acts++ < ACTS_MAX;
+}
+
 bool
 pass_covers(struct pass *p, const struct deed *d)
 {
@@ -193,7 +204,7 @@ pass_covers(struct pass *p, const struct deed *d)
         p->made = true;
         return true;
     }
-    if (brings(p, d) || takes_back(p, d))
+    if (brings(p, d) || takes_back(p, d) || drives(p, d))
         return true;
     if (p->done || strcmp(d->tool, needed) != 0 || d->box[0] == '\0' ||
         (p->box[0] == '\0' ? !p->made : strcmp(p->box, d->box) != 0))

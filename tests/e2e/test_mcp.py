@@ -10,7 +10,7 @@ from helpers.runner import wait_for
 
 pytestmark = requirement("R62", "R85")
 TOOLS = ["code_execute", "code_context", "code_install_package", "code_write_file", "code_read_file", "code_list_files", "code_destroy_sandbox",
-         "create_sandbox", "list_sandboxes", "expose_port", "diff", "apply"]
+         "create_sandbox", "list_sandboxes", "expose_port", "computer", "diff", "apply"]
 
 
 @pytest.fixture(params=[SESSIONS, STATELESS])

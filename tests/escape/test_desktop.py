@@ -2,6 +2,8 @@
 import pytest
 
 from helpers import desktop, requirement
+from helpers.approvals import Asking, one_pending, pending
+from helpers.daemon import Daemon, Sandbox, caller
 from helpers.desktop import begin
 
 pytestmark = [requirement("R48"), desktop.needed]
@@ -115,3 +117,25 @@ def test_the_hosts_network_has_the_hosts_displays(daemon):
     answer = daemon.get(f"/api/sandbox/screen/screenshot?id={box.id}")
     assert answer.status == 500 and "shares the host's network" in answer.json["error"], answer
     assert not daemon.get(f"/api/sandbox/capabilities?id={box.id}").json["screenshot"]["available"]
+
+
+def test_the_gate_hears_of_an_action_once(cloche):
+    """An agent's action is judged as it was sent. What it takes to do it is not judged again, and the next one is."""
+    daemon = Daemon(cloche, gate=None)
+    agent, approver = caller(daemon, "agent"), caller(daemon, "approver")
+    box = Sandbox(agent, agent.post("/v1/sandboxes", {}).json)
+    at = f"/api/sandbox/computer/action?id={box.id}"
+    for action in ({"type": "keypress", "keys": ["a"]}, {"action": "type", "text": "\u0142"}, {"type": "screenshot"}):
+        asking = Asking(agent, "POST", at, action)
+        asked, name = one_pending(approver), next(iter(action.values()))
+        sees = name == "screenshot"
+        assert (asked["tool"], asked["risk"], asked["rule"]) == ("computer", "MEDIUM" if sees else "HIGH", "computer-sees" if sees else "computer"), asked
+        assert asked["params"]["action"] == name and "type" not in asked["params"], asked
+        assert approver.post(f"/v1/approvals/{asked['id']}/approve", {}).ok
+        assert asking.wait().json["success"] and not pending(approver), asking.answer
+    asking = Asking(agent, "POST", f"/api/sandbox/computer/click?id={box.id}", {"x": 1, "y": 1})
+    asked = one_pending(approver)
+    assert asked["params"] == {"action": "left_click", "coordinate": [1, 1]}, asked
+    assert approver.post(f"/v1/approvals/{asked['id']}/deny", {}).ok
+    assert asking.wait().status == 403, asking.answer
+    assert daemon.stop() == 0, daemon.log

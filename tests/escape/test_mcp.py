@@ -22,7 +22,7 @@ CALLS = [("code_execute", {"language": "shell", "code": "cat secret"}), ("code_c
          ("code_execute", {"language": "python", "code": "1", "context_id": "77"}), ("code_write_file", {"file_path": "f", "content": "x"}),
          ("code_execute", {"language": "shell", "code": "cat secret", "network_enabled": True}),
          ("code_read_file", {"file_path": "secret"}), ("code_list_files", {}), ("code_install_package", {"package": "x"}),
-         ("expose_port", {"port": 80}), ("diff", {}), ("apply", {}), ("code_destroy_sandbox", {})]
+         ("expose_port", {"port": 80}), ("computer", {"action": "screenshot"}), ("diff", {}), ("apply", {}), ("code_destroy_sandbox", {})]
 
 
 def test_a_sandbox_is_its_makers(two):

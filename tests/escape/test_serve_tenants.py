@@ -88,6 +88,7 @@ JUDGED = {
     ("POST", "/api/sandbox/computer/click"): DEFAULT,
     ("POST", "/api/sandbox/computer/type"): DEFAULT,
     ("POST", "/api/sandbox/computer/keypress"): DEFAULT,
+    ("POST", "/api/sandbox/computer/action"): DEFAULT,
     ("POST", "/api/sandbox/sign"): STATIC,
     ("POST", "/api/sandbox/sign/message"): STATIC,
     ("POST", "/api/sandbox/sign/typed-data"): STATIC,

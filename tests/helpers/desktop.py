@@ -11,7 +11,7 @@ import pytest
 
 from helpers.daemon import Sandbox
 
-TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "xkbcomp", "ffmpeg", "xterm", "which")
+TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "xkbcomp", "xclip", "ffmpeg", "xterm", "which")
 MISSING = ", ".join(tool for tool in TOOLS if not shutil.which(tool))
 needed = pytest.mark.skipif(bool(MISSING), reason=f"needs {MISSING}, which tools/deps installs")
 X_WINDOW = pathlib.Path(__file__).with_name("x_window.py")

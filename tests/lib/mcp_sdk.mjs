@@ -46,6 +46,7 @@ await call('code_list_files', { sandbox_id: box });
 await call('code_context', { sandbox_id: box, action: 'list' });
 await call('code_install_package', { sandbox_id: box, package: 'requests' });
 await call('expose_port', { sandbox_id: box, port: 8000 });
+await call('computer', { sandbox_id: box, action: 'cursor_position' });
 await call('diff', { sandbox_id: box });
 await call('apply', { sandbox_id: box });
 await call('list_sandboxes', {});

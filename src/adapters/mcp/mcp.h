@@ -171,6 +171,7 @@ void call_list(struct visit *r);
 void call_destroy(struct visit *r);
 void call_expose(struct visit *r);
 void call_workspace(struct visit *r);
+void call_computer(struct visit *r);      /* call_computer.c */
 void call_write(struct visit *r);         /* call_file.c */
 void call_read(struct visit *r);
 void call_list_files(struct visit *r);

@@ -113,6 +113,35 @@ struct mcp_tool mcp_tools[] = {
           "port": {"type": "integer", "minimum": 1, "maximum": 65535})),
       .output = RESULT(JSON(, "id": {"type": "string"}, "port": {"type": "integer"}, "url": {"type": "string"},
           "host_url": {"type": ["string", "null"]})), .reaches_out = true, .gated = true, .begin = call_expose },
+    { .name = "computer", .title = "Use the sandbox's desktop",
+      .description = "See and use the screen of a sandbox (1280 x 800), which is started with the first action; "
+                     "programs that are to be seen need DISPLAY=:77. The actions are those of Anthropic's computer "
+                     "use tool (action) and of OpenAI's (type), and windows, clipboard_get, clipboard_set.",
+      .input = OBJECT("\"sandbox_id\"", SANDBOX_ID JSON(,
+          "action": {"type": "string", "maxLength": 32, "description":)
+          "\"screenshot, zoom, cursor_position, mouse_move, left_click, right_click, middle_click, double_click, "
+          "triple_click, left_mouse_down, left_mouse_up, left_click_drag, scroll, key, hold_key, type, wait, windows, "
+          "clipboard_get, clipboard_set\"" JSON(},
+          "type": {"type": "string", "maxLength": 32, "description":)
+          "\"Instead of action: screenshot, click, double_click, drag, keypress, move, scroll, type, wait\"" JSON(},
+          "coordinate": {"type": "array", "maxItems": 2, "items": {"type": "integer"}},
+          "start_coordinate": {"type": "array", "maxItems": 2, "items": {"type": "integer"}},
+          "region": {"type": "array", "maxItems": 4, "items": {"type": "integer"}, "description": "x0, y0, x1, y1"},
+          "text": {"type": "string",
+              "description": "What is typed, the keys of key and hold_key (ctrl+s), or keys that are held"},
+          "duration": {"type": "number", "description": "Seconds"},
+          "repeat": {"type": "integer", "minimum": 1, "maximum": 100},
+          "scroll_direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
+          "scroll_amount": {"type": "integer", "minimum": 0, "maximum": 100},
+          "x": {"type": "integer"}, "y": {"type": "integer"},
+          "button": {"type": "string", "enum": ["left", "right", "wheel", "middle", "back", "forward"]},
+          "scroll_x": {"type": "integer"}, "scroll_y": {"type": "integer"},
+          "keys": {"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 64}},
+          "path": {"type": "array", "maxItems": 64, "items": {"type": "object"}})),
+      .output = RESULT(JSON(, "width": {"type": "integer"}, "height": {"type": "integer"}, "x": {"type": "integer"},
+          "y": {"type": "integer"}, "text": {"type": "string"},
+          "windows": {"type": "array", "items": {"type": "object"}})),
+      .destroys = true, .gated = true, .begin = call_computer },
     { .name = "diff", .title = "Show what changed",
       .description = "How the user sees what a sandbox changed in their folder (a copy-on-write workspace).",
       .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
