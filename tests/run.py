@@ -69,7 +69,7 @@ def check(everything, seconds):
         (first, lambda: suites.as_caller(role='everything' if everything else 'self')),
         (f'end-to-end and escape tests as {other}', lambda: suites.as_other(everything)),
         ('clang -Werror build, ASan and UBSan', Beside(first, build_phase('sanitized', before=Beside.PATIENT))),
-        ('unit tests, ASan and UBSan', lambda: unit('sanitized')),
+        ('unit tests, ASan and UBSan', lambda: unit('sanitized', loops='1' if everything else '0.2')),
         (f'end-to-end tests, ASan and UBSan{some}',
          lambda: suites.as_caller('sanitized', role='everything' if everything else 'sanitized', suites=('tests/e2e',),
                                   loops='0.1')),

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "loops.h"
 
 #define ROUNDS 50000        /* recv(2) by itself loses some fifteen of them on two processors */
 
@@ -58,12 +59,12 @@ say_and_close(void *none)
 static void
 last_message_comes_before_the_end(void **state)
 {
-    unsigned lost = 0, ends = 0, turns = 0;
+    unsigned lost = 0, ends = 0, turns = 0, rounds = loops(ROUNDS);
     pthread_t peer;
 
     (void)state;
     assert_int_equal(pthread_create(&peer, NULL, say_and_close, NULL), 0);
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         char byte;
         ssize_t n;
         int pair[2];
@@ -81,7 +82,7 @@ last_message_comes_before_the_end(void **state)
     atomic_store(&over, true);
     pthread_join(peer, NULL);
     assert_int_equal(lost, 0);
-    assert_int_equal(ends, ROUNDS);
+    assert_int_equal(ends, rounds);
 }
 
 static void
