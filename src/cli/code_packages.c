@@ -2,7 +2,7 @@
  *
  * They are installed in a sandbox of their own, another `cloche run`, whose network has the hosts of the registry and
  * whose only folder is an empty one. That folder is then shown to the code, read-only; the code's sandbox has the
- * network that its policy says, none by default.
+ * network that its policy says, none by default. What was installed with versions is kept (code_kept.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include "cli/code_packages.h"
 #include "match/host.h"
 #include "match/package.h"
+#include "match/path.h"
 #include "policy/spec.h"
 #include "wall/janitor.h"
 #include "workspace/tree.h"
@@ -272,6 +273,15 @@ make_folder(struct packages *packages, struct err *err)
     return -1;
 }
 
+static bool
+all_pinned(const struct packages *packages, const char *registry)
+{
+    for (size_t i = 0; i < packages->n; i++)
+        if (!package_pinned(registry, packages->v[i]))
+            return false;
+    return true;
+}
+
 static int
 install(struct packages *packages, const struct package_client *client, const struct policy *p, const sigset_t *mask,
         struct err *err)
@@ -279,9 +289,12 @@ install(struct packages *packages, const struct package_client *client, const st
     static const char *words[WORDS_MAX];
     cleanup_buf struct buf said = BUF_INIT(OUTPUT_MAX);
     cleanup_close int out = -1;
-    char inner[sizeof(packages->folder) + 4], workspace[sizeof(inner) + 4];
+    char inner[sizeof(packages->folder) + 4], workspace[sizeof(inner) + 4], no_workspace[] = "";
     int status;
 
+    words_of(client, packages, p, no_workspace, words);
+    if (all_pinned(packages, client->registry) && code_kept_find(&packages->kept, client, p, words))
+        return 0;
     if (make_folder(packages, err) < 0)
         return -1;
     snprintf(inner, sizeof(inner), "%s/" INNER, packages->folder);
@@ -293,8 +306,14 @@ install(struct packages *packages, const struct package_client *client, const st
     if (out < 0)
         return err_sys(err, errno, "cli.package.start", "memfd_create");
     status = run_in_child(words, out, mask, err);
-    if (status == 0)
-        return is_folder(inner, client->folder, err);
+    if (status == 0) {
+        words_of(client, packages, p, no_workspace, words);
+        if (is_folder(inner, client->folder, err) < 0)
+            return -1;
+        if (all_pinned(packages, client->registry) && told == 0)
+            code_kept_keep(client, p, words, inner);
+        return 0;
+    }
     if (status < 0)
         return -1;
     read_said(out, &said);
@@ -323,8 +342,8 @@ code_packages_show(struct packages *packages, const struct language *l, const ch
     const struct package_client *client = package_client_of(l->registry);
     int n = 0;
 
-    snprintf(packages->bind, sizeof(packages->bind), "%s/" INNER "/%s:%s/%s", packages->folder, client->folder, folder,
-             client->folder);
+    snprintf(packages->bind, sizeof(packages->bind), "%s%s/%s:%s/%s", packages->folder,
+             packages->folder[0] != '\0' ? "/" INNER : packages->kept.path, client->folder, folder, client->folder);
     words[n++] = argv[0];
     words[n++] = bind;
     words[n++] = packages->bind;
@@ -340,8 +359,18 @@ code_packages_show(struct packages *packages, const struct language *l, const ch
 }
 
 void
+code_packages_own(const struct packages *packages, struct policy *p)
+{
+    for (size_t i = 0; i < p->n_binds && packages->folder[0] == '\0'; i++)
+        if (path_within(str_of(p->binds[i].source), str_of(packages->kept.path)) && !p->binds[i].writable)
+            p->binds[i].own = true;
+}
+
+void
 code_packages_remove(struct packages *packages)
 {
+    if (packages->kept.path[0] != '\0')
+        close_fd(&packages->kept.lock);
     if (packages->folder[0] != '\0')
         janitor_dismiss(&packages->janitor, remove_folder(packages));
     packages->folder[0] = '\0';

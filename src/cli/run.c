@@ -439,8 +439,10 @@ run_code_with(struct packages *packages, const struct policy *before, const stru
     if (code_packages_install(packages, language, before, err) == 0) {
         n = code_packages_show(packages, language, code_folder(before), argc, argv, words);
         packages->n = 0;        /* they are said again */
-        if (cli_policy_args(&p, VERB_CODE, n, words, host, &code_verb, &o, err) >= 0)
+        if (cli_policy_args(&p, VERB_CODE, n, words, host, &code_verb, &o, err) >= 0) {
+            code_packages_own(packages, &p);
             result = run_code(&p, language, from, code, &o, err);
+        }
     }
     code_packages_remove(packages);
     return result;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "hosts/ask.h"
+#include "hosts/registry_priv.h"
 #include "program/state.h"
 
 #define VERSION     2
@@ -143,13 +144,13 @@ save(int dir, const char *file, const json_t *o)
 /* --- both --------------------------------------------------------------------------------------------------------- */
 
 static bool
-is_fresh(const json_t *answer)
+is_fresh(const json_t *answer, json_int_t most_s)
 {
     json_int_t at = json_integer_value(json_object_get(answer, "at")), now = (json_int_t)time(NULL);
     const char *path;
     json_t *state;
 
-    if (at <= 0 || at > now || now - at >= KEPT_S || json_array_size(json_object_get(answer, "hosts")) == 0)
+    if (at <= 0 || at > now || now - at >= most_s || json_array_size(json_object_get(answer, "hosts")) == 0)
         return false;
     json_object_foreach(json_object_get(answer, "files"), path, state) {
         json_t *now_in = state_of(path, NULL);
@@ -161,8 +162,8 @@ is_fresh(const json_t *answer)
     return true;
 }
 
-json_t *
-registry_kept(const struct policy *p, const char *name, const char *client)
+static json_t *
+take(const struct policy *p, const char *name, const char *client, json_int_t most_s)
 {
     json_t *now = circumstances(p, client), *kept = NULL, *answer = NULL;
     cleanup_close int dir = now != NULL ? state_own_open("registries", "cli.registry", NULL) : -1;
@@ -171,11 +172,26 @@ registry_kept(const struct policy *p, const char *name, const char *client)
     snprintf(file, sizeof(file), "%s.json", name);
     if (dir >= 0)
         kept = load(dir, file);
-    if (kept != NULL && json_equal(now, json_object_get(kept, "for")) && is_fresh(json_object_get(kept, "answer")))
+    if (kept != NULL && json_equal(now, json_object_get(kept, "for")) &&
+        is_fresh(json_object_get(kept, "answer"), most_s))
         answer = json_incref(json_object_get(kept, "answer"));
     json_decref(now);
     json_decref(kept);
     return answer;
+}
+
+json_t *
+registry_kept(const struct policy *p, const char *name, const char *client)
+{
+    return take(p, name, client, KEPT_S);
+}
+
+json_t *
+registry_kept_for(const struct policy *p, const char *name, long most_s)
+{
+    const struct registry_client *client = registry_client(name);
+
+    return client != NULL ? take(p, name, client->program, most_s) : NULL;
 }
 
 /* The states of the files in @files now; false when one changed so shortly before @began that it may have changed

@@ -22,6 +22,8 @@
 
 /* The answer about @name by the program @client, to be freed with json_decref; NULL: ask. */
 json_t *registry_kept(const struct policy *p, const char *name, const char *client);
+/* The same of one that is up to @most_s old, for who wants to know whether anything has changed since. */
+json_t *registry_kept_for(const struct policy *p, const char *name, long most_s);
 /* Keep @answer, which was asked for from @began on; of "files" the names are set. What cannot be kept is not. */
 void registry_keep(const struct policy *p, const char *name, const char *client, const struct timespec *began,
                    json_t *answer);

@@ -1,5 +1,8 @@
 """cloche code --package: installed apart, with the registry and nothing else; the code itself has no network."""
+import contextlib
+import fcntl
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -27,6 +30,16 @@ def left():
 def nothing_more(before):
     """Other tests' folders come and go."""
     return wait_for(lambda: left() <= before, 120)
+
+
+@contextlib.contextmanager
+def open_locked(folder):
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
 
 
 @pytest.fixture
@@ -113,6 +126,79 @@ def test_code_that_is_killed_leaves_no_packages(index):
     process.kill()
     process.wait(PATIENCE)
     assert nothing_more(before)
+
+
+# --- taken again ------------------------------------------------------------------------------------------------------
+
+def sets(online):
+    return sorted((online.bare.state / "cloche" / "packages").glob("*"))
+
+
+def python(online, *packages, code="import mine; print(mine.answer)", **more):
+    words = [word for name in packages for word in ("--package", name)]
+    return online.cloche("code", "--language", "python", "--timeout", "60s", *more.pop("flags", ()), *words, "-", stdin=code, timeout=PATIENCE)
+
+
+@pytest.mark.root
+def test_what_was_installed_is_taken_again(index):
+    """With its version, by itself, for a week; without a network, and without a way to change it."""
+    before = left()
+    assert python(index, "mine==1.0").out == "42\n" and len(sets(index)) == 1
+    asked = len(index.net.requests)
+    again = python(index, "mine==1.0", code=f"import mine; print(mine.answer)\n{REACH}open(mine.__file__, 'a')")
+    assert again.out == "42\nclosed\n" and "Read-only file system" in again.err and len(index.net.requests) == asked, again
+    [one] = sets(index)
+    assert one.stat().st_mode & 0o7777 == 0o755 and one.parent.stat().st_mode & 0o7777 == 0o700
+
+    def asks(*packages, flags=()):
+        had = len(index.net.requests)
+        result = python(index, *packages, flags=flags)
+        assert result.out == "42\n", result
+        return len(index.net.requests) > had
+    # what is not just that is installed: without a version it is never kept, else it is a set of its own
+    assert asks("mine") and sets(index) == [one]
+    assert asks("mine==1.0", "six==1.0") and asks("mine==1.0", flags=("--mode", "max")) and len(sets(index)) == 3
+    assert not asks("mine==1.0", "six==1.0") and not asks("mine==1.0")
+    # a week old; the one that comes takes its place
+    os.utime(one, (one.stat().st_mtime - 8 * 24 * 3600,) * 2)
+    half, half_used = (one.parent / f".new-{name}" for name in ("killed", "used"))
+    half.mkdir()
+    half_used.mkdir()
+    with open_locked(half_used):
+        assert asks("mine==1.0") and not asks("mine==1.0") and len([s for s in sets(index) if s.name[0] != "."]) == 3
+    assert not half.exists() and half_used.exists(), "what a process that was killed left is removed, and nothing that is used"
+    # another registry
+    index.cloche.env["PIP_EXTRA_INDEX_URL"] = f"http://{INDEX}/simple/"
+    assert asks("mine==1.0")
+    assert nothing_more(before)
+
+
+@pytest.mark.root
+def test_an_installation_poisons_no_other(index):
+    """What ran while one thing was installed is not in what is taken again for another. In a folder that both may write to it would be."""
+    spoil = "const fs = require('fs'); for (const at of %s) try { fs.mkdirSync(at + '/mine', {recursive: true}); fs.writeFileSync(at + '/mine/index.js', 'module.exports = 666'); } catch (e) { }"
+    look, shared = "console.log(require('mine'))", index.bare.home / "shared"
+    places = ["/workspace/node_modules", "/workspace/../packages/node_modules", str(index.bare.state / "cloche" / "packages"),
+              "/home/agent/.npm", "/home/agent/.cache/cloche/packages", "/tmp"]
+    publish_npm(index.net, "mine")
+    publish_npm(index.net, "evil", scripts={"postinstall": f"node -e {json.dumps(spoil % json.dumps(places).replace(chr(34), chr(39)))}"})
+
+    def javascript(*packages):
+        words = [word for name in packages for word in ("--package", name)]
+        result = index.cloche("code", "--language", "javascript", "--timeout", "60s", *words, "-", stdin=look, timeout=PATIENCE)
+        assert result.ok, result
+        return result.out
+    # a folder that one installation after the other may write to
+    shared.mkdir()
+    shared.chmod(0o777)
+    for code in (spoil % "['/shared/node_modules']", "process.chdir('/shared'); console.log(require('/shared/node_modules/mine'))"):
+        naive = index.cloche("run", "--bind", f"{shared}:/shared:rw", "--", "node", "-e", code)
+        assert naive.ok, naive
+    assert naive.out == "666\n", "the attack is real"
+    for _ in range(2):
+        assert javascript("evil@1.0.0", "mine@1.0.0") in ("666\n", "42\n")
+        assert javascript("mine@1.0.0") == "42\n"
+    assert len(sets(index)) == 2
 
 
 @pytest.mark.parametrize("language,name,code", [
