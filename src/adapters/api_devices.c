@@ -203,8 +203,8 @@ on_recorded(struct visit *r)
 static void
 record(struct visit *r, json_int_t ms)
 {
-    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-f", "pulse", "-i", "cloche.monitor",
-                                          "-t" };
+    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "pulse", "-i",
+                                          "cloche.monitor", "-t" };
     struct edge_op *op = desktop_action(r, DESKTOP_SOUND, on_recorded, no_record);
 
     if (op == NULL)
@@ -221,6 +221,7 @@ record(struct visit *r, json_int_t ms)
     desktop_word(r, "-ar");
     desktop_word(r, "%d", DESKTOP_RATE);
     desktop_word(r, "-");
+    desktop_output(r, true);
     begin(r, json_pack("{s:s, s:I}", "action", "record", "durationMs", ms));
 }
 

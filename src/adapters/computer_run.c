@@ -40,7 +40,7 @@ on_picture(struct visit *r)
 static void
 screenshot_words(struct visit *r, const struct computer *c)
 {
-    WORDS(r, "ffmpeg", "-v", "error", "-nostdin", "-f", "x11grab");
+    WORDS(r, "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "x11grab");
     if (c->has_region) {
         desktop_word(r, "-video_size");
         desktop_word(r, "%ux%u", c->region[2], c->region[3]);
@@ -48,6 +48,7 @@ screenshot_words(struct visit *r, const struct computer *c)
     desktop_word(r, "-i");
     desktop_word(r, DESKTOP_DISPLAY ".0+%u,%u", c->region[0], c->region[1]);
     WORDS(r, "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-");
+    desktop_output(r, false);
 }
 
 static json_t *

@@ -14,6 +14,8 @@
 #define AGAIN_MS    100         /* between looks, */
 #define LOOKS_MS    20000       /* ... which go on so long; then it fails, or is done without a window manager */
 #define WHY_MAX     256
+#define PIECE       262144UL    /* of a file that is read: less than limits.output mostly is */
+#define PIECE_TEXT  "262144"
 #define PULSE       "unix:/tmp/.cloche-pulse"
 
 static const char *const variables[] = { "DISPLAY=" DESKTOP_DISPLAY, "PULSE_SERVER=" PULSE, "LC_ALL=C.UTF-8" };
@@ -50,7 +52,10 @@ struct desktop {
     struct desktop_stretch stretch;
     char id[EDGE_NAME_MAX + 1];
     const char *running;        /* the program that runs now, for what is said of it */
-    bool acts;                  /* what runs is the action */
+    bool acts;                  /* what runs is the action, */
+    bool writes, to_file;       /* ... which writes much, to a file */
+    char file[48];
+    size_t before;              /* bytes of it before the piece at hand */
     bool started;               /* the server; */
     bool accompanied;           /* and what goes with it */
     uint64_t until_ms;          /* it is looked for */
@@ -120,6 +125,26 @@ struct desktop_stretch *
 desktop_stretch(struct visit *r)
 {
     return &r->desktop->stretch;
+}
+
+static void
+to_file(struct desktop *d)
+{
+    d->to_file = true;
+    if (d->op.n_argv > 0)
+        d->op.argv[d->op.n_argv - 1] = d->file;
+}
+
+void
+desktop_output(struct visit *r, bool large)
+{
+    static unsigned count;
+    struct desktop *d = r->desktop;
+
+    d->writes = true;
+    snprintf(d->file, sizeof(d->file), "/tmp/.cloche-said-%u", ++count);
+    if (large)
+        to_file(d);
 }
 
 void
@@ -315,16 +340,77 @@ companion(struct visit *r)
         desktop_act(r);
 }
 
+/* --- much that an action says ------------------------------------------------------------------------------------- */
+
+static void read_piece(struct visit *r);
+
+static void
+on_removed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    (void)flags;
+    (void)code;
+    (void)ms;
+    r->desktop->done(r);
+}
+
+static void
+on_piece(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
+{
+    static const struct visit_op_answers removed = { .out = on_output, .exit = on_removed, .failed = on_failed };
+    struct desktop *d = r->desktop;
+
+    (void)ms;
+    if ((flags & EDGE_OUT_CUT) != 0)
+        fail(r, "the sandbox's limits.output is less than a piece of it (256 KiB)");
+    else if (flags != 0 || code != 0)
+        fail_said(r, "what it wrote cannot be read");
+    else if (r->out.n - d->before == PIECE)
+        read_piece(r);
+    else
+        run(r, (const char *const[]){ "rm", "-f", d->file, NULL }, 0, &removed);
+}
+
+static const struct visit_op_answers piece = { .out = on_output, .exit = on_piece, .failed = on_failed };
+
+static void
+read_piece(struct visit *r)
+{
+    struct desktop *d = r->desktop;
+    char from[64], skip[32];
+
+    d->before = r->out.n;
+    snprintf(from, sizeof(from), "if=%s", d->file);
+    snprintf(skip, sizeof(skip), "skip=%zu", r->out.n / PIECE);
+    run(r, (const char *const[]){ "dd", from, "bs=" PIECE_TEXT, skip, "count=1", "status=none", NULL }, 0, &piece);
+}
+
+/* The same again, to a file. */
+static void
+again_to_file(struct visit *r)
+{
+    struct desktop *d = r->desktop;
+
+    buf_free(&r->out);
+    buf_free(&r->err_out);
+    d->op.n_env = 0;
+    to_file(d);
+    desktop_act(r);
+}
+
 static void
 on_acted(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     (void)ms;
     if ((flags & EDGE_TIMED_OUT) != 0)
         fail(r, "it takes too long");
+    else if ((flags & EDGE_OUT_CUT) != 0 && r->desktop->writes && !r->desktop->to_file)
+        again_to_file(r);
     else if ((flags & EDGE_OUT_CUT) != 0)
         fail(r, "it is larger than the sandbox's limits.output, which cut it");
     else if ((flags & EDGE_SIGNALED) != 0 || code != 0)
         fail_said(r, "the program inside failed");
+    else if (r->desktop->to_file)
+        read_piece(r);
     else
         r->desktop->done(r);
 }

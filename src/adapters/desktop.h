@@ -31,6 +31,9 @@ void desktop_refused(struct visit *r, void (*no)(struct visit *r, const struct e
 /* Each of its words. */
 void desktop_word(struct visit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void desktop_input(struct visit *r, struct buf *in);            /* it reads that: taken */
+/* Its last word, "-", is where it writes. Where the sandbox's limits.output cut that, or with @large at once, it is a
+ * file of the sandbox instead, which is read in pieces, and removed. */
+void desktop_output(struct visit *r, bool large);
 /* @params: what the gate is asked about first, as the tool `computer`; taken. NULL: it has been asked. */
 void desktop_go(struct visit *r, const char *id, json_t *params);
 /* From @done: another command of the same action, and what is done then. Then its words, and desktop_act(). */

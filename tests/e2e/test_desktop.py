@@ -10,7 +10,7 @@ import wave
 import pytest
 
 from helpers import desktop, requirement
-from helpers.desktop import begin, events, pixels, read, until, window
+from helpers.desktop import INSIDE, begin, events, pixels, read, until, window
 from helpers.mcp import Client
 
 pytestmark = [requirement("R48"), desktop.needed]
@@ -37,6 +37,7 @@ def test_seen_and_clicked(desk):
     box = window(desk)
     assert desk.post("/api/sandbox/computer/click", {"x": 310, "y": 320}).json == {"success": True, "x": 310, "y": 320, "button": "left"}
     assert desk.post("/api/sandbox/computer/click", {"x": 499, "y": 399, "button": "right"}).ok
+    until(lambda: len([e for e in events(box) if e[0] == "release"]) >= 2, 10)
     pressed = [e[:4] for e in events(box) if e[0] in ("press", "release")]
     assert pressed == [("press", 1, 310, 320), ("release", 1, 310, 320), ("press", 3, 499, 399), ("release", 3, 499, 399)]
     part = desk.post("/api/sandbox/screen/screenshot", {"x": 298, "y": 299, "width": 4, "height": 3}).json
@@ -67,6 +68,7 @@ def test_keys_are_keys_and_no_commands(desk):
     assert answer.status == 500, answer
     assert desk.post("/api/sandbox/computer/keypress", {"keys": "ctrl+shift+c, Return"}).ok
     assert box.read("run_by_keys").status == 404
+    until(lambda: len([e for e in events(box) if e[0] == "key"]) >= 6, 10)
     assert [e[1] for e in events(box) if e[0] == "key"] == [38, 56, 37, 50, 54, 36]
 
 
@@ -128,6 +130,19 @@ def test_agents_have_words_for_it(desk, way):
     assert (where["x"], where["y"]) == (305, 306)
     do({"action": "clipboard_set", "text": "Zażółć\n<&>"})
     assert do({"action": "clipboard_get"})["text"] == "Zażółć\n<&>"
+
+
+def test_more_than_a_command_may_say(desk):
+    """Noise, and sound of more seconds than limits.output has room for: by a file, of which nothing stays."""
+    box = window(desk)
+    assert box.exec(f"{INSIDE} ffmpeg -v error -f lavfi -i nullsrc=1280x800,geq=random\\(1\\)*255:128:128 -frames:v 1 -pix_fmt rgb24 /tmp/noise.png")["exit_code"] == 0
+    begin(desk, "ffplay -v error -left 0 -top 0 -noborder -loop 0 /tmp/noise.png")
+    noise = until(lambda: len((shot := desk.get("/api/sandbox/screen/screenshot")).body) > 1 << 20 and shot)
+    assert noise and noise.headers["Content-Type"] == "image/png" and pixels(noise.body)[:2] == (1280, 800)
+    heard = desk.post("/api/sandbox/audio/record", {"durationMs": 9000})
+    with wave.open(io.BytesIO(base64.b64decode(heard.json["data"]))) as w:
+        assert (1 << 20) / 4 < w.getnframes() <= 9 * 44100
+    assert ".cloche-said" not in box.exec("ls -A /tmp")["stdout"]
 
 
 def test_a_tool_shows_pictures(desk):
