@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import leaks, places, requirement
+from helpers import leaks, requirement
 from helpers.daemon import Daemon, Sandbox, answers, kill_one, restart, with_curl
 from helpers.runner import wait_for
 from helpers.served import SETTINGS, lend
