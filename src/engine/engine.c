@@ -241,6 +241,24 @@ engine_have_image(int fd)
         close(fd);
 }
 
+bool
+engine_left(void)
+{
+    bool left = false;
+
+    for (size_t i = 0; engine_registry[i] != NULL; i++)
+        left = left || (engine_registry[i]->left != NULL && engine_registry[i]->left());
+    return left;
+}
+
+void
+engine_sweep(void)
+{
+    for (size_t i = 0; engine_registry[i] != NULL; i++)
+        if (engine_registry[i]->sweep != NULL)
+            engine_registry[i]->sweep();
+}
+
 /* --- rules -------------------------------------------------------------------------------------------------------- */
 
 int
@@ -361,8 +379,10 @@ sandbox_limits(struct sandbox *sb, const struct policy *from, const struct polic
 {
     if (!limits_differ(from, to))
         return 0;
-    return sb->engine->limits != NULL ? sb->engine->limits(sb, from, to, err)
-                                      : cannot(sb, "limits.no-cgroup", "change limits while a sandbox lives", err);
+    if (sb->engine->limits != NULL)
+        return sb->engine->limits(sb, from, to, err);
+    cannot(sb, "limits.no-cgroup", "change limits while a sandbox lives", err);
+    return err_hint(err, "stop it, change its policy, and recover it: it is made again, empty");
 }
 
 int
@@ -412,6 +432,13 @@ sandbox_resume(struct sandbox *sb, struct err *err)
 {
     return sb->engine->resume != NULL ? sb->engine->resume(sb, err)
                                       : cannot(sb, "wall.pause.unsupported", "pause", err);
+}
+
+void
+sandbox_confined(struct sandbox *sb)
+{
+    if (sb->engine->confined != NULL)
+        sb->engine->confined(sb);
 }
 
 void

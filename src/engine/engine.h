@@ -160,6 +160,11 @@ int engine_image(void);
 /* @fd is that, and is taken: for the next sandbox of this process. */
 void engine_have_image(int fd);
 
+/* What sandboxes have left whose makers are dead, where it is in no note (leavings.h): whether there may be some, and
+ * remove it. For a daemon that starts. The second asks others, which may take minutes. */
+bool engine_left(void);
+void engine_sweep(void);
+
 /* --- one sandbox ------------------------------------------------------------------------------------------------- */
 
 struct sandbox;     /* opaque; one live sandbox */
@@ -306,6 +311,10 @@ void sandbox_command_end(struct sandbox *sb, struct sandbox_command *c);
 /* Stop everything inside, the guest with it. -1 with @err: it is as before. */
 int sandbox_pause(struct sandbox *sb, struct err *err);
 int sandbox_resume(struct sandbox *sb, struct err *err);
+
+/* From now on this process makes no socket and starts no program: what has to be asked of somebody at the sandbox's end
+ * is its janitor's to ask. */
+void sandbox_confined(struct sandbox *sb);
 
 /* Who tidies up after this process has a successor when it was killed. Call now and then. */
 void sandbox_tend(struct sandbox *sb);

@@ -24,6 +24,8 @@ struct engine {
     int (*rules)(const struct policy *p, struct engine_rules **out, struct err *err);
     /* NULL: cloche alone. @out is empty. */
     int (*makers)(const struct policy *p, struct engine_makers *out, struct err *err);
+    bool (*left)(void);                                             /* NULL, both: what it leaves is noted */
+    void (*sweep)(void);
     int (*prepare)(void);                                           /* NULL: there is nothing to do */
     int (*image)(struct err *err);                                  /* NULL: there is none to share, */
     void (*have_image)(int fd);                                     /* nor to be had */
@@ -47,6 +49,7 @@ struct engine {
     void (*command_end)(struct sandbox *sb, struct sandbox_command *c);
     int (*pause)(struct sandbox *sb, struct err *err);              /* NULL, both: it cannot be */
     int (*resume)(struct sandbox *sb, struct err *err);
+    void (*confined)(struct sandbox *sb);                           /* NULL: it asks nobody */
     void (*tend)(struct sandbox *sb);                               /* NULL: there is nothing to do */
     int (*setup_failed)(struct sandbox *sb, struct err *err);       /* NULL: create() had the last word */
     int (*gone)(struct sandbox *sb, struct err *err);

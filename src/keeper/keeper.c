@@ -163,6 +163,7 @@ on_make(struct keeper_live *k, const struct keep_make *m)
     }
     if (r < 0 || keeper_confine(&err) < 0)
         return not_made(k, m->bounds, &err);
+    sandbox_confined(k->l.sb);
     k->made = true;
     k->gate.state = k->park.language != NULL ? ST_PARKED : ST_MADE;
     if (k->park.language != NULL)

@@ -50,6 +50,7 @@ static const unsigned allowed[] = {
     SYS_epoll_wait,
 #endif
     /* processes */
+    SYS_pidfd_send_signal,      /* kill(2) of one that is no child, whose number may be another one's (docker) */
     SYS_kill, SYS_wait4, SYS_waitid, SYS_getpid, SYS_getuid, SYS_geteuid, SYS_capget,
     /* its files are copied (keeper_snapshot.c): links, owners, times, attributes; no node of a device */
     SYS_symlinkat, SYS_linkat, SYS_fchownat, SYS_utimensat, SYS_flistxattr, SYS_fgetxattr, SYS_fsetxattr, SYS_pwrite64,

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "engine/engine.h"
 #include "launcher/launcher.h"
 #include "program/state.h"
 
@@ -17,7 +18,12 @@ sweep(void *ctx)
 {
     struct launcher *l = ctx;
 
-    return !*l->sweep || leavings_sweep(&l->leavings);
+    if (!*l->sweep)
+        return true;
+    if (!leavings_sweep(&l->leavings))
+        return false;
+    engine_sweep();
+    return true;
 }
 
 int
@@ -32,7 +38,7 @@ sweep_prepare(struct launcher *l, struct err *err)
         (fd = state_make_path(path)) < 0 || (spares = state_make_path(spare)) < 0)
         return err_sys(err, errno, "serve.start", "%s/leavings", l->state);
     l->sweeper = (struct janitor)JANITOR_INIT;
-    if (leavings_list(path, &l->leavings) == 0)
+    if (leavings_list(path, &l->leavings) == 0 && !engine_left())
         return 0;
     page = mmap(NULL, sizeof(*l->sweep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)

@@ -57,7 +57,8 @@ def test_who_it_is(daemon):
     assert box.record["facts"]["engine"] == SETTINGS[daemon.engine]["engine"] and box.record["facts"]["network"] == "none"
     said = box.exec("id -u; hostname; grep -E 'Cap|NoNew|Seccomp:' /proc/self/status; ls /sys/class/net 2>/dev/null; tr '\\0' ' ' < /proc/1/cmdline")
     words = said["stdout"].split()
-    assert words[:2] == ["1000", "cloche"] and words.count("0" * 16) == 5, said
+    assert (words[0] == "1000" or daemon.engine == "docker" and int(words[0]) > 0x70000000) and words[1] == "cloche", said
+    assert words.count("0" * 16) == 5, said
     assert words[words.index("NoNewPrivs:") + 1] == "1" and words[words.index("Seccomp:") + 1] == "2", said
     assert "eth0" not in words and "serve" not in words, said
     said = box.exec("unshare -U id; unshare -r id; mount -t tmpfs x /tmp; echo x > /etc/x; echo x > /.cloche/x; ls /proc/1/fd")
@@ -130,7 +131,7 @@ def test_limits_that_change_while_it_lives(daemon):
     box = daemon.create(policy={"limits": {"memory": "300m"}})
     assert patch(box, time="2m").ok         # the keeper holds it to that
     changed = patch(box, memory="100m")
-    if daemon.engine == "runsc":
+    if daemon.engine in ("runsc", "docker"):
         assert changed.status == 409 and changed.json["code"] == "limits.no-cgroup" and "recover" in changed.json["detail"], changed
         return
     assert changed.ok, changed
@@ -145,7 +146,7 @@ def test_limits_of_one_command(daemon):
     answer = daemon.post(f"{box.at}/exec", {"command": ["python3", "-c", EAT.format(150)], "limits": {"memory": "64m"}})
     if answer.status == 409:
         assert answer.json["code"] == "limits.no-cgroup", answer
-        assert daemon.engine == "runsc" or not box.record["facts"]["memory_by"].startswith("cgroup v"), answer
+        assert daemon.engine in ("runsc", "docker") or not box.record["facts"]["memory_by"].startswith("cgroup v"), answer
         return
     assert answer.json["limit_reached"] == {"code": "limits.reached.memory", "limit": "memory", "of": "command"}, answer
     assert box.exec(["python3", "-c", EAT.format(150)])["stdout"] == "ate\n"

@@ -20,11 +20,11 @@ class Engine:
         return self("/bin/sh", "-c", text, flags=flags, **kw)
 
 
-def again(namespace, *marks, without=(), only=()):
-    """The tests of test_self_check.py in another module, and so with its `env`, but for @without; or @only those."""
-    gone = [name for name in (*without, *only) if not callable(getattr(test_self_check, name, None))]
+def again(namespace, *marks, without=(), only=(), of=test_self_check):
+    """The tests of a module in another one, and so with its fixtures, but for @without; or @only those."""
+    gone = [name for name in (*without, *only) if not callable(getattr(of, name, None))]
     assert not gone, f"there is no such test: {gone}"
-    for name, value in list(vars(test_self_check).items()):
+    for name, value in list(vars(of).items()):
         if name.startswith("test_") and isinstance(value, types.FunctionType) and name not in without and name in (only or (name,)):
             assert name not in namespace, name
             made = types.FunctionType(value.__code__, value.__globals__, name, value.__defaults__)

@@ -16,13 +16,13 @@ from helpers.shared import Lender
 
 BUILD = places.find_cloche().parents[2]
 SETTINGS = {"native": {}, "crun": {"engine": "oci", "runtime": "crun"}, "runc": {"engine": "oci", "runtime": "runc"},
-            "runsc": {"engine": "oci", "runtime": "runsc"}}
+            "runsc": {"engine": "oci", "runtime": "runsc"}, "docker": {"engine": "docker"}}
 CHANGED_BY_SELF_CHECK = {"limits": {"grace": "100ms", "output": "8m", "time": "5m"}}      # what `cloche run` takes from flags, or has none of
 
 
-def lend(name, **more):
+def lend(name, dockerd=None, **more):
     """A Lender of daemons whose sandboxes are of engine @name; the test is skipped where there is no such runtime."""
-    env = {}
+    env = {"DOCKER_HOST": dockerd.host} if dockerd is not None else {}
     if name in ("crun", "runc", "runsc"):
         if not places.IS_ROOT:
             pytest.skip("the engine oci needs root")

@@ -35,7 +35,6 @@ static const struct sandbox_differs differs[] = {
 
 static const struct built_on words = {
     .name = "docker",
-    .serve = "serve",
     .network = "does not share the host's network",
     .no_network = "use --allow-domain HOST, or --engine native: its Landlock keeps the host's abstract sockets away",
     .no_root = "run it as root (who may speak to the daemon is root anyway), or use --engine native, which an ordinary "
@@ -82,6 +81,9 @@ tidy(struct native *native)
     close_fd(&sb->guest);
     if (sb->name[0] == '\0')    /* nothing was made */
         return true;
+    /* a janitor that came later is confined too: then the container's own end, which is the guest's, is all */
+    if (sb->confined)
+        return native->janitor.pid <= 0 && docker_folder_remove(native->id);
     return docker_remove(&sb->daemon, sb->name) > 0 && docker_folder_remove(native->id);
 }
 
@@ -132,7 +134,7 @@ destroy(struct sandbox *base)
     const struct timespec pause = { 0, 20 * 1000 * 1000 };
 
     kill_all(base);
-    for (int i = 0; sb->made && i < ATTEMPTS && docker_remove(&sb->daemon, sb->name) == 0; i++)
+    for (int i = 0; sb->made && !sb->confined && i < ATTEMPTS && docker_remove(&sb->daemon, sb->name) == 0; i++)
         nanosleep(&pause, NULL);
     native_destroy(base);
 }
@@ -179,6 +181,33 @@ usage(struct sandbox *base, struct sandbox_usage *out)
     out->cpu_us = docker_of(base)->cpu_us;
 }
 
+static void
+confined(struct sandbox *base)
+{
+    docker_of(base)->confined = true;
+}
+
+static int
+makers(const struct policy *p, struct engine_makers *out, struct err *err)
+{
+    struct docker_daemon daemon;
+
+    (void)p;
+    if (docker_find(&daemon, err) < 0)
+        return -1;
+    snprintf(out->daemon, sizeof(out->daemon), "%s %s", daemon.name, daemon.version);
+    return 0;
+}
+
+static void
+sweep(void)
+{
+    struct docker_daemon daemon;
+
+    if (docker_left() && docker_find(&daemon, NULL) == 0)
+        docker_sweep(&daemon);
+}
+
 static int
 gone(struct sandbox *base, struct err *err)
 {
@@ -193,6 +222,9 @@ const struct engine engine_docker = {
     .images = true,
     .probe = docker_probe,
     .rules = native_rules,
+    .makers = makers,
+    .left = docker_left,
+    .sweep = sweep,
     .create = create,
     .guest = guest,
     .connect = native_connect,
@@ -202,6 +234,7 @@ const struct engine engine_docker = {
     .over_memory = native_over_memory,
     .pause = native_pause,
     .resume = native_resume,
+    .confined = confined,
     .tend = native_tend,
     .setup_failed = native_setup_failed,
     .gone = gone,

@@ -55,6 +55,7 @@ struct docker {
     int guest;                  /* pidfd of it; or -1 */
     pid_t pid;                  /* its number, or -1 */
     bool made;                  /* a container may be there */
+    bool confined;              /* this process makes no connection any more: the first janitor does */
     uint64_t cpu_us;            /* when it was killed */
 };
 
@@ -101,8 +102,10 @@ bool docker_folder_remove(const char *id);
 /* Who made a sandbox, in words that last longer than it; whether that process lives. */
 void docker_owner(char out[DOCKER_OWNER_MAX]);
 bool docker_owner_lives(const char *owner);
-/* What makers left that are gone: their containers, their folders. */
+/* What makers left that are gone: their containers, their folders. Whether there is such a folder, which is there as
+ * long as the container may be. */
 void docker_sweep(const struct docker_daemon *d);
+bool docker_left(void);
 
 /* child.c */
 _Noreturn void docker_child(const struct native *native, const struct launch *l);

@@ -179,23 +179,35 @@ is_hex(const char *name, size_t n)
     return strlen(name) == n && strspn(name, "0123456789abcdef") == n;
 }
 
-static void
-sweep_folders(void)
+/* Folders of dead makers go, or (@look) are looked for only. True: there was one. */
+static bool
+dead_folders(bool look)
 {
     cleanup_close int run = open(DOCKER_RUN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct dirents names = { .fd = run };
     const char *name;
+    bool found = false;
 
-    while (run >= 0 && (name = dirents_next(&names)) != NULL) {
+    while (run >= 0 && !(look && found) && (name = dirents_next(&names)) != NULL) {
         cleanup_buf struct buf owner = BUF_INIT(DOCKER_OWNER_MAX);
         char path[128];
         if (!is_hex(name, 32))
             continue;
         snprintf(path, sizeof(path), DOCKER_RUN "/%s/" DOCKER_OWNER, name);
-        if (io_read_file(AT_FDCWD, path, &owner) == 0 && buf_nul(&owner) == 0 &&
-            !docker_owner_lives((const char *)owner.p))
+        if (io_read_file(AT_FDCWD, path, &owner) < 0 || buf_nul(&owner) < 0 ||
+            docker_owner_lives((const char *)owner.p))
+            continue;
+        found = true;
+        if (!look)
             (void)docker_folder_remove(name);
     }
+    return found;
+}
+
+bool
+docker_left(void)
+{
+    return dead_folders(true);
 }
 
 void
@@ -221,5 +233,5 @@ docker_sweep(const struct docker_daemon *d)
             (void)docker_remove(d, id);
     }
     json_decref(list);
-    sweep_folders();
+    (void)dead_folders(false);
 }

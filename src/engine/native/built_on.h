@@ -11,7 +11,7 @@
 
 struct built_on {
     const char *name;           /* the engine's; its codes are this, a dot and a word */
-    const char *serve;          /* the word for sandboxes of cloche serve; NULL: it makes them */
+    const char *serve;          /* the word for sandboxes of cloche serve; NULL: it makes those */
     const char *network, *no_network;   /* of the host's network: what it says, and what to use instead */
     const char *no_root;        /* what to do without root */
 };
