@@ -11,8 +11,8 @@
 /* --- addresses ---------------------------------------------------------------------------------------------------- */
 
 /* "http://HOST" as the client came here; else where the daemon listens for browsers; NULL: nowhere. */
-static const char *
-base_of(const struct request *r, char out[300])
+const char *
+ports_base(const struct request *r, char out[300])
 {
     const char *host = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 
@@ -29,7 +29,7 @@ ports_have_address(const struct request *r)
 {
     char room[300];
 
-    return base_of(r, room) != NULL;
+    return ports_base(r, room) != NULL;
 }
 
 /* The same host, with an origin for this capability alone; false: its name leads nowhere. */
@@ -65,7 +65,7 @@ json_of_port(const struct request *r, const struct edge_port *p, const char *cap
 
     if (one == NULL || capability[0] == '\0')
         return one;
-    base = base_of(r, room);
+    base = ports_base(r, room);
     json_object_set_new(one, "path", json_sprintf("%s%s/", PREVIEW_PATH, capability));
     json_object_set_new(one, "url", base != NULL ? json_sprintf("%s%s%s/", base, PREVIEW_PATH, capability)
                                                  : json_null());

@@ -25,6 +25,7 @@
 #define EARLY_FREE (64UL * 1024)        /* of them those that are not counted... */
 #define EARLY_ALL  (16UL * 1024 * 1024) /* ... in what all such answers have together */
 #define HEAD_MAX   (16UL * 1024)        /* of an answer */
+#define TEXT_MAX   (4UL * 1024 * 1024)  /* of an answer that is changed */
 #define INTERIM    8                    /* answers of 1xx before the answer */
 #define HEAD_MS    120000               /* for an answer to begin, once the server has what there is of the request */
 #define BODY_MS    600000               /* of silence in it */
@@ -77,8 +78,8 @@ over(struct request *r)
 }
 
 /* After the answer's head it can only be broken off. */
-static void
-fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why)
+void
+preview_fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why)
 {
     struct preview *p = r->preview;
 
@@ -96,19 +97,21 @@ fail(struct request *r, unsigned status, const char *code, const char *hint, con
     stream_break(r);
 }
 
-static void
-fail_err(struct request *r, const struct err *err)
+void
+preview_fail_err(struct request *r, const struct err *err)
 {
     static const struct { const char *code; unsigned status; } codes[] = {
         { "preview.none", 404 }, { "ports.closed", 404 }, { "ports.refused", 502 }, { "ports.connect", 502 },
         { "sandbox.gone", 502 }, { "ports.network", 502 }, { "ports.reserved", 502 }, { "ports.timeout", 504 },
+        { "browser.missing", 409 }, { "browser.network", 409 }, { "browser.ended", 502 }, { "browser.start", 502 },
+        { "browser.none", 502 }, { "browser.timeout", 504 },
     };
-    unsigned status = 503;
+    unsigned status = r->route->open ? 503 : status_of(err);     /* a preview's visitor may try again */
 
     for (size_t i = 0; i < ARRAY_LEN(codes); i++)
         if (strcmp(codes[i].code, err->code) == 0)
             status = codes[i].status;
-    fail(r, status, err->code, err->hint, err->msg);
+    preview_fail(r, status, err->code, err->hint, err->msg);
 }
 
 static void
@@ -117,7 +120,7 @@ bad_answer(struct request *r, const char *word)
     char text[128];
 
     snprintf(text, sizeof(text), "the sandbox's server does not answer in HTTP (%s)", word);
-    fail(r, MHD_HTTP_BAD_GATEWAY, "preview.answer", "", text);
+    preview_fail(r, MHD_HTTP_BAD_GATEWAY, "preview.answer", "", text);
 }
 
 /* --- the request -------------------------------------------------------------------------------------------------- */
@@ -149,7 +152,7 @@ on_granted(struct request *r)
     p->state = PREVIEW_WAITS;
     p->heard_ms = clock_ms();
     if (p->port == 0 || !preview_write_head(r)) {
-        fail(r, MHD_HTTP_BAD_REQUEST, "preview.request", "", "this request cannot be passed on as it is");
+        preview_fail(r, MHD_HTTP_BAD_REQUEST, "preview.request", "", "this request cannot be passed on as it is");
         return;
     }
     if (r->whole)
@@ -267,18 +270,22 @@ take_body(struct request *r, const uint8_t *bytes, size_t n)
         struct str data = { "", 0 };
         size_t used = 0;
         result = http1_body_next(&p->body, bytes, n, &data, &used);
-        if (data.n > 0)
+        if (data.n > 0 && !p->rewrites)
             stream_add(r, data.p, data.n);
+        else if (data.n > 0 && buf_append(&p->text, data.p, data.n) < 0)
+            result = HTTP1_BODY_TOO_LARGE;
         bytes += used;
         n -= used;
     }
+    if (result == HTTP1_OK && p->rewrites && !browser_rewritten(r))
+        result = HTTP1_BODY_TOO_LARGE;
     if (result == HTTP1_OK) {
         finish(r);
     } else if (result != HTTP1_MORE) {
         bad_answer(r, http1_word(result));
     } else if (!r->whole && !keep_early(r)) {
         buf_free(&r->out);
-        fail(r, MHD_HTTP_BAD_GATEWAY, "preview.early", "",
+        preview_fail(r, MHD_HTTP_BAD_GATEWAY, "preview.early", "",
              "the server answers more than is kept before it has the request");
     }
 }
@@ -317,7 +324,7 @@ begin_answer(struct request *r, const struct http1_head *head)
 {
     struct preview *p = r->preview;
     bool empty = head->framing == HTTP1_BODY_NONE;
-    uint64_t size = head->length_stated && head->framing != HTTP1_BODY_CHUNKED ? head->stated_length
+    uint64_t size = head->length_stated && head->framing != HTTP1_BODY_CHUNKED && !p->rewrites ? head->stated_length
                                                                                 : MHD_SIZE_UNKNOWN;
 
     if (http1_body_begin(&p->body, head, INT64_MAX) != HTTP1_OK) {
@@ -410,7 +417,7 @@ on_closed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     else if (p->state == PREVIEW_BODY)
         bad_answer(r, http1_word(HTTP1_BODY_CUT));
     else
-        fail(r, MHD_HTTP_BAD_GATEWAY, "preview.closed", "",
+        preview_fail(r, MHD_HTTP_BAD_GATEWAY, "preview.closed", "",
              "the sandbox's server closed the connection without an answer");
 }
 
@@ -483,32 +490,54 @@ wake(struct request *r)
 
 /* --- the route ---------------------------------------------------------------------------------------------------- */
 
-static const struct answers answers = { .port = on_port, .granted = on_granted, .no = fail_err };
-static const struct op_answers said = { .out = on_out, .exit = on_closed, .failed = fail_err, .wake = wake };
+const struct answers preview_answers = { .port = on_port, .granted = on_granted, .no = preview_fail_err };
+const struct op_answers preview_said = { .out = on_out, .exit = on_closed, .failed = preview_fail_err, .wake = wake };
+
+struct preview *
+preview_new(struct request *r)
+{
+    struct preview *p = calloc(1, sizeof(*p));
+
+    if (p == NULL) {
+        r->f->ended = true;
+        return NULL;
+    }
+    r->preview = p;
+    p->head = (struct buf)BUF_INIT(HEAD_MAX + EDGE_CHUNK);
+    p->text = (struct buf)BUF_INIT(TEXT_MAX);
+    p->heard_ms = clock_ms();
+    return p;
+}
+
+bool
+preview_upgrades(struct request *r)
+{
+    const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
+
+    r->preview->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
+    if (!r->preview->websocket || upgrade_asked(r))
+        return true;
+    over(r);
+    return false;
+}
 
 static void
 preview_begin(struct request *r)
 {
-    const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
-    struct preview *p = calloc(1, sizeof(*p));
+    struct preview *p = preview_new(r);
     char place[PREVIEW_ROOT + 2];
 
-    if (p == NULL) {
-        r->f->ended = true;
+    if (p == NULL)
         return;
-    }
-    r->preview = p;
-    p->head = (struct buf)BUF_INIT(HEAD_MAX + EDGE_CHUNK);
     p->host_form = r->host_form;
-    p->heard_ms = clock_ms();
     if (!preview_target(str_of(r->uri), p->host_form, &p->target)) {
-        fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
+        preview_fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
         return;
     }
     if (!p->host_form)
         snprintf(p->root, sizeof(p->root), "%.*s", (int)PREVIEW_ROOT, r->uri);
     if (!edge_is_capability(p->host_form ? r->id : p->root + PREVIEW_PATH_N)) {
-        fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
+        preview_fail(r, MHD_HTTP_NOT_FOUND, "preview.none", "", "there is nothing at this address (any more)");
         return;
     }
     if (p->target.bare) {
@@ -519,13 +548,10 @@ preview_begin(struct request *r)
         reply_location(r, place);
         return;
     }
-    p->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
-    if (p->websocket && !upgrade_asked(r)) {
-        over(r);
+    if (!preview_upgrades(r))
         return;
-    }
-    r->op_answers = &said;
-    ASK(r, EDGE_ASK_PREVIEW, &answers, .capability = p->host_form ? r->id : p->root + PREVIEW_PATH_N);
+    r->op_answers = &preview_said;
+    ASK(r, EDGE_ASK_PREVIEW, &preview_answers, .capability = p->host_form ? r->id : p->root + PREVIEW_PATH_N);
 }
 
 void
@@ -535,6 +561,7 @@ preview_free(struct request *r)
         return;
     let_go(r);
     buf_free(&r->preview->head);
+    buf_free(&r->preview->text);
     free(r->preview);
     r->preview = NULL;
 }
@@ -556,7 +583,7 @@ preview_time(struct front *f)
         if (!is_timed(r) ||
             clock_since(now, r->preview->heard_ms) < (r->preview->state == PREVIEW_WAITS ? HEAD_MS : BODY_MS))
             continue;
-        fail(r, MHD_HTTP_GATEWAY_TIMEOUT, "preview.timeout", "", "the sandbox's server does not answer");
+        preview_fail(r, MHD_HTTP_GATEWAY_TIMEOUT, "preview.timeout", "", "the sandbox's server does not answer");
         http_wake(r);
     }
 }

@@ -4,8 +4,8 @@
 
 #include "front/front.h"
 
-extern const struct route preview_routes[], port_routes[];
-extern const size_t preview_n_routes, port_n_routes;
+extern const struct route preview_routes[], port_routes[], browser_routes[];
+extern const size_t preview_n_routes, port_n_routes, browser_n_routes;
 
 /* By its Host, whatever its path: the route, or NULL when it is no preview. */
 const struct route *preview_route(struct request *r);
@@ -18,6 +18,7 @@ void preview_free(struct request *r);
 
 /* ports.c: a port as JSON; with where it is found when there is a capability. */
 bool ports_have_address(const struct request *r);     /* that has a URL */
+const char *ports_base(const struct request *r, char room[300]);       /* its beginning; NULL: none */
 json_t *json_of_port(const struct request *r, const struct edge_port *p, const char *capability);
 
 #endif

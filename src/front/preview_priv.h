@@ -20,9 +20,22 @@ struct preview {
     size_t seen;
     unsigned interim;
     struct http1_body body;
+    bool rewrites;                      /* its answer is kept in @text and passed on changed (browser.c) */
+    struct buf text;
     size_t early;                       /* of front.early: what of it is this answer's */
     uint64_t heard_ms;                  /* when something happened last */
 };
+
+/* preview.c, for browser.c. new: NULL: no memory, and the front ends. upgrades: false where a WebSocket is asked for as
+ * none can be, which is said. */
+struct preview *preview_new(struct request *r);
+bool preview_upgrades(struct request *r);
+void preview_fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why);
+void preview_fail_err(struct request *r, const struct err *err);
+extern const struct answers preview_answers;
+extern const struct op_answers preview_said;
+/* browser.c: what is in p->text as the client is to have it. False: no memory. */
+bool browser_rewritten(struct request *r);
 
 /* preview_request.c: the request's head as the server is to have it, into r->in; and how its body goes there, into the
  * preview's framing and length. False: it cannot be passed on. */

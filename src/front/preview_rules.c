@@ -174,3 +174,33 @@ preview_location(struct str value, const char *root, uint16_t port, struct buf *
     buf_append(out, rest.p, rest.n);
     return buf_nul(out);
 }
+
+/* --- a browser's DevTools ----------------------------------------------------------------------------------------- */
+
+bool
+preview_devtools_path(struct str path)
+{
+    return str_eq_c(path, "/json") || str_starts(path, STR_LIT("/json/")) || str_starts(path, STR_LIT("/devtools/"));
+}
+
+int
+preview_devtools(struct str body, uint16_t port, struct str base, struct buf *out)
+{
+    char own[32];
+    size_t n = (size_t)snprintf(own, sizeof(own), "localhost:%u/", (unsigned)port), from = 0;
+    size_t scheme = base.n > 6 && str_starts(base, STR_LIT("wss://")) ? 6 : 5;
+
+    for (size_t at = 0; at + n <= body.n; at++) {
+        bool url = at >= from + 5 && memcmp(body.p + at - 5, "ws://", 5) == 0;
+        bool query = at >= from + 3 && memcmp(body.p + at - 3, "ws=", 3) == 0;
+        if (body.p[at] != 'l' || (!url && !query) || memcmp(body.p + at, own, n) != 0)
+            continue;
+        /* "ws=" is followed by what is behind "ws://" */
+        buf_append(out, body.p + from, at - from - (url ? 5 : 0));
+        buf_append(out, base.p + (url ? 0 : scheme), base.n - (url ? 0 : scheme));
+        from = at + n;
+        at = from - 1;
+    }
+    buf_append(out, body.p + from, body.n - from);
+    return buf_ok(out) ? 0 : -1;
+}

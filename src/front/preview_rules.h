@@ -42,4 +42,10 @@ bool preview_has_parts(struct str type);
  * @root ("/preview/CAPABILITY"), in the host form at "/". Appended to @out, with a NUL. 0 or -1. */
 int preview_location(struct str value, const char *root, uint16_t port, struct buf *out);
 
+/* What a browser's DevTools say of themselves as JSON, in @body, as who came by @base ("ws://HOST/PATH/") can use it:
+ * their WebSockets are at "localhost:@port/". Appended to @out. 0 or -1. */
+int preview_devtools(struct str body, uint16_t port, struct str base, struct buf *out);
+/* Whether a path of theirs is one that leads on: "/json..." or "/devtools/...". */
+bool preview_devtools_path(struct str path);
+
 #endif

@@ -124,6 +124,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { port_routes, &port_n_routes },
     { attach_routes, &attach_n_routes },
     { preview_routes, &preview_n_routes },
+    { browser_routes, &browser_n_routes },
 };
 
 /* A target with a scheme and an authority means what is behind them (RFC 9112, 3.2.2): where that is what Host says,

@@ -467,7 +467,7 @@ on_event(struct keeper_live *k, const struct guest_event *ev)
                ev->channel == k->check_request) {
         k->check_us = 0;
         keeper_say_health(k, true);
-    } else if (!park_event(k, ev)) {
+    } else if (!park_event(k, ev) && !browser_event(k, ev)) {
         (void)op_event(k, ev);
     }
 }

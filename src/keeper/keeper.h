@@ -56,6 +56,7 @@ struct op {
     uint64_t said_us;           /* WATCH: when something was said last */
     bool cut[2], timed_out, in_end, writes;
     bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
+    bool browser;               /* CONNECT: it came as BROWSER */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries; WATCH: changes */
@@ -148,6 +149,17 @@ struct keeper_park {
     size_t at;
 };
 
+/* keeper_browser.c's. */
+struct keeper_browser {
+    uint16_t channel;                   /* of the program; 0: none runs */
+    uint16_t port;                      /* at which it listens; 0: not yet */
+    size_t tried;                       /* which of the programs that it may be */
+    uint64_t deadline_us;               /* for it to listen; 0: it does, or none runs */
+    char last[256];                     /* what it said last */
+    size_t last_n;
+    bool over;                          /* that line has ended */
+};
+
 /* keeper_snapshot.c's, of a copy that is being made. */
 struct keeper_snapshot {
     int root;                           /* of the sandbox's files, O_PATH; -1: they are not its own */
@@ -188,6 +200,7 @@ struct keeper_live {
     struct keeper_settings daemon;
     struct keeper_hosts hosts;
     struct keeper_park park;
+    struct keeper_browser browser;
     struct keeper_snapshot snapshot;
     struct masks masks;         /* what is in no record */
     const char *id;             /* the sandbox's */
@@ -314,6 +327,13 @@ void port_late(struct op *o);
 void port_closed(struct keeper_live *k, const char *id);
 /* Those that can be exposed, for facts: "all", "none", or "except 53 80". */
 void port_facts(const struct keeper_live *k, struct buf *out);
+
+/* keeper_browser.c: a browser in the sandbox. begin: START or CONNECT; event: whether @ev was the program's. */
+int browser_begin(struct op *o, const struct edge_op *want, struct err *err);
+bool browser_event(struct keeper_live *k, const struct guest_event *ev);
+void browser_time(struct keeper_live *k, uint64_t now);
+/* A connection to @port of the sandbox, whichever it is (keeper_port.c). 0 or -1 with @err. */
+int port_connect(struct op *o, uint16_t port, struct err *err);
 
 /* keeper_live.c: what is said of a command that is live, beside its streams. Handlers of a message; and how much of
  * stdin the command has taken. */

@@ -50,6 +50,7 @@ time_passes(struct keeper_live *k)
             op_time(k->ops[i], now);
     }
     asker_time(k, now);
+    browser_time(k, now);
     sandbox_tend(k->l.sb);
     if (k->check_us > 0 && clock_since(now, k->check_us) >= KEEPER_GUEST_US)
         keeper_say_health(k, false);

@@ -248,6 +248,7 @@ begin(struct op *o, const struct edge_op *want, struct err *err)
     case OP_EXEC: return begin_exec(o, want, err);
     case OP_CONNECT: return port_begin(o, want, err);
     case OP_ATTACH: return attach_begin(o, want, err);
+    case OP_BROWSER: return browser_begin(o, want, err);
     case OP_WATCH: return watch_begin(o, want, err);
     default: return file_begin(o, want, err);
     }
@@ -266,7 +267,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
         return;
     }
     k->park.touched = k->park.touched || want->kind == OP_WRITE;
-    if (want->kind != OP_CONNECT && want->kind != OP_ATTACH)
+    if (want->kind != OP_CONNECT && want->kind != OP_ATTACH && want->kind != OP_BROWSER)
         transcript_begin(&k->transcript, o, want, m->by);
     if (io_set_nonblock(fd, true) < 0 || begin(o, want, &err) < 0) {
         run_failed(o);

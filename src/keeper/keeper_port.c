@@ -52,8 +52,13 @@ connections(const struct keeper_live *k)
 int
 port_begin(struct op *o, const struct edge_op *want, struct err *err)
 {
+    return port_connect(o, (uint16_t)want->offset, err);
+}
+
+int
+port_connect(struct op *o, uint16_t port, struct err *err)
+{
     const struct sandbox_facts *facts = sandbox_facts(o->k->l.sb);
-    uint16_t port = (uint16_t)want->offset;
 
     if (!facts->own_net)
         return err_set(err, ERR_UNSUPPORTED, "ports.network", "the sandbox has no network of its own");

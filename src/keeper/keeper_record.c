@@ -53,8 +53,8 @@ keeper_record_end(struct op *o)
     const struct op_result *r = &o->result;
 
     transcript_end(&o->k->transcript, o);
-    if (o->kind == OP_CONNECT)
+    if (o->kind == OP_CONNECT && !o->browser)
         return;     /* the warden counts them */
-    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->kind, .flags = r->flags, .code = r->code,
+    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->browser ? OP_BROWSER : o->kind, .flags = r->flags, .code = r->code,
               .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes, .error = r->error);
 }

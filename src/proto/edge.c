@@ -236,6 +236,7 @@ op_name(enum op_kind kind)
 {
     static const char *const names[OP_KINDS] = {
         "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch", "attach_tunnel",
+        "browser",
     };
 
     return names[kind];
@@ -298,6 +299,9 @@ op_well(const struct edge_op *op)
         if (op->env[i][0] == '=' || strchr(op->env[i], '=') == NULL)
             return false;
     if (op->kind == OP_CONNECT && (op->offset == 0 || op->offset > UINT16_MAX || op->length != 0 ||
+                                   !edge_is_id(op->path)))
+        return false;
+    if (op->kind == OP_BROWSER && ((op->offset != BROWSER_START && op->offset != BROWSER_CONNECT) || op->length != 0 ||
                                    !edge_is_id(op->path)))
         return false;
     if (op->kind == OP_ATTACH)

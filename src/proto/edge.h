@@ -258,9 +258,13 @@ enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
     F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
 PROTO_STRUCT(edge_token, EDGE_TOKEN_FIELDS);
 
-/* CONNECT and ATTACH are the warden's own: a front that asks for one is none of ours. */
+/* CONNECT, ATTACH and BROWSER are the warden's own: a front that asks for one is none of ours. */
 enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH, OP_ATTACH,
-               OP_KINDS };
+               OP_BROWSER, OP_KINDS };
+
+/* BROWSER, in @offset: START: one runs and listens, at the port that DONE says, then or already; CONNECT: a connection
+ * to that port, as of CONNECT. @path: the sandbox's id. */
+enum edge_browse { BROWSER_START = 1, BROWSER_CONNECT };
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
 #define OP_RECURSIVE  0x02      /* REMOVE; WATCH: directories below it too */

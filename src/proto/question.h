@@ -138,6 +138,12 @@ PROTO_STRUCT(ask_unexpose, ASK_UNEXPOSE);
 #define ASK_PREVIEW(F) F(TEXT_IF, capability, EDGE_CAPABILITY, edge_is_capability)
 PROTO_STRUCT(ask_preview, ASK_PREVIEW);
 
+/* GRANTED: an operation BROWSER. */
+#define ASK_BROWSER(F) \
+    F(TEXT, id, EDGE_NAME_MAX) \
+    F(ENUM, edge_browse, what, BROWSER_START, BROWSER_CONNECT)
+PROTO_STRUCT(ask_browser, ASK_BROWSER);
+
 /* A ticket for a session of an editor. */
 #define ASK_ATTACH(F) \
     F(TEXT, id, EDGE_NAME_MAX) \
@@ -229,6 +235,9 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_SIGN_LOOK,  200, ask_sign_look,  sign_look,  OPERATOR | AGENT | APPROVER | AUDITOR | KEY, FREE, LOOKS) \
     /* whoever has the capability: PORT, and GRANTED, a connection to it */ \
     Q(EDGE_ASK_PREVIEW,    191, ask_preview,    preview,    ANYBODY,                            FREE,  NOTED) \
+    /* the gate is asked about connections: who has none has no use of a browser that was started */ \
+    Q(EDGE_ASK_BROWSER,    155, ask_browser,    browser,    OPERATOR | AGENT | KEY,             GATED, \
+      RECORDED("browser", RECORD_WAIT)) \
     /* an editor's ways in (warden/attach.c): a ticket; a session for the ticket; what that is; a connection */ \
     Q(EDGE_ASK_ATTACH,     149, ask_attach,     attach,     OPERATOR | AGENT,                   GATED, \
       RECORDED("attach", RECORD_WAIT)) \

@@ -464,7 +464,8 @@ asked_op(struct warden *w, const struct ask_op *m)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT || op.kind == OP_ATTACH)
+    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT || op.kind == OP_ATTACH ||
+        op.kind == OP_BROWSER)
         return -1;
     b = usable(w, m->id, &err);
     if (b != NULL && b->r.paused)
@@ -482,6 +483,29 @@ asked_op(struct warden *w, const struct ask_op *m)
         (void)find_record(w, m->id, note_denied, w, &err);
     else if (op.kind == OP_EXEC)
         warden_note(w, b, "exec_denied", "%s", err.msg);
+    return 0;
+}
+
+int
+asked_browser(struct warden *w, const struct ask_browser *m)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    cleanup_buf struct buf said = BUF_INIT(512);
+    struct err err = ERR_INIT;
+    struct box *b = usable(w, m->id, &err);
+
+    if (b != NULL && b->r.paused)
+        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && record_asked(w, b, b->r.id, m->what == BROWSER_START ? "start" : "connect"))
+        return 0;
+    if (err.kind == ERR_NONE) {
+        op = (struct edge_op){ .kind = OP_BROWSER, .offset = m->what, .path = b->r.id };
+        if (edge_op_put(&said, &op) < 0)
+            err_set(&err, ERR_SYSTEM, "memory", "out of memory");
+        else if (grant(w, b, said.p, said.n, &err) == 0)
+            return 0;
+    }
+    answer_no(w, w->asker, &err);
     return 0;
 }
 

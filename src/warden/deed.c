@@ -274,7 +274,7 @@ deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *
 
     /* of one that cannot be worked with its handler says so */
     if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT ||
-        op.kind == OP_ATTACH)
+        op.kind == OP_ATTACH || op.kind == OP_BROWSER)
         return 0;
     tool = tool_of(&op, &params);
     if (deed_whole(w, tool, b->r.id, params, out, err) < 0)
@@ -437,6 +437,15 @@ deed_expose(struct warden *w, const struct ask_expose *m, struct deed *out, stru
     if (m->name[0] != '\0')
         json_object_set_new(params, "name", json_string(m->name));
     return deed_whole(w, "expose_port", id, params, out, err);
+}
+
+int
+deed_browser(struct warden *w, const struct ask_browser *m, struct deed *out, struct err *err)
+{
+    char id[EDGE_ID + 1];
+    int r = m->what == BROWSER_CONNECT ? subject_of(w, m->id, id, err) : 0;
+
+    return r <= 0 ? r : deed_whole(w, "browser_control", id, json_object(), out, err);
 }
 
 int

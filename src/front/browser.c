@@ -1,0 +1,128 @@
+/* front/browser.c: /v1/sandboxes/{}/browser: a browser in a sandbox, by Chrome's DevTools protocol (docs/browser.md)
+ *
+ * A request is passed to the browser as one to a preview is (preview.c), with two differences: its caller is known, and
+ * reaches the sandbox as for a command; and first of all the keeper is asked to see that the browser runs. Of what
+ * DevTools answer in JSON the addresses of their WebSockets are made ours.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "front/preview_priv.h"
+
+#define SANDBOXES "/v1/sandboxes/"
+
+/* --- its answers -------------------------------------------------------------------------------------------------- */
+
+/* "ws://HOST/v1/sandboxes/ID/browser/", as the client came here. */
+static void
+socket_base(const struct request *r, char out[512])
+{
+    const char *host = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+
+    snprintf(out, 512, "%s://%.260s" SANDBOXES "%s/browser/", r->f->tls ? "wss" : "ws",
+             host != NULL && host[0] != '\0' ? host : "localhost", r->id);
+}
+
+bool
+browser_rewritten(struct request *r)
+{
+    struct preview *p = r->preview;
+    cleanup_buf struct buf out = BUF_INIT(2 * p->text.max);
+    const struct str text = { p->text.n > 0 ? (const char *)p->text.p : "", p->text.n };
+    char base[512];
+
+    socket_base(r, base);
+    if (preview_devtools(text, p->port, str_of(base), &out) < 0)
+        return false;
+    if (out.n > 0)
+        stream_add(r, out.p, out.n);
+    return true;
+}
+
+/* --- starting it -------------------------------------------------------------------------------------------------- */
+
+static void
+on_start_granted(struct request *r)
+{
+    op_flow(r);
+}
+
+static void
+on_listens(struct request *r, uint64_t port)
+{
+    r->preview->port = (uint16_t)port;
+    op_drop(r);
+    r->op_answers = &preview_said;
+    ASK(r, EDGE_ASK_BROWSER, &preview_answers, .id = r->id, .what = BROWSER_CONNECT);
+}
+
+static const struct answers start_answers = { .granted = on_start_granted, .no = preview_fail_err };
+static const struct op_answers start_said = { .done = on_listens, .failed = preview_fail_err };
+
+/* What is behind "/v1/sandboxes/ID/browser" of the target as it came. */
+static bool
+target_of(const char *uri, struct preview_target *out)
+{
+    const char *at = strncmp(uri, SANDBOXES, strlen(SANDBOXES)) == 0 ? strchr(uri + strlen(SANDBOXES), '/') : NULL;
+    size_t n;
+
+    if (at == NULL || strncmp(at, "/browser/", 9) != 0)
+        return false;
+    at += strlen("/browser");
+    n = strcspn(at, "?");
+    out->path = (struct str){ at, n };
+    out->query = str_of(at + n);
+    return true;
+}
+
+static void
+browser_pass(struct request *r)
+{
+    struct preview *p = preview_new(r);
+
+    if (p == NULL)
+        return;
+    if (!target_of(r->uri, &p->target) || !preview_devtools_path(p->target.path)) {
+        preview_fail(r, MHD_HTTP_NOT_FOUND, "browser.path", "/json/version, /json/list, /devtools/...",
+                     "a browser's DevTools have no such path");
+        return;
+    }
+    p->rewrites = str_starts(p->target.path, STR_LIT("/json"));
+    if (!preview_upgrades(r))
+        return;
+    r->op_answers = &start_said;
+    ASK(r, EDGE_ASK_BROWSER, &start_answers, .id = r->id, .what = BROWSER_START);
+}
+
+/* --- started by itself -------------------------------------------------------------------------------------------- */
+
+static void
+on_running(struct request *r, uint64_t port)
+{
+    char room[300];
+    const char *base = ports_base(r, room);
+
+    (void)port;
+    reply_json(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "path", json_sprintf(SANDBOXES "%s/browser", r->id), "cdp_url",
+                                         base != NULL ? json_sprintf("%s" SANDBOXES "%s/browser", base, r->id)
+                                                      : json_null()));
+}
+
+static const struct answers only_answers = { .granted = on_start_granted };
+static const struct op_answers only_said = { .done = on_running, .failed = reply_err };
+
+static void
+browser_start(struct request *r)
+{
+    r->op_answers = &only_said;
+    ASK(r, EDGE_ASK_BROWSER, &only_answers, .id = r->id, .what = BROWSER_START);
+}
+
+const struct route browser_routes[] = {
+    { "POST", "/v1/sandboxes/{}/browser",   browser_start, .json = true },
+    { "GET",  "/v1/sandboxes/{}/browser/~", browser_pass, .upload = true, .endless = true },
+    { "PUT",  "/v1/sandboxes/{}/browser/~", browser_pass, .upload = true },
+};
+const size_t browser_n_routes = ARRAY_LEN(browser_routes);
