@@ -47,6 +47,19 @@ location(struct str text, const char *below)
         FUZZ_ASSERT(out.n > strlen(below) && memcmp(out.p, below, strlen(below)) == 0 && out.p[strlen(below)] == '/');
 }
 
+/* Nothing is lost of what is no address. */
+static void
+devtools(struct str text)
+{
+    cleanup_buf struct buf out = BUF_INIT(1 << 20);
+
+    FUZZ_ASSERT(preview_devtools(text, 9, STR_LIT("ws://h/b/"), &out) == 0);
+    FUZZ_ASSERT(memmem(out.p, out.n, "ws://localhost:9/", 17) == NULL);
+    FUZZ_ASSERT(memmem(out.p, out.n, "ws=localhost:9/", 15) == NULL);
+    if (memmem(text.p, text.n, "localhost:9/", 12) == NULL)
+        FUZZ_ASSERT(out.n == text.n && memcmp(out.p != NULL ? (const char *)out.p : "", text.p, text.n) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -54,6 +67,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
+    if (data[0] == 0xff) {
+        devtools(text);
+        return 0;
+    }
     switch (data[0] % 6) {
     case 0: host(text); break;
     case 1: target(text, false); break;

@@ -489,8 +489,42 @@ api_capabilities(struct visit *r)
         VISIT_ASK(r, EDGE_ASK_GET, &can_answers, .id = id);
 }
 
+/* Where the sandbox's browser is reached (front/browser.c), as this client came here. By the owner's socket there is no
+ * address. The WebSocket's has a part that the browser chooses: /json/version below the first one says it. */
+static json_t *
+browser_json(const struct visit *r, const char *id)
+{
+    const char *host = r->strangers ? visit_header(r, "Host") : NULL;
+    json_t *cdp = host != NULL && id != NULL ? json_sprintf("%s://%.260s/v1/sandboxes/%s/browser",
+                                                            r->tls ? "https" : "http", host, id) : NULL;
+
+    return json_pack("{s:o?, s:n, s:n}", "cdpEndpoint", cdp, "wsEndpoint", "noVncEndpoint");
+}
+
+static void
+on_browser(struct visit *r, const struct edge_box *box)
+{
+    bool runs = box->state == BOX_READY || box->state == BOX_DEGRADED;
+
+    visit_json(r, HTTP_OK, browser_json(r, runs ? box->id : NULL));
+}
+
+static void
+on_no_browser(struct visit *r, const struct err *err)
+{
+    if (err_is(err, "sandbox.not-found") && r->id[0] == '\0')
+        visit_json(r, HTTP_OK, browser_json(r, NULL));
+    else
+        visit_err(r, err);
+}
+
+static const struct visit_answers browser_answers = { .box = on_browser, .no = on_no_browser };
+
 void
 api_browser(struct visit *r)
 {
-    visit_json(r, HTTP_OK, json_pack("{s:n, s:n, s:n}", "cdpEndpoint", "wsEndpoint", "noVncEndpoint"));
+    const char *id = api_which(r);
+
+    if (id != NULL)
+        VISIT_ASK(r, EDGE_ASK_GET, &browser_answers, .id = id);
 }

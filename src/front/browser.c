@@ -122,7 +122,9 @@ browser_start(struct request *r)
 
 const struct route browser_routes[] = {
     { "POST", "/v1/sandboxes/{}/browser",   browser_start, .json = true },
-    { "GET",  "/v1/sandboxes/{}/browser/~", browser_pass, .upload = true, .endless = true },
-    { "PUT",  "/v1/sandboxes/{}/browser/~", browser_pass, .upload = true },
+    { "GET",  "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
+    { "GET",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
+    { "PUT",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
+    { "GET",  "/v1/sandboxes/{}/browser/devtools/~", browser_pass, .upload = true },
 };
 const size_t browser_n_routes = ARRAY_LEN(browser_routes);

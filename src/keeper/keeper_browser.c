@@ -1,4 +1,4 @@
-/* keeper/keeper_browser.c: a browser that runs in the sandbox, for who speaks Chrome's DevTools protocol (docs/browser.md)
+/* keeper/keeper_browser.c: a browser in the sandbox, for who speaks Chrome's DevTools protocol (docs/browser.md)
  *
  * It is a program of the sandbox's as every other one, started with the first request for it: Chromium without a
  * screen, with a profile in the sandbox's home, its home in the workspace, so that downloads go there, and a port of
@@ -237,7 +237,7 @@ on_not_started(struct keeper_live *k, const struct msg_exec_failed *why)
     b->deadline_us = 0;
     if (why->sys_errno == ENOENT) {
         err_set(&err, ERR_UNSUPPORTED, "browser.missing", "there is no Chromium in the sandbox");
-        err_hint(&err, "`cloche image build browser` makes an image with one: \"image\": \"localhost/browser:bookworm\"");
+        err_hint(&err, "`cloche image build browser` makes an image with one: image: localhost/browser:bookworm");
     } else {
         err_sys(&err, (int)why->sys_errno, "browser.start", "start %s", programs[b->tried]);
     }

@@ -55,6 +55,7 @@ keeper_record_end(struct op *o)
     transcript_end(&o->k->transcript, o);
     if (o->kind == OP_CONNECT && !o->browser)
         return;     /* the warden counts them */
-    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->browser ? OP_BROWSER : o->kind, .flags = r->flags, .code = r->code,
-              .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes, .error = r->error);
+    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->browser ? OP_BROWSER : o->kind,
+              .flags = r->flags, .code = r->code, .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes,
+              .error = r->error);
 }

@@ -275,15 +275,36 @@ static const struct excuse network_on_excuse = {
 static int
 apply_browser(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
+    static const struct { const char *key; enum node_type type; const char *as, *why; } members[] = {
+        { "enabled", NODE_BOOL, NULL, "" },
+        { "headless", NODE_BOOL, "true", "the browser has no screen" },
+        { "autoStart", NODE_BOOL, "true", "the browser starts with the first request for it" },
+        { "autoStartTimeoutMs", NODE_NUMBER, "60000", "the browser has 60 s to start" },
+        { "cdpPort", NODE_NUMBER, NULL, "it has no port of the host's: it is reached at /v1/sandboxes/{id}/browser" },
+        { "vncPort", NODE_NUMBER, NULL, "it has no screen that VNC could show" },
+        { "image", NODE_STRING, NULL, "it runs in the sandbox itself: write image: beside browser:" },
+    };
     const struct node *enabled = node_member(v, "enabled");
 
     (void)rule;
     if (schema_expect(l, v, NODE_MAP) < 0)
         return -1;
-    if (v->n == 0 || (enabled != NULL && enabled->type == NODE_BOOL && !enabled->truth))
+    if (enabled != NULL && enabled->type == NODE_BOOL && !enabled->truth)
         return 0;
-    schema_fail(l, v, "policy.browser.not-yet", "a browser sandbox is not in this release");
-    return err_hint(l->err, "write enabled: false, or leave it out");
+    for (const struct node *m = v->first; m != NULL; m = m->next) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(members) && !str_eq_c(m->key, members[i].key))
+            i++;
+        if (i == ARRAY_LEN(members))
+            return schema_fail(l, m, "policy.browser", "browser has no such member");
+        if (m->type != members[i].type)
+            return schema_expect(l, m, members[i].type);
+        if (i == 0 || (members[i].as != NULL && (m->type == NODE_BOOL ? m->truth : str_eq_c(m->text, members[i].as))))
+            continue;
+        schema_fail(l, m, "policy.browser", "%s", members[i].why);
+        return err_hint(l->err, "leave it out (docs/browser.md)");
+    }
+    return 0;
 }
 
 /* --- the tables ------------------------------------------------------------------------------------------------ */

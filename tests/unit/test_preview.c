@@ -150,10 +150,42 @@ operations(void **state)
     assert_false(edge_is_capability(CAP "0") || edge_is_capability("") || edge_is_capability("x" CAP));
 }
 
+static void
+addresses_of_devtools(void **state)
+{
+    static const struct { const char *body, *base, *becomes; } rows[] = {
+        { "{\"a\": \"ws://localhost:9222/devtools/browser/x\"}", "ws://h:1/b/",
+          "{\"a\": \"ws://h:1/b/devtools/browser/x\"}" },
+        { "?ws=localhost:9222/devtools/page/x\"", "ws://h/b/", "?ws=h/b/devtools/page/x\"" },
+        { "?ws=localhost:9222/x ws://localhost:9222/y", "wss://h/b/", "?ws=h/b/x wss://h/b/y" },
+        { "ws://localhost:92220/x ws://localhost:9223/ localhost:9222/ ws:/localhost:9222/", "ws://h/",
+          "ws://localhost:92220/x ws://localhost:9223/ localhost:9222/ ws:/localhost:9222/" },
+        { "ws://localhost:9222/", "ws://h/", "ws://h/" },
+        { "", "ws://h/", "" },
+        { "l", "ws://h/", "l" },
+    };
+    static const char *const paths[] = { "/json", "/json/version", "/devtools/browser/x" };
+    static const char *const others[] = { "", "/", "/jsonx", "/devtools", "/%6ason", "//json" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf out = BUF_INIT(4096);
+        assert_int_equal(preview_devtools(str_of(rows[i].body), 9222, str_of(rows[i].base), &out), 0);
+        assert_int_equal(out.n, strlen(rows[i].becomes));
+        assert_memory_equal(out.p != NULL ? (const char *)out.p : "", rows[i].becomes, out.n);
+        buf_free(&out);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        assert_true(preview_devtools_path(str_of(paths[i])));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(preview_devtools_path(str_of(others[i])));
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_of_devtools),
         cmocka_unit_test(hosts), cmocka_unit_test(targets), cmocka_unit_test(fields), cmocka_unit_test(locations),
         cmocka_unit_test(operations),
     };
