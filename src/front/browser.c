@@ -125,6 +125,9 @@ const struct route browser_routes[] = {
     { "GET",  "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
     { "GET",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
     { "PUT",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
+    { "HEAD", "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
+    { "HEAD", "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
+    { "HEAD", "/v1/sandboxes/{}/browser/devtools/~", browser_pass, .upload = true },
     { "GET",  "/v1/sandboxes/{}/browser/devtools/~", browser_pass, .upload = true },
 };
 const size_t browser_n_routes = ARRAY_LEN(browser_routes);

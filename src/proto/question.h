@@ -235,7 +235,7 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_SIGN_LOOK,  200, ask_sign_look,  sign_look,  OPERATOR | AGENT | APPROVER | AUDITOR | KEY, FREE, LOOKS) \
     /* whoever has the capability: PORT, and GRANTED, a connection to it */ \
     Q(EDGE_ASK_PREVIEW,    191, ask_preview,    preview,    ANYBODY,                            FREE,  NOTED) \
-    /* the gate is asked about connections: who has none has no use of a browser that was started */ \
+    /* START, and after each one CONNECT, for which nobody is asked again */ \
     Q(EDGE_ASK_BROWSER,    155, ask_browser,    browser,    OPERATOR | AGENT | KEY,             GATED, \
       RECORDED("browser", RECORD_WAIT)) \
     /* an editor's ways in (warden/attach.c): a ticket; a session for the ticket; what that is; a connection */ \

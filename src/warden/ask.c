@@ -486,6 +486,8 @@ asked_op(struct warden *w, const struct ask_op *m)
     return 0;
 }
 
+#define BROWSERS_MAX 64         /* starts after which no connection was asked for */
+
 int
 asked_browser(struct warden *w, const struct ask_browser *m)
 {
@@ -496,14 +498,18 @@ asked_browser(struct warden *w, const struct ask_browser *m)
 
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && m->what == BROWSER_CONNECT && b->browsers == 0)
+        err_set(&err, ERR_DENIED, "browser.none", "a connection is asked for after a start");
     if (err.kind == ERR_NONE && record_asked(w, b, b->r.id, m->what == BROWSER_START ? "start" : "connect"))
         return 0;
     if (err.kind == ERR_NONE) {
         op = (struct edge_op){ .kind = OP_BROWSER, .offset = m->what, .path = b->r.id };
         if (edge_op_put(&said, &op) < 0)
             err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-        else if (grant(w, b, said.p, said.n, &err) == 0)
+        else if (grant(w, b, said.p, said.n, &err) == 0) {
+            b->browsers += m->what == BROWSER_START ? b->browsers < BROWSERS_MAX : -1U;
             return 0;
+        }
     }
     answer_no(w, w->asker, &err);
     return 0;

@@ -139,6 +139,7 @@ struct box {
     struct box_copy copy;
     unsigned ops;                       /* that run */
     struct box_asked asked;
+    unsigned browsers;                  /* starts of its browser after which no connection was asked for */
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool once;                          /* it ends with the call that made it, whatever is known of it */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */

@@ -79,7 +79,7 @@ JUDGED = {
     # they say the same to everybody, of no sandbox
     ("GET", "/api/sandbox/platform"): STATIC,
     ("POST", "/api/sandbox/docker/start"): STATIC,
-    ("GET", "/api/sandbox/browser"): STATIC,
+    ("GET", "/api/sandbox/browser"): DEFAULT,
     ("GET", "/api/sandbox/screen/screenshot"): DEFAULT,
     ("POST", "/api/sandbox/screen/screenshot"): DEFAULT,
     ("GET", "/api/sandbox/screen/windows"): DEFAULT,
