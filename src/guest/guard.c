@@ -182,7 +182,7 @@ guard_new(const struct guard_plan *plan, struct guard **out, struct err *err)
 
     if (g == NULL)
         return err_sys(err, errno, "memory", "the name guard");
-    g->proc = g->fds = g->root = g->home = g->bind_watch = -1;
+    g->proc = g->fds = g->root = g->home = g->lent = g->bind_watch = -1;
     if (start(g, plan, err) < 0) {
         guard_free(g);
         return -1;
@@ -436,6 +436,7 @@ serve_one(struct guard *g, int listener)
     caller_done(&c);
     if (result != ANSWERED)
         answer(&c, result);
+    text_done(g);
     return 1;
 }
 

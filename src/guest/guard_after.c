@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,11 +62,29 @@ after_opened(struct call *c, const struct place *p, int flags)
     return rc == 0 && makes && !p->git_whole ? git_call_made(c, p, S_IFREG) : rc;
 }
 
+/* Where what was just made as @path lies. A name without a '/' does in the directory that is held, wherever that is by
+ * now: to ask for that costs less. */
+static ssize_t
+text_now(struct call *c, int fd, const char *path, char *text)
+{
+    size_t len = strlen(path);
+    ssize_t n;
+
+    if (!c->cwd_lent || strchr(path, '/') != NULL)
+        return fd_text(c->g, fd, text, 2 * PATH_MAX - 1);
+    n = dir_text(c->g, c->cwd, text, PATH_MAX);
+    if (n <= 0 || n >= PATH_MAX)
+        return -1;
+    text[n] = '/';
+    memcpy(text + n + 1, path, len);
+    return n + 1 + (ssize_t)len;
+}
+
 bool
-after_unasked(struct call *c, int fd, char *text)
+after_unasked(struct call *c, int fd, const char *path, char *text)
 {
     char name[OBJECT_NAME_ROOM];
-    ssize_t n = fd_text(c->g, fd, text, 2 * PATH_MAX - 1);
+    ssize_t n = text_now(c, fd, path, text);
     struct stat st;
 
     if (n > 0 && rules_no_name(c->g, (struct str){ text, (size_t)n }) && git_no_name((struct str){ text, (size_t)n }))

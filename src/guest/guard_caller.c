@@ -284,6 +284,11 @@ caller_dir(struct call *c, int dirfd, int *owned)
     }
     if (dirfd < 0)
         return -EBADF;
+    /* who calls again: his own descriptor, for a third of the price of an entry in /proc */
+    c->looked = true;
+    s = seen_of(c);
+    if (s != NULL && seen_pidfd(s) >= 0 && (fd = (int)syscall(GS_NR_pidfd_getfd, s->pidfd, dirfd, 0U)) >= 0)
+        return *owned = fd;
     snprintf(name, sizeof(name), "fd/%d", dirfd);
     fd = caller_proc_open(c, name, O_PATH);
     if (fd >= 0)

@@ -1,15 +1,61 @@
 /* guest/guard_object.c: an object that was reached without its directory: where does it lie, and is that protected? */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "guest/guard_priv.h"
+
+/* --- where something lies, as text */
+
+ssize_t
+fd_text(const struct guard *g, int fd, char *out, size_t room)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "%d", fd);
+    return readlinkat(g->fds, name, out, room);
+}
+
+static bool
+go_home(struct guard *g)
+{
+    g->stands = false;
+    return fchdir(g->home) == 0;
+}
+
+void
+text_done(struct guard *g)
+{
+    if (g->stands)
+        (void)go_home(g);
+    g->lent = -1;
+}
+
+/* To go there and ask is half the price of the link below /proc. What getcwd() does not say (a directory that was
+ * removed, or is out of reach) the link does. The caller's own directory, which stays open while the call is served, is
+ * asked about before and after: we stay there between. */
+ssize_t
+dir_text(struct guard *g, int dir, char *out, size_t room)
+{
+    bool stays = dir == g->lent;
+    long n = -1;
+
+    if (g->home >= 0 && ((stays && g->stands) || fchdir(dir) == 0)) {
+        n = syscall(SYS_getcwd, out, room);
+        g->stands = stays;
+        if (!stays && !go_home(g))
+            n = -1;
+    }
+    return n > 1 && out[0] == '/' ? (ssize_t)n - 1 : fd_text(g, dir, out, room);
+}
 
 int
 object_parent(const struct guard *g, int object, const struct stat *st, char name[OBJECT_NAME_ROOM])

@@ -453,7 +453,7 @@ open_unasked(struct opening *o, int dirfd, const char *path)
     caller_umask_end(o->c);
     if (fd < 0)
         return FOLLOW;
-    if (after_unasked(o->c, fd, text))
+    if (after_unasked(o->c, fd, path, text))
         return answer_fd(o->c, fd, (o->flags & O_CLOEXEC) != 0);
     close(fd);
     return -EACCES;

@@ -18,7 +18,7 @@
  *   guard_api.c       the guest's own file requests
  *   guard_modify.c    truncate, chmod, chown, xattrs, times
  *   guard_remove.c    unlink, rmdir
- *   guard_object.c    an object that was reached without its directory
+ *   guard_object.c    an object that was reached without its directory; where something lies, as text
  *   guard_after.c     what was done is judged once more
  *   guard_bind.c      does a name belong to the socket that was bound by it?
  *   guard_sock.c      connect, bind, socketpair
@@ -163,6 +163,8 @@ struct guard {
     dev_t proc_dev;
     int fds;                    /* /proc/self/fd, O_PATH */
     int home;                   /* our own working directory, O_PATH */
+    int lent;                   /* the caller's, as long as this call is served; -1 */
+    bool stands;                /* in that one instead of @home: to be asked again */
     int root;                   /* the root directory, O_PATH; the callers' is the same (the filter refuses chroot) */
     pid_t pid;
     uid_t uid;
@@ -375,11 +377,6 @@ struct fd_path fd_path(int fd);
 /* Where @path leads, as the kernel would tell it, if there is no link on it: in @text, of 2 * PATH_MAX bytes. -1: it
  * cannot be told. *@base: the directory that @path is relative to. */
 ssize_t walk_text(struct call *c, int dirfd, const char *path, char *text, int *base);
-/* Where @fd lies, as text. Its length, cut at @room; -1. */
-ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
-
-/* The same of a directory, for less. */
-ssize_t dir_text(const struct guard *g, int dir, char *out, size_t room);
 
 /* --- guard_rules.c, guard_rules_init.c */
 
@@ -496,6 +493,12 @@ void deny_object(struct call *c, int object, const char *rule);
  * when that cannot be told. @name is "" when it has no path at all. */
 #define OBJECT_NAME_ROOM (NAME_MAX + 16)        /* with " (deleted)" */
 int object_parent(const struct guard *g, int object, const struct stat *st, char name[OBJECT_NAME_ROOM]);
+/* Where @fd lies, as text. Its length, cut at @room; -1. */
+ssize_t fd_text(const struct guard *g, int fd, char *out, size_t room);
+/* The same of a directory, for less. */
+ssize_t dir_text(struct guard *g, int dir, char *out, size_t room);
+/* The end of a call: back where we were. */
+void text_done(struct guard *g);
 bool read_only_mount(int object);
 /* A read-only mount protects @object already, and the kernel's own answer (EROFS) is the better one. Never in light
  * mode, where no mount is ours. */
@@ -537,9 +540,9 @@ int git_call_copy(struct call *c, const struct place *from, const struct place *
 /* A name of that type was made at @p (refused: it is taken away again); @p was opened with @flags, perhaps made. */
 int after_made(struct call *c, const struct place *p, mode_t type);
 int after_opened(struct call *c, const struct place *p, int flags);
-/* The new file @fd, made without a question: does nobody ask about where it lies (@text, 2 * PATH_MAX bytes) now? Else
- * it is taken away, which is noted. */
-bool after_unasked(struct call *c, int fd, char *text);
+/* The new file @fd, made as @path without a question: does nobody ask about where it lies (@text, 2 * PATH_MAX bytes)
+ * now? Else it is taken away, which is noted. */
+bool after_unasked(struct call *c, int fd, const char *path, char *text);
 /* Take away what is at @p; a directory that something was put in gets another name. */
 void after_undo(const struct place *p, mode_t type);
 

@@ -269,7 +269,8 @@ remember_free(struct rules *r, int dir)
 
     if (fstat(dir, &st) < 0 || known_free(r, ident_of(&st)))
         return;
-    fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+    /* not @dir itself, which may be the caller's, with a lock of his */
+    fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
     if (r->n_free_dirs < FREE_DIRS_MAX)

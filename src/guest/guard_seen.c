@@ -173,7 +173,7 @@ seen_cwd(struct call *c, struct seen *s)
         s->cwd_id = statx_ident(&sx);
         s->cwd_mount = sx.stx_mnt_id;
     }
-    c->cwd = s->cwd;
+    c->cwd = c->g->lent = s->cwd;
     c->cwd_lent = true;
     c->cwd_st = statx_stat(&sx);
     return true;

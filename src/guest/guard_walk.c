@@ -44,30 +44,6 @@ fd_path(int fd)
     return p;
 }
 
-ssize_t
-fd_text(const struct guard *g, int fd, char *out, size_t room)
-{
-    char name[16];
-
-    snprintf(name, sizeof(name), "%d", fd);
-    return readlinkat(g->fds, name, out, room);
-}
-
-/* To go there and ask is half the price of the link below /proc. What getcwd() does not say (a directory that was
- * removed, or is out of reach) the link does. */
-ssize_t
-dir_text(const struct guard *g, int dir, char *out, size_t room)
-{
-    long n = -1;
-
-    if (g->home >= 0 && fchdir(dir) == 0) {
-        n = syscall(SYS_getcwd, out, room);
-        if (fchdir(g->home) < 0)
-            n = -1;
-    }
-    return n > 1 && out[0] == '/' ? (ssize_t)n - 1 : fd_text(g, dir, out, room);
-}
-
 bool
 walk_is_proc(int fd)
 {
@@ -277,14 +253,29 @@ open_parent(int base, const char *parent, uint64_t resolve)
     return (int)syscall(GS_NR_openat2, base, parent, &how, sizeof(how));
 }
 
-/* One system call for the parent, mostly. False: walk. A path from the top on which there is no link says by itself
- * where the directory lies. */
+/* Nothing is there, and no link was on the way, that could mean something else to the caller. */
+static bool
+is_absent(int base, const char *parent)
+{
+    int dir = open_parent(base, parent, GS_RESOLVE_NO_SYMLINKS);
+
+    if (dir >= 0)
+        close(dir);
+    return dir < 0 && errno == ENOENT;
+}
+
+/* One system call for the parent, mostly. False: walk; with -ENOENT in @out's dir there is none. A path from the top on
+ * which there is no link says by itself where the directory lies. */
 static bool
 parent_at_once(struct guard *g, int base, const char *parent, size_t n, struct place *out)
 {
     bool plain = rules_path_is_plain(parent, n);
 
     out->dir = open_parent(base, parent, plain ? GS_RESOLVE_NO_SYMLINKS : GS_RESOLVE_NO_MAGICLINKS);
+    if (out->dir < 0 && errno == ENOENT && (plain || is_absent(base, parent))) {
+        out->dir = -ENOENT;
+        return false;
+    }
     if (out->dir < 0 && plain) {
         plain = false;
         out->dir = open_parent(base, parent, GS_RESOLVE_NO_MAGICLINKS);
@@ -363,6 +354,10 @@ walk_parent_from(struct call *c, int base, const char *path, int *links, struct 
     out->at_once = parent_at_once(c->g, base, parent, n, out);
     if (out->at_once)
         return 0;           /* a directory */
+    if (out->dir == -ENOENT) {
+        out->dir = -1;
+        return -ENOENT;
+    }
     rc = parent_by_name(c, base, parent, links, out);
     if (rc < 0)
         return rc;
