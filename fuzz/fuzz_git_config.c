@@ -101,7 +101,7 @@ todo(struct str text)
 static void
 others(struct str text)
 {
-    static const char *const options[] = { "strategy", "opts", "apply-opt", "author-script" };
+    static const char *const options[] = { "strategy", "opts", "apply-opt", "author-script", "msgnum", "bisect_names" };
     struct str target;
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++)

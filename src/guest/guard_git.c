@@ -239,6 +239,7 @@ may_be_made(struct git_spot spot, enum git_arrival what, char rule[GIT_RULE_MAX]
         return what == GIT_ARRIVES_FILE || what == GIT_ARRIVES_LINK
                    ? 0 : guard_git_refuse(rule, said, " that is not a plain file");
     case GIT_STATE_HOOK:
+    case GIT_STATE_SERVER:
     case GIT_STATE_REMOTE:
         return guard_git_refuse(rule, said, "");
     default:
@@ -343,7 +344,8 @@ is_judged(enum git_state state)
 static bool
 is_kept(enum git_state state)
 {
-    return is_judged(state) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE || state == GIT_STATE_COPY;
+    return is_judged(state) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE || state == GIT_STATE_SERVER ||
+           state == GIT_STATE_COPY;
 }
 
 int
@@ -477,6 +479,7 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
                                   : guard_git_refuse(rule, said, " that is not a plain directory");
         break;
     case GIT_STATE_HOOK:
+    case GIT_STATE_SERVER:
     case GIT_STATE_REMOTE:
     case GIT_STATE_COPY:
         rc = guard_git_refuse(rule, said, "");

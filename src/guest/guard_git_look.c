@@ -52,6 +52,7 @@ look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
         return errno == ENOENT ? 0 : guard_git_refuse(l->rule, git_state_name(state), " that cannot be looked at");
     switch (state) {
     case GIT_STATE_HOOK:
+    case GIT_STATE_SERVER:
     case GIT_STATE_REMOTE:
         return guard_git_refuse(l->rule, git_state_name(state), "");
     case GIT_STATE_HOOKS:
@@ -130,7 +131,8 @@ git_aliased(const struct guard *g, int dir, const struct stat *dir_st, const str
         "config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches",
         "index", "index.lock", "config.lock", "config.worktree.lock", "MERGE_RR", "MERGE_RR.lock", "git-rebase-todo",
         "git-rebase-todo.lock", "todo", "todo.lock", "opts", "opts.lock", "strategy", "strategy.lock", "strategy_opts",
-        "strategy_opts.lock", "apply-opt", "apply-opt.lock", "author-script", "author-script.lock" };
+        "strategy_opts.lock", "apply-opt", "apply-opt.lock", "author-script", "author-script.lock", "bisect_names",
+        "msgnum", "end", "next", "last" };
 
     if ((g->flags & GUARD_GIT) == 0 || guard_is_own(g, dir_st->st_dev))
         return false;

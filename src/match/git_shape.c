@@ -6,9 +6,8 @@
 
 #include "base/array.h"
 
-/* @name against @want, which is in lower case. */
-static bool
-named(struct str name, const char *want)
+bool
+git_named(struct str name, const char *want)
 {
     /* mostly the first byte tells, and this is asked of every name on a path for each row below */
     for (size_t i = 0; i < name.n; i++)
@@ -20,13 +19,13 @@ named(struct str name, const char *want)
 enum git_part
 git_part_of(struct str name)
 {
-    if (named(name, "head"))
+    if (git_named(name, "head"))
         return GIT_PART_HEAD;
-    if (named(name, "objects"))
+    if (git_named(name, "objects"))
         return GIT_PART_OBJECTS;
-    if (named(name, "refs"))
+    if (git_named(name, "refs"))
         return GIT_PART_REFS;
-    return named(name, "commondir") ? GIT_PART_COMMONDIR : GIT_PART_NONE;
+    return git_named(name, "commondir") ? GIT_PART_COMMONDIR : GIT_PART_NONE;
 }
 
 bool
@@ -50,25 +49,33 @@ static const struct row {
     { "", "gitdir", GIT_STATE_REDIRECT },
     { "", "index", GIT_STATE_INDEX },
     { "", "merge_rr", GIT_STATE_RERERE },
+    { "", "bisect_names", GIT_STATE_OPTION },
     { "", "rebase-merge", GIT_STATE_DIR },
     { "", "rebase-apply", GIT_STATE_DIR },
     { "", "sequencer", GIT_STATE_DIR },
     { "", "remotes", GIT_STATE_DIR },
     { "", "branches", GIT_STATE_DIR },
+    { "", "gitweb", GIT_STATE_DIR },
+    { "", "pid", GIT_STATE_SERVER },
     { "rebase-merge", "git-rebase-todo", GIT_STATE_TODO },
     { "rebase-merge", "git-rebase-todo.backup", GIT_STATE_TODO },
     { "rebase-merge", "strategy", GIT_STATE_OPTION },
     { "rebase-merge", "strategy_opts", GIT_STATE_OPTION },
     { "rebase-merge", "author-script", GIT_STATE_OPTION },
+    { "rebase-merge", "msgnum", GIT_STATE_OPTION },
+    { "rebase-merge", "end", GIT_STATE_OPTION },
     { "rebase-apply", "apply-opt", GIT_STATE_OPTION },
     { "rebase-apply", "strategy", GIT_STATE_OPTION },
     { "rebase-apply", "strategy_opts", GIT_STATE_OPTION },
     { "rebase-apply", "author-script", GIT_STATE_OPTION },
+    { "rebase-apply", "next", GIT_STATE_OPTION },
+    { "rebase-apply", "last", GIT_STATE_OPTION },
     { "sequencer", "todo", GIT_STATE_TODO },
     { "sequencer", "opts", GIT_STATE_OPTION },
     { "hooks", NULL, GIT_STATE_HOOK },
     { "remotes", NULL, GIT_STATE_REMOTE },
     { "branches", NULL, GIT_STATE_REMOTE },
+    { "gitweb", NULL, GIT_STATE_SERVER },
 };
 
 static bool
@@ -123,7 +130,7 @@ git_state_in(struct str dir, struct str name)
     if (is_copy(name))
         return GIT_STATE_COPY;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!named(dir, rows[i].dir) || (rows[i].name != NULL && !named(name, rows[i].name)))
+        if (!git_named(dir, rows[i].dir) || (rows[i].name != NULL && !git_named(name, rows[i].name)))
             continue;
         return rows[i].state == GIT_STATE_HOOK && sample(name) ? GIT_STATE_SAMPLE : rows[i].state;
     }
@@ -141,9 +148,11 @@ git_state_of(struct str path)
     struct str rest = { slash + 1, path.n - dir.n - 1 };
     if (memchr(rest.p, '/', rest.n) == NULL)
         return git_state_in(dir, rest);
-    if (named(dir, "hooks"))
+    if (git_named(dir, "hooks"))
         return GIT_STATE_HOOK;
-    return named(dir, "remotes") || named(dir, "branches") ? GIT_STATE_REMOTE : GIT_STATE_NONE;
+    if (git_named(dir, "gitweb"))
+        return GIT_STATE_SERVER;
+    return git_named(dir, "remotes") || git_named(dir, "branches") ? GIT_STATE_REMOTE : GIT_STATE_NONE;
 }
 
 const char *
@@ -160,6 +169,7 @@ git_state_name(enum git_state state)
     case GIT_STATE_TODO: return "git todo list";
     case GIT_STATE_OPTION: return "options of an interrupted git command";
     case GIT_STATE_REMOTE: return "git remote in the old form";
+    case GIT_STATE_SERVER: return "file of git instaweb";
     case GIT_STATE_INDEX: return "git index";
     case GIT_STATE_RERERE: return "list of git rerere";
     case GIT_STATE_COPY: return "judged copy";
@@ -172,12 +182,13 @@ git_state_name(enum git_state state)
 static bool
 is_own_directory(struct str name)
 {
-    static const char *const names[] = { "logs", "refs", "objects", "info", "worktrees", "modules", "hooks",
+    static const char *const names[] = { "gitweb", "fsmonitor--daemon", "filter-repo", "annex", "logs", "refs",
+        "objects", "info", "worktrees", "modules", "hooks",
         "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches", "rr-cache", "reftable", "lost-found",
         "notes_merge_worktree", "lfs", "svn" };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (named(name, names[i]))
+        if (git_named(name, names[i]))
             return true;
     return false;
 }
@@ -188,7 +199,7 @@ static bool
 is_own_file(struct str name)
 {
     static const char *const names[] = { "head", "index", "packed-refs", "shallow", "config", "config.worktree",
-        "commondir", "gitdir", "description", "gc.log", "gc.pid", "add_edit.patch", "addp-hunk-edit.diff",
+        "commondir", "gitdir", "description", "gc.log", "gc.pid", "gitk.cache", "add_edit.patch", "addp-hunk-edit.diff",
         "merge_msg", "squash_msg", "commit_editmsg", "tag_editmsg", "fetch_head", "orig_head" };
     size_t i = 0;
 
@@ -200,7 +211,7 @@ is_own_file(struct str name)
     if (name.n > 0 && i == name.n)
         return true;
     for (i = 0; i < ARRAY_LEN(names); i++)
-        if (named(name, names[i]))
+        if (git_named(name, names[i]))
             return true;
     return is_shared_index(name) || git_is_lock(name);
 }
@@ -238,11 +249,11 @@ git_modules_depth(struct str path)
         size_t end = slash != NULL ? (size_t)(slash - path.p) : path.n;
         struct str name = { path.p + at, end - at };
 
-        if (dot_git && named(name, "modules"))
+        if (dot_git && git_named(name, "modules"))
             depth = 2;
         else if (depth > 0)
             depth++;
-        dot_git = named(name, ".git");
+        dot_git = git_named(name, ".git");
         at = end + 1;
     }
     return depth;
@@ -256,190 +267,6 @@ git_worktree_ups(struct str path)
     return depth > 2 ? depth : path.n > 0 ? 1 : 0;
 }
 
-/* Cut the first line off @text, without its line end. */
-static struct str
-cut_line(struct str *text)
-{
-    const char *end = memchr(text->p, '\n', text->n);
-    struct str line = { text->p, end != NULL ? (size_t)(end - text->p) : text->n };
-    size_t skip = end != NULL ? line.n + 1 : line.n;
-
-    *text = (struct str){ text->p + skip, text->n - skip };
-    return line;
-}
-
-static bool
-blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* Cut the first word off @s. */
-static struct str
-cut_word(struct str *s)
-{
-    size_t from = 0, to;
-
-    while (from < s->n && blank(s->p[from]))
-        from++;
-    for (to = from; to < s->n && !blank(s->p[to]);)
-        to++;
-    struct str word = { s->p + from, to - from };
-    *s = (struct str){ s->p + to, s->n - to };
-    return word;
-}
-
-static bool
-among(const char *const *words, size_t n, struct str word)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq_c(word, words[i]))
-            return true;
-    return false;
-}
-
-bool
-git_todo_harmless(struct str text)
-{
-    static const char *const commands[] = { "pick", "p", "revert", "reword", "r", "edit", "e", "squash", "s", "fixup",
-        "f", "drop", "d", "label", "l", "reset", "t", "merge", "m", "noop", "update-ref", "u", "break", "b" };
-
-    if (text.n > GIT_TODO_MAX || memchr(text.p, '\0', text.n) != NULL)
-        return false;
-    while (text.n > 0) {
-        struct str line = cut_line(&text), word = cut_word(&line);
-        if (word.n > 0 && word.p[0] != '#' && !among(commands, ARRAY_LEN(commands), word))
-            return false;
-    }
-    return true;
-}
-
-/* Only git's own: any other is a program of that name, and `../x` is a path. */
-static bool
-strategy_harmless(struct str name)
-{
-    static const char *const known[] = { "ort", "recursive", "resolve", "octopus", "ours", "subtree" };
-
-    return among(known, ARRAY_LEN(known), name);
-}
-
-/* sequencer/opts is written in the form of a configuration. */
-static bool
-opts_harmless(struct str text)
-{
-    static const char *const known[] = { "no-commit", "edit", "allow-empty", "allow-empty-message",
-        "drop-redundant-commits", "keep-redundant-commits", "signoff", "record-origin", "allow-ff", "mainline",
-        "strategy-option", "allow-rerere-auto", "default-msg-cleanup" };
-    struct git_config_reader r;
-    struct git_config_entry e;
-    int got;
-
-    git_config_open(&r, text);
-    while ((got = git_config_next(&r, &e)) > 0) {
-        if (!str_eq_c(e.section, "options") || e.has_subsection)
-            return false;
-        if (str_eq_c(e.name, "strategy") ? !strategy_harmless(e.value)
-                                         : !among(known, ARRAY_LEN(known), e.name))
-            return false;
-    }
-    return got == 0;
-}
-
-/* One option of git apply, as `git am` keeps it: nothing that leaves the work tree or writes another file. */
-static bool
-apply_option(struct str word)
-{
-    static const char *const whole[] = { "--ignore-space-change", "--ignore-whitespace", "--reject" };
-    static const char *const valued[] = { "-p", "-C", "--whitespace=", "--exclude=", "--include=" };
-
-    if (among(whole, ARRAY_LEN(whole), word))
-        return true;
-    for (size_t i = 0; i < ARRAY_LEN(valued); i++)
-        if (str_starts(word, str_of(valued[i])))
-            return true;
-    return false;
-}
-
-/* rebase-apply/apply-opt: options, each in single quotes. */
-static bool
-apply_options(struct str text)
-{
-    while (text.n > 0) {
-        struct str line = cut_line(&text), word;
-        while ((word = cut_word(&line)).n > 0) {
-            if (word.n < 3 || word.p[0] != '\'' || word.p[word.n - 1] != '\'')
-                return false;
-            word = (struct str){ word.p + 1, word.n - 2 };
-            if (memchr(word.p, '\'', word.n) != NULL || memchr(word.p, '\\', word.n) != NULL || !apply_option(word))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* rebase-merge/strategy_opts: options of a merge strategy, in quotes or not. Older versions of git let a shell read
- * them. */
-static bool
-strategy_options(struct str text)
-{
-    while (text.n > 0) {
-        struct str line = cut_line(&text), word;
-        while ((word = cut_word(&line)).n > 0) {
-            if (word.n > 2 && (word.p[0] == '\'' || word.p[0] == '"') && word.p[word.n - 1] == word.p[0])
-                word = (struct str){ word.p + 1, word.n - 2 };
-            if (word.p[0] != '-')
-                return false;
-            for (size_t i = 0; i < word.n; i++)
-                if (strchr("\\'\"`$!&|;<>(){}[]*?~#^", word.p[i]) != NULL)
-                    return false;
-        }
-    }
-    return true;
-}
-
-/* author-script: three assignments, quoted for a shell. Older versions of git let a shell read them. */
-static bool
-author_script(struct str text)
-{
-    static const char *const names[] = { "GIT_AUTHOR_NAME='", "GIT_AUTHOR_EMAIL='", "GIT_AUTHOR_DATE='" };
-    size_t i = 0;
-
-    while (i < text.n) {
-        struct str rest = { text.p + i, text.n - i };
-        size_t k = 0;
-        while (k < 3 && !str_starts(rest, str_of(names[k])))
-            k++;
-        if (k == 3)
-            return false;
-        for (i += strlen(names[k]); ; ) {
-            while (i < text.n && text.p[i] != '\'')
-                i++;
-            rest = (struct str){ text.p + i, text.n - i };
-            if (!str_starts(rest, STR_LIT("'\\''")) && !str_starts(rest, STR_LIT("'\\!'")))
-                break;
-            i += 4;
-        }
-        if (i >= text.n || (i + 1 < text.n && text.p[i + 1] != '\n'))
-            return false;
-        i += 2;
-    }
-    return true;
-}
-
-static bool
-option_harmless(struct str name, struct str text)
-{
-    if (text.n > GIT_HEAD_MAX || memchr(text.p, '\0', text.n) != NULL)
-        return false;
-    if (named(name, "strategy"))
-        return strategy_harmless(cut_line(&text)) && text.n == 0;
-    if (named(name, "opts"))
-        return opts_harmless(text);
-    if (named(name, "strategy_opts"))
-        return strategy_options(text);
-    return named(name, "apply-opt") ? apply_options(text) : author_script(text);
-}
-
 bool
 git_state_harmless(enum git_state state, struct str name, struct str text, size_t depth, struct git_config_fault *fault)
 {
@@ -450,12 +277,12 @@ git_state_harmless(enum git_state state, struct str name, struct str text, size_
     switch (state) {
     case GIT_STATE_CONFIG: return git_config_judge(text, depth, fault) == 0;
     case GIT_STATE_TODO: return git_todo_harmless(text);
-    case GIT_STATE_OPTION: return option_harmless(git_without_lock(name), text);
+    case GIT_STATE_OPTION: return git_option_harmless(git_without_lock(name), text);
     case GIT_STATE_FILE: return git_file_harmless(text);
     case GIT_STATE_COMMONDIR: case GIT_STATE_REDIRECT: return git_redirect_target(text, &target);
     case GIT_STATE_RERERE: return text.n == 0;
     case GIT_STATE_HOOK: case GIT_STATE_REMOTE: case GIT_STATE_HOOKS: case GIT_STATE_DIR: case GIT_STATE_LEAD:
-    case GIT_STATE_INDEX: case GIT_STATE_COPY:
+    case GIT_STATE_INDEX: case GIT_STATE_COPY: case GIT_STATE_SERVER:
         return false;
     case GIT_STATE_NONE: case GIT_STATE_SAMPLE: break;
     }
@@ -504,7 +331,7 @@ git_below_dot_git(struct str path)
     struct str name;
 
     while ((name = cut_component(&path)).n > 0)
-        if (named(name, ".git"))
+        if (git_named(name, ".git"))
             return true;
     return false;
 }
@@ -575,24 +402,4 @@ git_common_harmless(struct str text, struct str place)
             return false;
     n = snprintf(joined, sizeof(joined), "%.*s/%.*s", (int)place.n, place.p, (int)target.n, target.p);
     return n > 0 && (size_t)n < sizeof(joined) && ends_in_dot_git((struct str){ joined, (size_t)n });
-}
-
-bool
-git_head_harmless(struct str text)
-{
-    struct str line;
-
-    if (text.n > GIT_HEAD_MAX || text.n == 0 || memchr(text.p, '\0', text.n) != NULL)
-        return false;
-    line = cut_line(&text);
-    if (text.n > 0)
-        return false;
-    if (str_starts(line, STR_LIT("ref:"))) {
-        line = (struct str){ line.p + 4, line.n - 4 };
-        return str_starts(cut_word(&line), STR_LIT("refs/")) && cut_word(&line).n == 0;
-    }
-    for (size_t i = 0; i < line.n; i++)
-        if (str_hex_digit(line.p[i]) < 0)
-            return false;
-    return line.n == 40 || line.n == 64;
 }

@@ -30,6 +30,9 @@ enum git_part git_part_of(struct str name);
  * asked for beside objects and refs, and what it holds is never asked: it can be written later. */
 bool git_parts_place(unsigned parts);
 
+/* @name against @want, which is in lower case. */
+bool git_named(struct str name, const char *want);
+
 /* What an entry of a git place is to git. */
 enum git_state {
     GIT_STATE_NONE = 0,     /* no matter */
@@ -40,10 +43,11 @@ enum git_state {
     GIT_STATE_FILE,         /* a `.git` that is a plain file, anywhere: git_file_harmless */
     GIT_STATE_COMMONDIR,    /* a plain file that says where the rest of the repository is: git_common_harmless */
     GIT_STATE_REDIRECT,     /* gitdir: must be a plain file; says where the `.git` of a work tree is */
-    GIT_STATE_DIR,          /* rebase-merge, rebase-apply, sequencer, remotes, branches: must be a plain directory */
+    GIT_STATE_DIR,          /* rebase-merge, sequencer, remotes, branches, gitweb ...: must be a plain directory */
     GIT_STATE_TODO,         /* what an interrupted rebase or pick does next: a plain file; git_todo_harmless */
     GIT_STATE_OPTION,       /* with which options it goes on: a plain file; git_option_harmless */
     GIT_STATE_REMOTE,       /* remotes/NAME, branches/NAME: a remote in the old form; must not be */
+    GIT_STATE_SERVER,       /* what git instaweb runs, or signals: gitweb/NAME, pid; must not be */
     GIT_STATE_INDEX,        /* index, sharedindex.*: a plain file; git_index_harmless() */
     GIT_STATE_RERERE,       /* MERGE_RR: files that git copies, whatever they are, into rr-cache; must be empty */
     GIT_STATE_COPY,         /* GIT_COPY_NAME…: nobody may make it, write it or put another in its place */
@@ -97,6 +101,8 @@ bool git_state_harmless(enum git_state state, struct str name, struct str text, 
 
 /* Whether a todo list holds only commands that change commits: none that runs a program. */
 bool git_todo_harmless(struct str text);
+/* The same of GIT_STATE_OPTION, by the name of the file without `.lock`. */
+bool git_option_harmless(struct str name, struct str text);
 
 /* Where a `.git` file ("gitdir: PATH\n"), a commondir or a gitdir file ("PATH\n") leads, as git reads it: a view into
  * @text. False when git would not take it. */

@@ -173,7 +173,8 @@ entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t dept
 
     if (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR)
         return S_ISDIR(e->upper.mode);
-    if (!S_ISREG(e->upper.mode) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE)
+    if (!S_ISREG(e->upper.mode) || state == GIT_STATE_HOOK || state == GIT_STATE_REMOTE ||
+        state == GIT_STATE_SERVER)
         return false;
     if (state == GIT_STATE_SAMPLE)
         return true;

