@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/kernel.h"
 #include "base/sha256.h"
+#include "base/steady.h"
 
 static const char move_away[] = "`cloche audit verify` says more; move the folder away to begin a new record";
 
@@ -215,12 +216,14 @@ retire(struct audit *a, int dir, uint64_t first, struct err *err)
 static bool
 too_old(const struct audit *a, int dir, uint64_t first)
 {
+    const struct steady *clock = a->options.clock;
+    const int64_t now = clock != NULL ? (int64_t)(steady_at(clock, clock_boot_ms()) / 1000) : time(NULL);
     char name[STORE_NAME_MAX];
     struct stat st;
 
     store_name(first, name);
     return a->options.keep_s > 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           time(NULL) - st.st_mtim.tv_sec > (time_t)a->options.keep_s;
+           now - st.st_mtim.tv_sec > (int64_t)a->options.keep_s;
 }
 
 /* Those of the @n full files that are too many or too old, up to STORE_OLD_MAX. */

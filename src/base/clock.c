@@ -27,6 +27,14 @@ clock_ms(void)
 }
 
 uint64_t
+clock_boot_ms(void)
+{
+    struct timespec t = now(CLOCK_BOOTTIME);
+
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t
 clock_wall_us(void)
 {
     struct timespec t = now(CLOCK_REALTIME);

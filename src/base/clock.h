@@ -10,6 +10,8 @@
 /* Since an unnamed moment, never set back (CLOCK_MONOTONIC): for deadlines and durations. */
 uint64_t clock_us(void);
 uint64_t clock_ms(void);
+/* Since the machine's start, set by nobody; goes on while the machine sleeps (CLOCK_BOOTTIME): see steady.h. */
+uint64_t clock_boot_ms(void);
 /* Milliseconds since 1970, as the machine believes (CLOCK_REALTIME): for people and records. */
 uint64_t clock_wall_ms(void);
 uint64_t clock_wall_us(void);

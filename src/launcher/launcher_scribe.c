@@ -77,8 +77,8 @@ scribe_folders(struct launcher *l, struct err *err)
 int
 start_scribe(struct launcher *l, struct err *err)
 {
-    char name[] = "cloche-scribe", age[24], keep[24], keep_age[24];
-    char *argv[] = { name, l->audit, age, l->transcripts, keep, keep_age, NULL };
+    char name[] = "cloche-scribe", age[24], keep[24], keep_age[24], room[24];
+    char *argv[] = { name, l->audit, age, l->transcripts, keep, keep_age, room, NULL };
     cleanup_close int theirs = -1;
     int pair[2];
     pid_t pid;
@@ -86,6 +86,7 @@ start_scribe(struct launcher *l, struct err *err)
     snprintf(age, sizeof(age), "%llu", (unsigned long long)l->plan->audit_keep_s);
     snprintf(keep, sizeof(keep), "%llu", (unsigned long long)l->plan->transcript_keep);
     snprintf(keep_age, sizeof(keep_age), "%llu", (unsigned long long)l->plan->transcript_keep_s);
+    snprintf(room, sizeof(room), "%llu", (unsigned long long)l->plan->transcript_mib << 20);
     if (launcher_pair(pair, err) < 0)
         return -1;
     theirs = pair[1];

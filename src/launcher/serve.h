@@ -69,7 +69,7 @@ struct serve_plan {
     uint64_t audit;             /* enum serve_audit; what becomes of what cannot be recorded */
     uint64_t transcript;        /* enum serve_transcript */
     uint64_t audit_keep_s;      /* full files of the record are kept so long; 0: by their number alone */
-    uint64_t transcript_keep_s, transcript_keep;        /* transcripts; 0 seconds: any age */
+    uint64_t transcript_keep_s, transcript_keep, transcript_mib;        /* transcripts; 0 seconds: any age */
     uint64_t rate;              /* requests a second of one credential; 0 no limit */
     char hosts[SERVE_NAMES_MAX][HOST_TEXT_MAX + 1];
     char origins[SERVE_NAMES_MAX][HOST_TEXT_MAX + 10];

@@ -56,6 +56,7 @@ defaults(struct serve_plan *plan, struct err *err)
     plan->audit = SERVE_AUDIT_TRY;
     plan->transcript = SERVE_TRANSCRIPT_FULL;
     plan->transcript_keep = 1000;
+    plan->transcript_mib = 4096;
     plan->transcript_keep_s = 30UL * 24 * 3600;
     plan->log_level = LEVEL_NOTICE;
     plan->cert = plan->key = (struct buf)BUF_INIT(SERVE_PEM_MAX);

@@ -193,6 +193,10 @@ bool edge_maybe_name(const char *name);
     /* lines, of an answer to REATTACH alone; "" else: reattached=yes or no, replaced=ID, differs=NAME,... */ \
     F(TEXT_IF, how, EDGE_HOW_MAX, edge_labels_well) \
     F(UNSAID, uint8_t bounds, bounds)       /* EDGE_BOUNDED ... */ \
+    /* the steady time (base/steady.h) of when it was first ready, used last, and of the recoveries' window */ \
+    F(UNSAID, uint64_t begun_at, begun_at) \
+    F(UNSAID, uint64_t used_at, used_at) \
+    F(UNSAID, uint64_t tried_at, tried_at) \
     F(UNSAID, char key[65], key)            /* SHA-256 of its key, "" none */ \
     F(BLANK, print)                         /* what it is, in lines: "" not known */
 PROTO_STRUCT(edge_box, EDGE_BOX_FIELDS);

@@ -1,7 +1,7 @@
 /* scribe/main.c: cloche-scribe: start, give everything up, then one loop (see scribe.h)
  *
  * Started by cloche serve with the warden's edge at descriptor 3: cloche-scribe AUDIT KEEP-SECONDS TRANSCRIPTS KEEP
- * KEEP-SECONDS, of which AUDIT may be empty. It ends with the warden, after all that it was sent is written.
+ * KEEP-SECONDS KEEP-BYTES, of which AUDIT may be empty. It ends with the warden, after all that it was sent is written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
+#include "base/steady.h"
 #include "base/str.h"
 #include "scribe/scribe.h"
 #include "wire/table.h"
@@ -24,6 +26,7 @@
 #define FD_WARDEN   3
 #define BATCH_MAX   1000        /* entries of one */
 #define TIDY_MS     600000
+#define ROOM_MS     15000       /* between two looks whether transcripts take too much room */
 
 struct scribe {
     const char *dir, *transcripts;
@@ -35,10 +38,12 @@ struct scribe {
     bool durable;                       /* somebody waits for the batch at hand to be on the disk */
     bool refusing;                      /* a batch has failed: nothing is taken before AGAIN */
     uint64_t number;                    /* of the last entry of the batch at hand; 0: it is empty */
-    uint64_t keep, keep_s;
+    struct transcript_keep keep;
+    struct steady clock;                /* .at_ms 0: the warden has not said it yet */
     struct loop loop;                   /* by poll: it has no epoll in its list of system calls */
     struct watch warden;
     struct timer tidy;
+    uint64_t tidied_ms;
     bool tidies;                        /* full files of the record are to be looked at */
     struct page pages[SCRIBE_READS];
     struct msg_gate gate;
@@ -232,11 +237,44 @@ on_read(struct scribe *s, const struct scribe_read *m)
     return 0;
 }
 
+static void
+on_tidy(struct timer *t)
+{
+    struct scribe *s = t->owner;
+    bool due = s->tidied_ms == 0 || s->loop.now_ms >= s->tidied_ms + TIDY_MS;
+    uint32_t files;
+    uint64_t bytes;
+
+    loop_at(&s->loop, t, s->loop.now_ms + ROOM_MS);
+    if (!due && !transcript_too_much(s->transcripts, s->keep.bytes))
+        return;
+    s->keep.now_s = steady_at(&s->clock, clock_boot_ms()) / 1000;
+    transcript_prune(s->transcripts, &s->keep, &files, &bytes);
+    if (files > 0)
+        PROTO_SAY(say, s, SCRIBE_ROOM, .files = files, .bytes = bytes);
+    if (!due)
+        return;
+    s->tidied_ms = s->loop.now_ms;
+    s->tidies = true;
+}
+
+static int
+on_clock(struct scribe *s, const struct scribe_clock *m)
+{
+    if (s->clock.at_ms != 0 || m->at_ms == 0)
+        return -1;
+    s->clock = steady_begin(m->at_ms, clock_boot_ms());
+    s->options.clock = &s->clock;
+    loop_at(&s->loop, &s->tidy, s->loop.now_ms);
+    return 0;
+}
+
 #define HEARS(R) \
     R(SCRIBE_WRITE, on_write, false, 1) \
     R(SCRIBE_AGAIN, on_again, false, 1) \
     R(SCRIBE_READ, on_read, false, 1) \
-    R(SCRIBE_HEAD, on_head, true, 1)
+    R(SCRIBE_HEAD, on_head, true, 1) \
+    R(SCRIBE_CLOCK, on_clock, true, 1)
 PROTO_RULES(rules, HEARS)
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
@@ -257,16 +295,6 @@ on_warden(struct watch *w, uint32_t events)
             s->ended = true;    /* what came before is written */
         close_fd(&s->passed);
     }
-}
-
-static void
-on_tidy(struct timer *t)
-{
-    struct scribe *s = t->owner;
-
-    transcript_prune(s->transcripts, s->keep, s->keep_s);
-    s->tidies = true;
-    loop_at(&s->loop, t, s->loop.now_ms + TIDY_MS);
 }
 
 /* Full files that are too old go. What fails here fails for the next entry too, which says so. */
@@ -293,9 +321,10 @@ main(int argc, char **argv)
     struct err err = ERR_INIT;
     uint64_t audit_keep_s;
 
-    if (argc != 6 || fcntl(FD_WARDEN, F_GETFD) < 0 || !str_parse_u64(str_of(argv[2]), UINT32_MAX, &audit_keep_s) ||
-        !str_parse_u64(str_of(argv[4]), UINT32_MAX, &s.keep) ||
-        !str_parse_u64(str_of(argv[5]), UINT32_MAX, &s.keep_s)) {
+    if (argc != 7 || fcntl(FD_WARDEN, F_GETFD) < 0 || !str_parse_u64(str_of(argv[2]), UINT32_MAX, &audit_keep_s) ||
+        !str_parse_u64(str_of(argv[4]), UINT32_MAX, &s.keep.n) ||
+        !str_parse_u64(str_of(argv[5]), UINT32_MAX, &s.keep.s) ||
+        !str_parse_u64(str_of(argv[6]), INT64_MAX, &s.keep.bytes)) {
         fprintf(stderr, "cloche-scribe is started by cloche; see `cloche serve --help`\n");
         return 1;
     }
@@ -318,7 +347,6 @@ main(int argc, char **argv)
     }
     past_tell(s.dir, on_past, &s);
     say(&s, SCRIBE_READY, SCRIBE_READY_SHAPE(), NULL);
-    on_tidy(&s.tidy);
     while (!s.ended && loop_round(&s.loop, -1, NULL) >= 0) {
         commit(&s);
         look_for_known(&s);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -94,7 +93,8 @@ page_begin(struct page *p, const char *dir, const char *id, uint64_t offset)
 struct kept {
     char name[NAME_MAX_], owner[EDGE_ID + 1];
     int64_t changed;
-    size_t rank;        /* among its owner's, the newest first */
+    uint64_t bytes;
+    uint64_t rank;      /* among its owner's, the newest first: how many, or how many bytes, these are with it */
 };
 
 static int
@@ -116,13 +116,16 @@ by_rank(const void *a, const void *b)
     return x->changed > y->changed ? -1 : x->changed < y->changed;
 }
 
-/* The newest of each owner, then the second newest of each, and so on: whoever has fewer than its share loses none. */
+/* The newest of each owner, then the second newest of each, and so on: whoever has fewer than its share loses none. With
+ * @by_bytes as many of each as come to the same number of bytes. */
 static void
-fair_order(struct kept *all, size_t n)
+fair_order(struct kept *all, size_t n, bool by_bytes)
 {
     qsort(all, n, sizeof(*all), by_owner);
-    for (size_t i = 1; i < n; i++)
-        all[i].rank = strcmp(all[i].owner, all[i - 1].owner) == 0 ? all[i - 1].rank + 1 : 0;
+    for (size_t i = 0; i < n; i++) {
+        bool first = i == 0 || strcmp(all[i].owner, all[i - 1].owner) != 0;
+        all[i].rank = (first ? 0 : all[i - 1].rank) + (by_bytes ? all[i].bytes : 1);
+    }
     qsort(all, n, sizeof(*all), by_rank);
 }
 
@@ -167,34 +170,75 @@ transcript_list(int folder, struct kept *out)
             continue;
         snprintf(out[n].name, sizeof(out[n].name), "%.38s", entry->d_name);
         read_owner(folder, &out[n]);
+        out[n].bytes = (uint64_t)st.st_size;
         out[n++].changed = st.st_mtim.tv_sec;
     }
     return n;
 }
 
 /* Not the one of a sandbox that lives: its keeper holds it. */
-static void
+static bool
 forget(int folder, const char *name)
 {
     cleanup_close int fd = open_transcript(folder, name);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        (void)unlinkat(folder, name, 0);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
+}
+
+/* Those that are too many or too old go. How many are left in @all. */
+static size_t
+forget_old(int folder, struct kept *all, size_t n, const struct transcript_keep *keep)
+{
+    size_t left = 0;
+
+    fair_order(all, n, false);
+    for (size_t i = 0; i < n; i++) {
+        bool old = keep->s > 0 && (int64_t)keep->now_s - all[i].changed > (int64_t)keep->s;
+        if ((i < keep->n && !old) || !forget(folder, all[i].name))
+            all[left++] = all[i];
+    }
+    return left;
 }
 
 void
-transcript_prune(const char *dir, uint64_t keep, uint64_t keep_s)
+transcript_prune(const char *dir, const struct transcript_keep *keep, uint32_t *files, uint64_t *bytes)
 {
     cleanup_close int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cleanup_free struct kept *all = calloc(FILES_MAX, sizeof(*all));
-    int64_t now = time(NULL);
+    uint64_t in_all = 0;
     size_t n;
 
+    *files = 0;
+    *bytes = 0;
     if (folder < 0 || all == NULL)
         return;
-    n = transcript_list(folder, all);
-    fair_order(all, n);
+    n = forget_old(folder, all, transcript_list(folder, all), keep);
     for (size_t i = 0; i < n; i++)
-        if (i >= keep || (keep_s > 0 && now - all[i].changed > (int64_t)keep_s))
-            forget(folder, all[i].name);
+        in_all += all[i].bytes;
+    fair_order(all, n, true);
+    for (size_t i = n; i > 0 && in_all > keep->bytes; i--)
+        if (forget(folder, all[i - 1].name)) {
+            in_all -= all[i - 1].bytes;
+            *bytes += all[i - 1].bytes;
+            ++*files;
+        }
+}
+
+bool
+transcript_too_much(const char *dir, uint64_t bytes)
+{
+    cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = fd;
+    cleanup_dir DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    uint64_t in_all = 0;
+    struct stat st;
+
+    if (list == NULL)
+        return false;
+    (void)take_fd(&fd);
+    for (size_t n = 0; n < FILES_MAX && (entry = readdir(list)) != NULL; n++)
+        if (is_transcript(entry->d_name) && fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            in_all += (uint64_t)st.st_size;
+    return in_all > bytes;
 }

@@ -66,7 +66,7 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
 {
     struct sign_verdict verdict;
     struct tx_signature signature;
-    struct sign_past now = { .at_ms = clock_ms() };
+    struct sign_past now = { .at_ms = clock_boot_ms() };
     uint8_t digest[TX_HASH];
     struct u256 fee;
 
@@ -102,7 +102,7 @@ static int
 make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], struct err *err)
 {
     const bool typed = m->form == SIGN_TYPED;
-    struct sign_past now = { .at_ms = clock_ms() };
+    struct sign_past now = { .at_ms = clock_boot_ms() };
     struct tx_signature signature;
     struct sign_verdict verdict;
     uint8_t digest[TX_HASH];

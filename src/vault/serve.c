@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mask.h"
+#include "base/steady.h"
 #include "vault/bound.h"
 #include "vault/ca.h"
 #include "vault/wire.h"
@@ -30,6 +31,7 @@ struct vault {
     struct store store;
     struct ca *ca;
     struct bound_set set;
+    struct steady clock;                /* from the start on */
     int passed;                         /* the descriptor that came with the message at hand; -1 */
     struct buf out;                     /* one frame to egress, in out_room */
     bool waits;                         /* @out is for egress, which does not read: nothing more is read from it */
@@ -38,10 +40,13 @@ struct vault {
     uint8_t out_room[VAULT_RECEIVE_ROOM];
 };
 
+/* A value that is over stays so, whatever the host's clock is set back to; one that is set forward is believed. */
 static uint64_t
-now_s(void)
+now_s(const struct vault *v)
 {
-    return clock_wall_ms() / 1000;
+    uint64_t wall = clock_wall_ms(), gone = steady_at(&v->clock, clock_boot_ms());
+
+    return (wall > gone ? wall : gone) / 1000;
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -135,11 +140,11 @@ on_ask_lease(struct vault *v, const struct vault_ask_lease *m)
 
     if (!request_of(&m->request, &request))
         return -1;
-    use = bound_permitted(&v->set, &request, m->want, now_s(), &err);
+    use = bound_permitted(&v->set, &request, m->want, now_s(v), &err);
     mask = use | bound_searched(&v->set, &request, m->want);
     if (mask == 0)
         return serve_refuse(v, m->ticket, &err);
-    lease.ms = bound_lease_ms(&v->set, use, now_s());
+    lease.ms = bound_lease_ms(&v->set, use, now_s(v));
     for (size_t i = 0; i < v->set.n; i++)
         if ((mask >> i & 1) != 0)
             lease.value[lease.n_value++] =
@@ -176,7 +181,7 @@ on_ask_signature(struct vault *v, const struct vault_ask_signature *m)
 
     if (!request_of(&m->request, &request))
         return -1;
-    if (bound_sign(&v->set, &request, m->id, &what, now_s(), &authorization, &err) < 0)
+    if (bound_sign(&v->set, &request, m->id, &what, clock_wall_ms() / 1000, &authorization, &err) < 0)
         return serve_refuse(v, m->ticket, &err);
     r = PROTO_SAY(to_egress, v, VAULT_SIGNED, .ticket = m->ticket, .authorization = (const char *)authorization.p);
     explicit_bzero(authorization.p, authorization.n);
@@ -323,7 +328,7 @@ hear(struct vault *v, int *peer, struct msg_gate *gate)
 static int
 patience_ms(const struct vault *v)
 {
-    uint64_t s = bound_next_expiry(&v->set, now_s());
+    uint64_t s = bound_next_expiry(&v->set, now_s(v));
 
     return s == UINT64_MAX ? -1 : s >= EXPIRY_LOOK_S ? EXPIRY_LOOK_S * 1000 : (int)s * 1000;
 }
@@ -343,7 +348,7 @@ serve(struct vault *v, struct err *err)
                 return err_sys(err, errno, "vault.poll", "poll");
             continue;
         }
-        v->expired |= bound_expire(&v->set, now_s());
+        v->expired |= bound_expire(&v->set, now_s(v));
         if (p[0].revents != 0) {
             int r = hear(v, &v->supervisor, &v->to_supervisor);
             if (r <= 0)
@@ -400,6 +405,7 @@ vault_serve(int supervisor, struct err *err)
     if (v == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     v->supervisor = supervisor;
+    v->clock = steady_begin(clock_wall_ms(), clock_boot_ms());
     v->egress = v->passed = -1;
     v->store = (struct store)STORE_INIT;
     v->to_supervisor = (struct msg_gate){ .rules = supervisor_rules, .state = ST_FRESH,

@@ -172,7 +172,8 @@ create_box(struct warden *w, const struct edge_create *c, struct edge_box *r, st
         memcpy(r->id, ahead->r.id, sizeof(r->id));
     else if (new_id(r->id) < 0)
         return err_sys(err, errno, "serve.random", "getrandom");
-    if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, err) < 0)
+    if (c->key != NULL && state_once_put(w->state, w->who.id, c->key, c->body, r->id, time_steady(w),
+                                          err) < 0)
         return -1;
     if (r->name[0] == '\0') {
         memcpy(name, "sandbox-", 8);
@@ -223,7 +224,8 @@ repeated(struct warden *w, const struct edge_create *c, bool *answered, struct e
     char id[EDGE_ID + 1];
     struct box *b;
     bool same;
-    int r = c->key != NULL ? state_once_find(w->state, w->who.id, c->key, c->body, id, &same, err) : 0;
+    int r = c->key != NULL ? state_once_find(w->state, w->who.id, c->key, c->body, time_steady(w), id, &same,
+                                             err) : 0;
 
     *answered = false;
     if (r <= 0)
@@ -276,6 +278,7 @@ asked_create(struct warden *w, const struct edge_create *m)
     memcpy(r.owner, w->who.id, sizeof(r.owner));
     r.bounds = gate_bounds(w);
     r.used_ms = r.created_ms;
+    r.used_at = time_steady(w);
     r.is_default = (m->flags & EDGE_DEFAULT) != 0;
     r.persists = (m->flags & EDGE_PERSISTS) != 0 && m->volume[0] != '\0';
     r.idle_s = limit_of(&r, m->idle_s, w->default_idle_s);

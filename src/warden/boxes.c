@@ -72,7 +72,7 @@ static void
 used_now(struct box *b)
 {
     b->r.used_ms = clock_wall_ms();
-    b->used_ms = clock_ms();
+    b->r.used_at = time_steady(b->w);
 }
 
 void
@@ -88,7 +88,7 @@ box_touched(struct box *b)
     struct err err = ERR_INIT;
 
     used_now(b);
-    if (!b->probe && state_used_soon(b->w->state, b->r.id, b->r.used_ms, &err) < 0)
+    if (!b->probe && state_used_soon(b->w->state, b->r.id, b->r.used_ms, b->r.used_at, &err) < 0)
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
 }
 
@@ -100,7 +100,8 @@ box_state(struct box *b, enum box_state state, const char *detail)
     b->r.state = state;
     if (state == BOX_READY && b->r.started_ms == 0) {
         b->r.started_ms = clock_wall_ms();
-        b->begun_ms = clock_ms();
+        if (b->r.begun_at == 0)
+            b->r.begun_at = time_steady(b->w);
     }
     if (state == BOX_STOPPED)
         b->r.ended_ms = clock_wall_ms();
@@ -285,6 +286,8 @@ box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct e
     again.recovery.began_ms = again.recovery.next_ms = 0;
     again.recovery.given_up = false;
     again.used_ms = clock_wall_ms();
+    again.used_at = time_steady(w);
+    again.begun_at = again.tried_at = 0;
     again.detail = "made anew";
     return box_create(w, &again, to, 0, err);
 }
@@ -304,24 +307,6 @@ box_edge(struct box *b, int fd)
     return -1;
 }
 
-/* When that was on our clock, as far as the one of the record was not set since. */
-static uint64_t
-ago(uint64_t date)
-{
-    uint64_t now = clock_wall_ms(), clock = clock_ms(), age = now > date ? now - date : 0;
-
-    return age < clock ? clock - age : 0;
-}
-
-static void
-clocks(struct box *b)
-{
-    b->begun_ms = ago(b->r.started_ms);
-    b->used_ms = ago(b->r.used_ms);
-    b->tried_ms = ago(b->r.recovery.began_ms);
-    b->r.recovery.next_ms = 0;          /* is judged anew */
-}
-
 void
 box_adopt(struct warden *w, const struct edge_box *r, int fd)
 {
@@ -331,7 +316,7 @@ box_adopt(struct warden *w, const struct edge_box *r, int fd)
         close(fd);
         return;
     }
-    clocks(b);
+    b->r.recovery.next_ms = 0;          /* is judged anew */
     if (box_edge(b, fd) < 0)
         return;
     b->asked.still = true;
@@ -490,7 +475,7 @@ static bool
 returns(const struct box *b)
 {
     return b->r.persists && (b->r.state == BOX_READY || b->r.state == BOX_DEGRADED || b->r.state == BOX_RECOVERING) &&
-           !recovery_life_is_over(b, clock_ms());
+           !recovery_life_is_over(b);
 }
 
 /* Nobody keeps it any more. Where that came to be while this daemon was without a warden it may be made anew. */
@@ -499,12 +484,13 @@ find_lost(struct box *b)
 {
     struct warden *w = b->w;
 
-    clocks(b);
+    b->r.recovery.next_ms = 0;          /* is judged anew */
     b->by_itself = b->r.state == BOX_RECOVERING;
     if (w->counts.wardens > 0 && recovery_after_end(b))
         return;
     if (returns(b)) {
         b->by_itself = false;
+        b->returns = true;
         box_state(b, BOX_RECOVERING, "made anew: cloche serve was started again");
         box_make_again(b);
         return;

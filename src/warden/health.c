@@ -58,6 +58,7 @@ void
 boxes_turn(struct warden *w)
 {
     uint64_t now = clock_ms(), rest = BOXES_MS + w->n_boxes / BOXES_EACH;
+    uint64_t steady = time_steady(w);
     bool look = now >= w->look_ms;
 
     if (clock_since(now, w->boxes_ms) < rest) {
@@ -71,10 +72,10 @@ boxes_turn(struct warden *w)
     for (struct box *b = w->boxes, *next; b != NULL; b = next) {
         bool lives = b->r.state == BOX_READY || b->r.state == BOX_DEGRADED;
         next = b->next;
-        if (lives && b->r.life_s > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000)
+        if (lives && recovery_life_is_over(b))
             box_stop(b, "its maximum lifetime was over");
         else if (lives && b->r.idle_s > 0 && b->ops == 0 && !b->asked.still &&
-                 now >= b->used_ms + (uint64_t)b->r.idle_s * 1000)
+                 steady >= b->r.used_at + (uint64_t)b->r.idle_s * 1000)
             box_stop(b, "it was idle for too long");
         if (b->stop_ms > 0 && clock_since(now, b->stop_ms) >= WARDEN_STOP_MS) {
             b->stop_ms = now;

@@ -13,7 +13,7 @@
 #define LATEST_BACK_MS 60000    /* a wall clock that is behind by more is spoken of */
 
 struct latest {
-    uint64_t wall_ms, mono_ms;  /* since 1970; on the monotonic clock, when that was seen */
+    uint64_t wall_ms, mono_ms;  /* since 1970; on the boot clock, when that was seen */
     uint64_t kept_ms;           /* on record */
 };
 

@@ -59,7 +59,7 @@ note(struct warden *w, const char *id, const char *type, const char *fmt, va_lis
     record_note(w, id, type, detail);
     if (++w->noted >= PRUNE_EVERY) {
         w->noted = 0;
-        (void)state_prune(w->state, NULL);
+        (void)state_prune(w->state, time_steady(w), NULL);
         epoch_next(&w->epochs->defaults);
         epoch_next(&w->epochs->credentials);
     }

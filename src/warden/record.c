@@ -522,13 +522,22 @@ on_failed(struct warden *w, const struct edge_why *m)
     return 0;
 }
 
+static int
+on_room(struct warden *w, const struct scribe_room *m)
+{
+    warden_note(w, NULL, "transcript", "%u of sandboxes that ended, the oldest, were removed: %llu bytes", m->files,
+                (unsigned long long)m->bytes);
+    return 0;
+}
+
 #define HEARS(R) \
     R(SCRIBE_PAST, on_past, false, 1) \
     R(SCRIBE_READY, on_ready, true, 1) \
     R(SCRIBE_LINE, on_line, false, 1) \
     R(SCRIBE_WRITTEN, on_written, false, 1) \
     R(SCRIBE_FAILED, on_failed, false, 1) \
-    R(SCRIBE_MISSED, record_on_missed, false, 1)
+    R(SCRIBE_MISSED, record_on_missed, false, 1) \
+    R(SCRIBE_ROOM, on_room, false, 1)
 PROTO_RULES(scribe_rules, HEARS)
 
 static void
@@ -553,6 +562,7 @@ record_scribe(struct warden *w, int fd)
 {
     struct record *r = w->record;
     const struct scribe_head last = { .head = r->head, .rebooted = r->rebooted };
+    const struct scribe_clock clock = { .at_ms = time_steady(w) };
 
     if (r->scribe.fd >= 0)
         lose(w);
@@ -562,7 +572,7 @@ record_scribe(struct warden *w, int fd)
                                  .n_rules = ARRAY_LEN(scribe_rules) };
     if (io_set_nonblock(fd, true) < 0 || warden_watch(w, &r->scribe, &r->out) < 0)
         loop_drop(&w->loop, &r->scribe);
-    else if (r->head.seq > 0)
+    else if (say(w, SCRIBE_CLOCK, SCRIBE_CLOCK_SHAPE(), &clock, -1) == 0 && r->head.seq > 0)
         (void)say(w, SCRIBE_HEAD, SCRIBE_HEAD_SHAPE(), &last, -1);
 }
 

@@ -5,35 +5,22 @@
  * another one while no daemon ran is found out by the next scribe, which looks for that entry before it does anything
  * else.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/steady.h"
 #include "warden/record_priv.h"
 
 #define HEAD_MS 20      /* a request comes to some entries, one after the other */
-
-/* Of this boot of the machine; "" where that cannot be had. */
-static void
-read_boot(char out[RECORD_BOOT + 1])
-{
-    cleanup_close int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, out, RECORD_BOOT) : 0;
-
-    out[n > 0 ? n : 0] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-}
 
 int
 record_load(struct warden *w, struct err *err)
 {
     struct record *r = w->record;
 
-    read_boot(r->boot);
+    steady_machine(r->boot);
     if (state_gap(w->state, &r->refused, &r->lost, err) < 0)
         return -1;
     r->gap_kept = r->refused + r->lost > 0;

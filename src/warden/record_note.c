@@ -22,6 +22,8 @@ static const struct {
     { "volume",          AUDIT_LIFECYCLE,       AUDIT_INFO,  "volume",   "a durable workspace was made or removed" },
     { "template",        AUDIT_LIFECYCLE,       AUDIT_INFO,  "template", "a template was made or removed" },
     { "state_change",    AUDIT_LIFECYCLE,       AUDIT_INFO,  "state",    "a sandbox changed its state" },
+    { "transcript",      AUDIT_LIFECYCLE,       AUDIT_WARN,  "transcript", "transcripts were removed for room" },
+    { "clock",           AUDIT_LIFECYCLE,       AUDIT_WARN,  "clock",    "the host's clock was set" },
     { "health_check",    AUDIT_LIFECYCLE,       AUDIT_WARN,  "health",   "a sandbox's health changed" },
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
     { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was refused" },

@@ -19,7 +19,6 @@ struct item {
 };
 
 #define RECORD_TRACED 256
-#define RECORD_BOOT 40
 
 /* What waits for its entry. */
 struct held {
@@ -80,7 +79,7 @@ struct record {
     bool head_new;                  /* it is not on record yet, */
     struct timer keep;              /* and is by then */
     bool rebooted;                  /* the machine was started anew since it was */
-    char boot[RECORD_BOOT + 1];     /* by which that is known */
+    char boot[STEADY_BOOT + 1];     /* by which that is known */
     struct audit_feed *feed;
     struct follower followers[RECORD_FOLLOWERS];
 };

@@ -76,6 +76,9 @@ box_make_again(struct box *b)
         box_store(b);
     } else {
         b->r.started_ms = 0;
+        if (!b->returns)        /* its life goes on, as far as its limit is about */
+            b->r.begun_at = 0;
+        b->returns = false;
         box_used(b);
     }
     if (launcher_say(b->w, EDGE_SPAWN, b->r.id) < 0)
@@ -85,15 +88,16 @@ box_make_again(struct box *b)
 /* --- by itself ---------------------------------------------------------------------------------------------------- */
 
 bool
-recovery_life_is_over(const struct box *b, uint64_t now)
+recovery_life_is_over(const struct box *b)
 {
-    return b->r.life_s > 0 && b->r.started_ms > 0 && now >= b->begun_ms + (uint64_t)b->r.life_s * 1000;
+    return b->r.life_s > 0 && b->r.begun_at > 0 &&
+           time_steady(b->w) >= b->r.begun_at + (uint64_t)b->r.life_s * 1000;
 }
 
 static uint64_t
-window_age(const struct box *b, uint64_t now)
+window_age(const struct box *b)
 {
-    return clock_since(now, b->tried_ms);
+    return clock_since(time_steady(b->w), b->r.tried_at);
 }
 
 /* When the next one is due. False: there is none left. */
@@ -101,7 +105,7 @@ static bool
 schedule(struct box *b, bool gone)
 {
     struct edge_recovery *r = &b->r.recovery;
-    uint64_t now = clock_ms(), wait = (uint64_t)recovery_wait_s(r, window_age(b, now), gone) * 1000;
+    uint64_t now = clock_ms(), wait = (uint64_t)recovery_wait_s(r, window_age(b), gone) * 1000;
 
     if (r->given_up)
         return false;
@@ -141,7 +145,7 @@ recovery_after_end(struct box *b)
     char text[EDGE_DETAIL_MAX];
 
     if (b->w->closing || b->probe || b->r.recovery.after_s == 0 || !(lived || told) || b->r.paused ||
-        recovery_life_is_over(b, clock_ms()))
+        recovery_life_is_over(b))
         return false;
     if (!told) {
         const char *why = b->why != NULL ? b->why : "its keeper ended";
@@ -163,17 +167,17 @@ recovery_after_end(struct box *b)
 
 /* Destroying it and making it anew is privileged: not while that cannot be put on record. */
 static void
-recovery_begin(struct box *b, uint64_t now)
+recovery_begin(struct box *b)
 {
     struct edge_recovery *r = &b->r.recovery;
     char text[EDGE_DETAIL_MAX];
 
     if (!record_can(b->w, b))
         return;
-    if (recovery_used(r, window_age(b, now)) == 0) {
+    if (recovery_used(r, window_age(b)) == 0) {
         r->used = 0;
         r->began_ms = clock_wall_ms();
-        b->tried_ms = now;
+        b->r.tried_at = time_steady(b->w);
     }
     r->used++;
     r->next_ms = b->recover_ms = 0;
@@ -194,10 +198,10 @@ turn_waiting(struct box *b, uint64_t now)
 {
     if (b->r.state == BOX_STOPPING)
         box_lost(b);            /* there is nothing to wait for */
-    else if (recovery_life_is_over(b, now))
+    else if (recovery_life_is_over(b))
         box_stop(b, "its maximum lifetime was over");
     else if (now >= b->recover_ms)
-        recovery_begin(b, now);
+        recovery_begin(b);
 }
 
 static void
@@ -207,7 +211,7 @@ turn_degraded(struct box *b, uint64_t now)
 
     if (b->recover_ms > 0) {
         if (now >= b->recover_ms)
-            recovery_begin(b, now);
+            recovery_begin(b);
         return;
     }
     if (b->r.recovery.given_up)
@@ -233,7 +237,7 @@ recovery_turn(struct box *b, uint64_t now)
     } else if (b->recover_ms > 0) {
         r->next_ms = b->recover_ms = 0;         /* it is well again, or paused */
         box_store(b);
-    } else if (r->given_up && b->r.state == BOX_READY && recovery_used(r, window_age(b, now)) == 0) {
+    } else if (r->given_up && b->r.state == BOX_READY && recovery_used(r, window_age(b)) == 0) {
         r->given_up = false;
         box_store(b);
     }

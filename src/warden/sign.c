@@ -278,7 +278,7 @@ int
 sign_verdict(struct warden *w, const char *request, const struct sign_tx *what, struct sign_verdict *out,
              struct err *err)
 {
-    uint64_t now = time_now(w);
+    uint64_t now = time_steady(w);     /* limits are not to be had by setting a clock */
     struct past past = { .v = calloc(STATE_SIGN_MAX, sizeof(struct sign_past)) };
     int seen = past.v == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory")
                               : state_sign_seen(w->state, request, err);

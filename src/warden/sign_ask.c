@@ -418,7 +418,7 @@ rejected(struct warden *w, struct sign_pending *p, struct approval *approval, st
     struct audit_entry e;
 
     /* the id is used up */
-    if (state_sign_put(w->state, p->request, time_now(w), NULL, err) < 0 ||
+    if (state_sign_put(w->state, p->request, time_steady(w), NULL, err) < 0 ||
         approval_decide(w, approval, &no, err) < 0)
         return -1;
     who_text(w, &w->who, who);

@@ -255,7 +255,7 @@ count(struct warden *w, const char *request, const struct sign_tx *what, bool co
 
     if (what->form == SIGN_TX && !sign_cost(tx, &fee, &spent))
         return err_set(err, ERR_DENIED, "sign.cost", "it costs more than any amount");
-    if (state_sign_put(w->state, request, time_now(w), spent.b, err) < 0)
+    if (state_sign_put(w->state, request, time_steady(w), spent.b, err) < 0)
         return -1;
     if (what->form != SIGN_TX)
         return 0;

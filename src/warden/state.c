@@ -13,11 +13,11 @@
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
                 "owner, secret, workspace, print, volume, recover_after, recover_tries, recover_window, " \
-                "recover_used, recover_began, recover_next, base"
+                "recover_used, recover_began, recover_next, base, steady_begun, steady_used, steady_tried"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26)",
+              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28,?29)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -42,7 +42,7 @@ static const char *const texts[Q_N] = {
                         "FROM event LEFT JOIN sandbox ON sandbox.id = event.id) ORDER BY n, number DESC "
                         "LIMIT -1 OFFSET ?1)"),
     /* no index has it, so it is one page */
-    [Q_USED] = "UPDATE sandbox SET used = ?2 WHERE id = ?1",
+    [Q_USED] = "UPDATE sandbox SET used = ?2, steady_used = ?3 WHERE id = ?1",
     [Q_BEGIN] = "BEGIN IMMEDIATE",
     [Q_COMMIT] = "COMMIT",
 };
@@ -85,6 +85,11 @@ static const char *const steps[] = {
      "ALTER TABLE volume ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE volume ADD COLUMN policy TEXT NOT NULL DEFAULT '';"
      "ALTER TABLE volume ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"),
+    /* what limits go by in place of the host's clock (base/steady.h), which begins there */
+    ("ALTER TABLE sandbox ADD COLUMN steady_begun INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN steady_used INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandbox ADD COLUMN steady_tried INTEGER NOT NULL DEFAULT 0;"
+     "UPDATE sandbox SET steady_begun = started, steady_used = used, steady_tried = recover_began;"),
 };
 
 #define VERSION ARRAY_LEN(steps)
@@ -298,6 +303,9 @@ bind_box(struct state *s, const struct edge_box *box)
     bind_u64(q, 24, box->recovery.began_ms);
     bind_u64(q, 25, box->recovery.next_ms);
     bind_text(q, 26, box->base);
+    bind_u64(q, 27, box->begun_at);
+    bind_u64(q, 28, box->used_at);
+    bind_u64(q, 29, box->tried_at);
     return q;
 }
 
@@ -337,12 +345,13 @@ state_put_soon(struct state *s, const struct edge_box *box, struct err *err)
 }
 
 int
-state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err)
+state_used_soon(struct state *s, const char *id, uint64_t used_ms, uint64_t used_at, struct err *err)
 {
     char key[STATE_KEY];
 
     bind_text(s->q[Q_USED], 1, id);
     bind_u64(s->q[Q_USED], 2, used_ms);
+    bind_u64(s->q[Q_USED], 3, used_at);
     return state_change_soon(s, s->q[Q_USED], key_of('u', id, key), err);
 }
 
@@ -406,6 +415,9 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->used_ms = col_u64(q, 7);
     box->idle_s = (uint32_t)col_u64(q, 8);
     box->life_s = (uint32_t)col_u64(q, 9);
+    box->begun_at = col_u64(q, 26);
+    box->used_at = col_u64(q, 27);
+    box->tried_at = col_u64(q, 28);
     box->labels = col_text(q, 10);
     box->policy = col_text(q, 11);
     box->facts = col_text(q, 12);
@@ -531,10 +543,10 @@ state_events(struct state *s, const char *id, const char *owner, unsigned limit,
 }
 
 int
-state_prune(struct state *s, struct err *err)
+state_prune(struct state *s, uint64_t now_ms, struct err *err)
 {
     sqlite3_bind_int(s->q[Q_PRUNE_BOXES], 1, STATE_STOPPED_MAX);
     sqlite3_bind_int(s->q[Q_PRUNE_EVENTS], 1, STATE_EVENTS_MAX);
     return state_change(s, s->q[Q_PRUNE_BOXES], err) < 0 || state_change(s, s->q[Q_PRUNE_EVENTS], err) < 0 ||
-           state_once_prune(s, err) < 0 ? -1 : 0;
+           state_once_prune(s, now_ms, err) < 0 ? -1 : 0;
 }

@@ -13,6 +13,7 @@
 
 #include "audit/chain.h"
 #include "base/err.h"
+#include "base/steady.h"
 #include "proto/edge.h"
 
 #define STATE_STOPPED_MAX 1000      /* records of ended sandboxes that are kept, the newest of each caller */
@@ -35,8 +36,8 @@ int state_put(struct state *s, const struct edge_box *box, struct err *err);
 int state_forget(struct state *s, const char *id, struct err *err);
 /* The same, with what else is put soon. */
 int state_put_soon(struct state *s, const struct edge_box *box, struct err *err);
-/* When it was used last, and nothing else of it: the same. */
-int state_used_soon(struct state *s, const char *id, uint64_t used_ms, struct err *err);
+/* When it was used last (on the wall clock, and steady), and nothing else of it: the same. */
+int state_used_soon(struct state *s, const char *id, uint64_t used_ms, uint64_t used_at, struct err *err);
 /* Whether something waits for state_flush(). */
 bool state_waits(const struct state *s);
 /* What was put soon is on record now. -1 with @err: it is not yet; it is tried again at its time. */
@@ -79,12 +80,12 @@ uint64_t state_last_event(struct state *s);     /* the number of the one that wa
  * as far as its record is still there, unless NULL. How many or -1. */
 int state_events(struct state *s, const char *id, const char *owner, unsigned limit, state_event_fn *fn, void *ctx,
                  struct err *err);
-/* The caller @who made the sandbox @id by its idempotency key; @key and @body are hashes (EDGE_HASH). */
+/* The caller @who made the sandbox @id at @now_ms by its idempotency key; @key and @body are hashes (EDGE_HASH). */
 int state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, const char *id,
-                   struct err *err);
+                   uint64_t now_ms, struct err *err);
 /* 1 with the sandbox's @id and whether the body was the @same; 0 when the key is new (or old enough), -1 with @err. */
-int state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, char id[EDGE_ID + 1],
-                    bool *same, struct err *err);
+int state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, uint64_t now_ms,
+                    char id[EDGE_ID + 1], bool *same, struct err *err);
 /* The sandbox that @id was to be is @to. */
 int state_once_move(struct state *s, const char *id, const char *to, struct err *err);
 /* It was not made after all. */
@@ -123,7 +124,10 @@ int state_gap(struct state *s, uint64_t *refused, uint64_t *lost, struct err *er
 /* The latest time that was seen, in milliseconds since 1970; 0 none is on record. 0 or -1 with @err. */
 int state_latest_put(struct state *s, uint64_t at_ms, struct err *err);
 int state_latest(struct state *s, uint64_t *at_ms, struct err *err);
-/* A request to sign that is done with: at @at_ms it had @spent (STATE_SPENT bytes: an amount, the highest first) signed
+/* The steady time; .at_ms 0: none is on record. 0 or -1 with @err. */
+int state_steady_put(struct state *s, const struct steady_kept *k, struct err *err);
+int state_steady(struct state *s, struct steady_kept *out, struct err *err);
+/* A request to sign that is done with: at @at_ms (steady) it had @spent (STATE_SPENT bytes: an amount, the highest first) signed
  * for; or a person refused it, and that is NULL. It is on the disk when this returns; what is older than a day, and not
  * among the newest STATE_SIGN_MAX, is forgotten. 0 or -1 with @err: also where that request is there. */
 #define STATE_SPENT    32
@@ -140,6 +144,6 @@ int state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, vo
 int state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err);
 int state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
 /* Forget what is above the ceilings. */
-int state_prune(struct state *s, struct err *err);
+int state_prune(struct state *s, uint64_t now_ms, struct err *err);
 
 #endif

@@ -24,10 +24,10 @@ static const char *const texts[ONCE_N] = {
                          "OVER (PARTITION BY who ORDER BY at DESC) AS n FROM once) WHERE n > ?1)"),
 };
 
-static sqlite3_int64
-oldest(void)
+static uint64_t
+oldest(uint64_t now_ms)
 {
-    return (sqlite3_int64)clock_wall_ms() - (sqlite3_int64)STATE_ONCE_S * 1000;
+    return clock_since(now_ms, STATE_ONCE_S * 1000UL);
 }
 
 int
@@ -37,9 +37,9 @@ state_once_prepare(struct state *s, struct err *err)
 }
 
 int
-state_once_prune(struct state *s, struct err *err)
+state_once_prune(struct state *s, uint64_t now_ms, struct err *err)
 {
-    sqlite3_bind_int64(s->once[ONCE_PRUNE_OLD], 1, oldest());
+    bind_u64(s->once[ONCE_PRUNE_OLD], 1, oldest(now_ms));
     sqlite3_bind_int(s->once[ONCE_PRUNE_MANY], 1, STATE_ONCE_MAX);
     return state_change(s, s->once[ONCE_PRUNE_OLD], err) < 0 || state_change(s, s->once[ONCE_PRUNE_MANY], err) < 0
                ? -1 : 0;
@@ -47,7 +47,7 @@ state_once_prune(struct state *s, struct err *err)
 
 int
 state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, const char *id,
-               struct err *err)
+               uint64_t now_ms, struct err *err)
 {
     sqlite3_stmt *q = s->once[ONCE_PUT];
 
@@ -55,20 +55,20 @@ state_once_put(struct state *s, const char *who, const uint8_t *key, const uint8
     sqlite3_bind_blob(q, 2, key, EDGE_HASH, SQLITE_STATIC);
     sqlite3_bind_blob(q, 3, body, EDGE_HASH, SQLITE_STATIC);
     sqlite3_bind_text(q, 4, id, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 5, (sqlite3_int64)clock_wall_ms());
+    bind_u64(q, 5, now_ms);
     return state_change(s, q, err);
 }
 
 int
-state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, char id[EDGE_ID + 1],
-                bool *same, struct err *err)
+state_once_find(struct state *s, const char *who, const uint8_t *key, const uint8_t *body, uint64_t now_ms,
+                char id[EDGE_ID + 1], bool *same, struct err *err)
 {
     sqlite3_stmt *q = s->once[ONCE_FIND];
     int r, found = 0;
 
     sqlite3_bind_text(q, 1, who, -1, SQLITE_STATIC);
     sqlite3_bind_blob(q, 2, key, EDGE_HASH, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 3, oldest());
+    bind_u64(q, 3, oldest(now_ms));
     r = sqlite3_step(q);
     if (r == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(q, 1);

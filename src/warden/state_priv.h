@@ -11,7 +11,7 @@ enum query { Q_PUT, Q_FORGET, Q_BY_ID, Q_BY_NAME, Q_NAMED, Q_BY_KEY, Q_DEFAULT, 
 enum token_query { TOKEN_Q_PUT, TOKEN_Q_FORGET, TOKEN_Q_ALL, TOKEN_Q_N };
 enum volume_query { VOLUME_PUT, VOLUME_FORGET, VOLUME_ALL, VOLUME_SET_CLOCK, VOLUME_CLOCK, VOLUME_N };
 enum port_query { PORT_Q_PUT, PORT_Q_FORGET, PORT_Q_ALL, PORT_Q_N };
-enum latest_query { LATEST_PUT, LATEST_GET, LATEST_N };
+enum latest_query { LATEST_PUT, LATEST_GET, LATEST_STEADY_PUT, LATEST_STEADY_GET, LATEST_N };
 enum head_query { HEAD_PUT, HEAD_GET, HEAD_GAP_PUT, HEAD_GAP_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
@@ -84,7 +84,7 @@ void state_keep_room(struct state *s);
 
 /* state_once.c: its table and statements; forget what is too old, or too much. */
 int state_once_prepare(struct state *s, struct err *err);
-int state_once_prune(struct state *s, struct err *err);
+int state_once_prune(struct state *s, uint64_t now_ms, struct err *err);
 
 /* state_volume.c: its statements. */
 int state_volume_prepare(struct state *s, struct err *err);

@@ -41,7 +41,7 @@ save_all(struct warden *w)
 {
     for (size_t i = 0; i < w->volumes->n; i++)
         volume_saved(w, &w->volumes->v[i]);
-    (void)state_volume_clock_set(w->state, clock_wall_ms(), NULL);
+    (void)state_volume_clock_set(w->state, time_steady(w), NULL);
     w->volumes->save_ms = clock_ms();
 }
 
@@ -66,7 +66,7 @@ int
 volumes_load(struct warden *w, struct err *err)
 {
     struct volumes *all = w->volumes = calloc(1, sizeof(*all));
-    uint64_t now = clock_wall_ms(), at;
+    uint64_t now = time_steady(w), at;
 
     if (all == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

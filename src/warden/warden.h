@@ -153,9 +153,7 @@ struct box {
     bool printed;                       /* its keeper has said what it would be */
     bool tries;                         /* its policy is read, and nothing else is done (trial.c): */
     struct trial *trial;                /* for that; owned */
-    uint64_t begun_ms, used_ms;         /* as in its record, but on the monotonic clock: limits are kept by it */
-    uint64_t tried_ms;                  /* so too the beginning of its last window of recoveries; */
-    uint64_t recover_ms;                /* when the next one by itself is due; 0 none is */
+    uint64_t recover_ms;                /* when the next recovery by itself is due; 0 none is */
     bool returns;                       /* it ends with the daemon, and is made anew with the next one */
     bool by_itself;                     /* the recovery at hand, or the last one, was nobody's (recovery.c) */
     bool waits;                         /* for that: it has no keeper, and is "recovering" */
@@ -235,6 +233,9 @@ struct warden {
     struct pool pool;
     struct counts counts;
     struct latest latest;
+    struct steady steady, wall;     /* of time that went by, and of the host's clock when it was looked at last */
+    uint64_t steady_kept_ms;
+    char boot[STEADY_BOOT + 1];
     struct process_stats self, above;   /* this process, and the launcher */
     struct signing *signing;            /* sign.h */
     struct call *calls[WARDEN_CALLS];   /* that were let through, and make a sandbox next; NULL: a free place */
@@ -266,6 +267,8 @@ watch_fn warden_on_box, warden_on_front;
 uint64_t time_now(const struct warden *w);
 /* When that is on the wall clock, as far as it is known; 0 stays 0. */
 uint64_t time_on_wall(const struct warden *w, uint64_t until_ms);
+/* What has gone by since any moment in the past, whatever the clocks were set to (base/steady.h). */
+uint64_t time_steady(const struct warden *w);
 int time_load(struct warden *w, struct err *err);
 /* It is as late as that; now and then, or @at_once, put on record. */
 void time_seen(struct warden *w, bool at_once);
@@ -347,7 +350,7 @@ int box_recover(struct box *b, struct err *err);                    /* somebody 
 void box_make_again(struct box *b);                                 /* its keeper is gone: another one */
 /* Whether one that is heard to end, or has ended, is made anew by itself later; false: box.why may say why not. */
 bool recovery_after_end(struct box *b);
-bool recovery_life_is_over(const struct box *b, uint64_t now);      /* its maximum lifetime; monotonic */
+bool recovery_life_is_over(const struct box *b);    /* its maximum lifetime */
 bool recovery_waits(const struct box *b);                           /* for its time to be made anew */
 void recovery_turn(struct box *b, uint64_t now);                    /* monotonic; @b may be no more then */
 

@@ -52,7 +52,7 @@ webhook_put(struct webhook *h, const struct edge_approval *a, const char *name)
 
     memcpy(e.id, a->id, sizeof(e.id));
     snprintf(e.caller, sizeof(e.caller), "%s", strncmp(a->caller, "key:", 4) == 0 ? "key:" : a->caller);
-    e.until_ms = a->state == APPROVAL_PENDING ? a->until_ms : 0;
+    e.until_ms = a->state == APPROVAL_PENDING ? clock_boot_ms() + clock_since(a->until_ms, clock_wall_ms()) : 0;
     if (webhook_body(a, name, h->s->page, &e.body) < 0) {
         say(&e, "is not told", "it does not fit");
         buf_free(&e.body);
@@ -123,7 +123,7 @@ send_begin(struct webhook *h)
 {
     struct webhook_event *e = &h->queue[0];
 
-    if (e->until_ms > 0 && clock_wall_ms() >= e->until_ms) {
+    if (e->until_ms > 0 && clock_boot_ms() >= e->until_ms) {
         e->tries = WEBHOOK_TRIES;
         return fail(h, false, "its time is over");
     }

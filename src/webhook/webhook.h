@@ -38,7 +38,7 @@ struct webhook_event {
     char id[EDGE_ID + 1];       /* the approval's */
     char caller[EDGE_CALLER_MAX + 1];   /* whose places it takes; all keys are one */
     const char *name;           /* "approval.requested" ... */
-    uint64_t until_ms;          /* since 1970: telling it later is of no use; 0 always of use */
+    uint64_t until_ms;          /* on the boot clock: telling it later is of no use; 0 always of use */
     unsigned tries;
     uint64_t due_ms;            /* on the loop's clock */
     struct buf body;

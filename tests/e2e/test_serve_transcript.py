@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -149,6 +150,35 @@ def test_old_transcripts_go_and_those_of_the_living_stay(cloche):
     daemon = Daemon(cloche, "--transcript-retention", "1h")             # and by age
     assert wait_for(lambda: not any(file_of(cloche, b).exists() for b in [*boxes, living]))
     assert daemon.stop() == 0
+
+
+def test_transcripts_have_a_bound_in_bytes(cloche):
+    """The oldest of ended sandboxes go, of whoever has most; what went is an event and an entry of the record."""
+    daemon = Daemon(cloche)
+    agent = caller(daemon, "agent")
+    small = agent.create()
+    boxes = [daemon.create() for _ in range(5)]
+    for i, box in enumerate([small, *boxes]):
+        box.exec("true")
+        os.utime(file_of(cloche, box), (1000 * i, 1000 * i))
+    assert daemon.stop() == 0
+    for i, box in enumerate(boxes):
+        with open(file_of(cloche, box), "ab") as f:
+            f.write(b"{}\n" * (256 * 1024))         # 768 KiB
+        os.utime(file_of(cloche, box), (time.time(),) * 2 if i == 0 else (time.time() - 1000 * (9 - i),) * 2)
+    os.utime(file_of(cloche, small), (time.time() - 90000,) * 2)
+    daemon = Daemon(cloche, "--transcript-space", "2")
+    assert wait_for(lambda: [file_of(cloche, b).exists() for b in boxes] == [True, False, False, False, True])
+    assert file_of(cloche, small).exists()
+    told = wait_for(lambda: [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "transcript"])
+    assert told[0]["detail"].startswith("3 of sandboxes that ended, the oldest, were removed: 2"), told
+    assert wait_for(lambda: [e for e in daemon.get("/v1/audit?limit=1000").json["entries"] if e["metadata"].get("event") == "transcript"])
+    living = daemon.create()
+    living.exec("true")
+    with open(file_of(cloche, living), "ab") as f:
+        f.write(b"{}\n" * (1024 * 1024))            # more than all: it lives, and stays
+    assert wait_for(lambda: not any(file_of(cloche, b).exists() for b in boxes), 120)     # looked at every 15 s
+    assert file_of(cloche, living).exists() and daemon.stop() == 0
 
 
 def everything(daemon, cloche, box):

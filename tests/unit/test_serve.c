@@ -361,7 +361,7 @@ kept_by_the_confined(void **state)
             if (state_put(s, &box, NULL) < 0 || state_note(s, &event, NULL) < 0)
                 _exit(3);
         }
-        if (state_prune(s, NULL) < 0)
+        if (state_prune(s, 0, NULL) < 0)
             _exit(4);
         (void)!write(ends[1], "x", 1);
         for (;;)
@@ -507,7 +507,7 @@ what_is_put_soon(void **state)
     assert_true(both > 0 && both * 2 <= each && !state_waits(s));
     /* when it was used is one page, and all that changes */
     before = s->log_pages;
-    assert_true(state_used_soon(s, a.id, 77, NULL) == 0 && state_flush(s, NULL) == 0);
+    assert_true(state_used_soon(s, a.id, 77, 0, NULL) == 0 && state_flush(s, NULL) == 0);
     assert_int_equal(s->log_pages - before, 1);
     assert_int_equal(state_find(s, a.id, is_used, &(struct edge_box){ .used_ms = 77, .created_ms = a.created_ms }, NULL), 1);
     /* what is kept at once is kept with it */
@@ -636,7 +636,7 @@ nobody_moves_anothers_out(void **state)
     g = state_gate_open(s, NULL);
     assert_non_null(g);
     assert_int_equal(sqlite3_exec(s->db, fill, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(state_prune(s, NULL), 0);
+    assert_int_equal(state_prune(s, 0, NULL), 0);
     assert_int_equal(state_gate_prune(g, 1, NULL), 0);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         sqlite3_stmt *q;

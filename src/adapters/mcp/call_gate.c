@@ -71,7 +71,7 @@ static void
 input_required(struct visit *r, const struct edge_verdict *v, const char *url)
 {
     struct mcp_state s = { .who = r->who,
-                           .expires_ms = clock_wall_ms() + (uint64_t)v->timeout_s * 1000 + STATE_EXTRA_MS };
+                           .expires_ms = clock_boot_ms() + (uint64_t)v->timeout_s * 1000 + STATE_EXTRA_MS };
     char text[MCP_STATE_MAX + 1];
 
     memcpy(s.about, v->approval, sizeof(v->approval));
@@ -169,7 +169,7 @@ comes_again(struct visit *r, bool *again)
         return true;
     *again = json_is_string(state) &&
              mcp_call_digest(r->mcp->message.method, r->mcp->tool->name, r->mcp->args, s.digest) &&
-             mcp_state_check(mcp_all.key, json_string_value(state), clock_wall_ms(), &s);
+             mcp_state_check(mcp_all.key, json_string_value(state), clock_boot_ms(), &s);
     if (!*again)
         mcp_error(r, MCP_INVALID_PARAMS, NULL, "requestState is not what this call was given, or too old");
     return *again;

@@ -74,7 +74,7 @@ bool mcp_domain_well(const char *domain);
 struct mcp_state {
     uint32_t who;
     uint8_t digest[SHA256_SIZE];            /* of the call: mcp_call_digest() */
-    uint64_t expires_ms;                    /* since 1970 */
+    uint64_t expires_ms;                    /* on the clock of who checks it */
     char about[MCP_ABOUT_MAX + 1];          /* no dot */
 };
 

@@ -1,0 +1,75 @@
+/* base/steady: time that goes by, whatever the host's clock is set to (R23) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/steady.h"
+
+#define HOUR 3600000ULL
+
+static void
+test_after(void **state)
+{
+    /* on record is always: 1000 h at the wall, 10 h after the start of boot "a" */
+    static const struct { const char *what, *boot; uint64_t wall, boot_ms, is; } rows[] = {
+        { "an hour went by",                             "a", 1001 * HOUR, 11 * HOUR, 1001 * HOUR },
+        { "an hour, and the clock was set forward",      "a", 9999 * HOUR, 11 * HOUR, 1001 * HOUR },
+        { "an hour, and it was set back",                "a", 1 * HOUR,    11 * HOUR, 1001 * HOUR },
+        { "nothing",                                     "a", 1000 * HOUR, 10 * HOUR, 1000 * HOUR },
+        { "another boot: the host's clock is believed",  "b", 1005 * HOUR, 1 * HOUR,  1005 * HOUR },
+        { "another boot, the clock is behind",           "b", 1 * HOUR,    1 * HOUR,  1000 * HOUR },
+        { "no boot is known: another one",               "",  1002 * HOUR, 99 * HOUR, 1002 * HOUR },
+        { "the boot clock is behind: not the same",      "a", 1003 * HOUR, 9 * HOUR,  1003 * HOUR },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct steady_kept k = { .at_ms = 1000 * HOUR, .boot_ms = 10 * HOUR, .wall_ms = 1000 * HOUR, .boot = "a" };
+        struct steady s;
+
+        if (rows[i].boot[0] == '\0')
+            k.boot[0] = '\0';
+        s = steady_after(&k, rows[i].boot, rows[i].wall, rows[i].boot_ms);
+        if (steady_at(&s, rows[i].boot_ms) != rows[i].is)
+            fail_msg("%s: %llu", rows[i].what, (unsigned long long)(steady_at(&s, rows[i].boot_ms) / HOUR));
+        assert_true(steady_at(&s, rows[i].boot_ms + HOUR) == rows[i].is + HOUR);
+        assert_true(steady_at(&s, 0) == rows[i].is);        /* never back */
+    }
+}
+
+static void
+test_ends_of_numbers(void **state)
+{
+    const struct steady_kept k = { .at_ms = UINT64_MAX - 1, .boot_ms = 0, .boot = "a" };
+    const struct steady s = steady_after(&k, "a", 0, 100);
+
+    (void)state;
+    assert_true(s.at_ms == UINT64_MAX && steady_at(&s, UINT64_MAX) == UINT64_MAX);
+}
+
+static void
+test_this_boot(void **state)
+{
+    char a[STEADY_BOOT + 1], b[STEADY_BOOT + 1];
+
+    (void)state;
+    steady_boot(a);
+    steady_boot(b);
+    assert_string_equal(a, b);
+    assert_true(strchr(a, '/') != NULL && clock_boot_ms() >= clock_ms());
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_after), cmocka_unit_test(test_ends_of_numbers),
+                                        cmocka_unit_test(test_this_boot) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
