@@ -152,17 +152,17 @@ _cloche() {
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level --json --help"
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level --json --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level" ;;
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level" ;;
         mcp)
             flags="--socket --token-file --gate --settings --help"
             valued="--socket --token-file --gate --settings" ;;
@@ -220,16 +220,17 @@ _cloche() {
                 --max-sandboxes-per-agent --pool --pool-memory --pool-idle --idle-timeout --max-lifetime
                 --recover-after --recover-tries --recover-window --client-timeout --rate-limit --allowed-hosts
                 --allowed-origins --audit --audit-retention --transcript --transcript-keep
-                --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca
-                --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval
-                --otlp-commands --signing-key --signing-policy --public-url --log-format --log-level --help"
+                --transcript-retention --transcript-space --tls-cert --tls-key --webhook-url --webhook-secret
+                --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout
+                --otlp-interval --otlp-commands --signing-key --signing-policy --public-url --log-format
+                --log-level --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level"
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level"
             words="check show"
             rest="files" ;;
         prove)
@@ -285,10 +286,10 @@ _cloche() {
             *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
             *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
             *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
-            *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | \
-            *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | \
-            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | \
-            *" --control-fd")
+            *" --transcript-space" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
+            *" --otlp-timeout" | *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | \
+            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | \
+            *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \

@@ -24,8 +24,8 @@ struct steady_kept {
     char boot[STEADY_BOOT + 1]; /* which boot that was */
 };
 
-/* Which boot of the machine this is, and (steady_boot) with which namespace of time; "" where that cannot be known, which
- * is another one than any. They open files. */
+/* Which boot of the machine this is, and (steady_boot) with which namespace of time; "" where that cannot be known,
+ * which is another one than any. They open files. */
 void steady_machine(char out[STEADY_BOOT + 1]);
 void steady_boot(char out[STEADY_BOOT + 1]);
 

@@ -116,8 +116,8 @@ by_rank(const void *a, const void *b)
     return x->changed > y->changed ? -1 : x->changed < y->changed;
 }
 
-/* The newest of each owner, then the second newest of each, and so on: whoever has fewer than its share loses none. With
- * @by_bytes as many of each as come to the same number of bytes. */
+/* The newest of each owner, then the second newest of each, and so on: whoever has fewer than its share loses none.
+ * With @by_bytes as many of each as come to the same number of bytes. */
 static void
 fair_order(struct kept *all, size_t n, bool by_bytes)
 {

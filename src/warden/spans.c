@@ -95,7 +95,8 @@ span_ended(struct box *b)
         return;
     s.failed = b->why == NULL;
     export_text(&s, "cloche.sandbox.id", b->r.id);
-    export_number(&s, "cloche.sandbox.age_ms", b->r.begun_at == 0 ? 0 : (int64_t)clock_since(time_steady(b->w), b->r.begun_at));
+    export_number(&s, "cloche.sandbox.age_ms",
+                  b->r.begun_at == 0 ? 0 : (int64_t)clock_since(time_steady(b->w), b->r.begun_at));
     export_text(&s, "error.type", b->why == NULL ? "keeper-ended" : NULL);
     teller_span(&b->w->tell, &s);
 }

@@ -127,9 +127,9 @@ int state_latest(struct state *s, uint64_t *at_ms, struct err *err);
 /* The steady time; .at_ms 0: none is on record. 0 or -1 with @err. */
 int state_steady_put(struct state *s, const struct steady_kept *k, struct err *err);
 int state_steady(struct state *s, struct steady_kept *out, struct err *err);
-/* A request to sign that is done with: at @at_ms (steady) it had @spent (STATE_SPENT bytes: an amount, the highest first) signed
- * for; or a person refused it, and that is NULL. It is on the disk when this returns; what is older than a day, and not
- * among the newest STATE_SIGN_MAX, is forgotten. 0 or -1 with @err: also where that request is there. */
+/* A request to sign that is done with: at @at_ms (steady) it had @spent (STATE_SPENT bytes: an amount, the highest
+ * first) signed for; or a person refused it, and that is NULL. It is on the disk when this returns; what is older than
+ * a day, and not among the newest STATE_SIGN_MAX, is forgotten. 0 or -1 with @err: also where that request is there. */
 #define STATE_SPENT    32
 #define STATE_SIGN_MAX 10000
 #define STATE_SIGN_MS  (25 * 3600000ULL)

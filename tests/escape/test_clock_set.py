@@ -1,12 +1,14 @@
 """The host's clock is set forward or back: by its administrator, by a server of time, by somebody who pretends to be one, or by itself when a machine
 wakes up. What is limited for an hour stays so for an hour; what is over stays so; what is kept for a day is not lost at once."""
+import contextlib
 import os
 import signal
+import sqlite3
 
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, answers, caller, kill_one, restart, token
+from helpers.daemon import Caller, Daemon, kill_one, restart, token
 from helpers.false_clock import DAY, HOUR, FalseClock
 from helpers.runner import wait_for
 from helpers.signing import Signing, signed
@@ -42,3 +44,71 @@ def test_no_clock_makes_room_in_a_signing_limit(cloche, clock, daemons, tmp_path
             kill_one(s.daemon, f"cloche-{what}")
         s.wait()
         assert s.rule()[0] == "rate_limit_hourly", ahead
+
+
+@pytest.fixture
+def daemon(cloche, clock, daemons):     # pylint: disable=unused-argument
+    d = Daemon(cloche, gate=None)
+    daemons(d)
+    return d
+
+
+def events(daemon, kind):
+    return [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == kind]
+
+
+@requirement("R29", "R47")
+@pytest.mark.parametrize("what", ["warden", "daemon"])
+def test_a_clock_set_forward_ends_nothing_but_what_ends_at_a_date_and_says_so(cloche, clock, daemon, what):
+    """Sandboxes, what waits for a repeated request, files of volumes and transcripts: nothing of it is older than it was."""
+    made = token(daemon, "operator", expires=3600)
+    person = Caller(daemon, Authorization=f"Bearer {made['token']}")
+    body = {"name": "once", "max_lifetime": 3600, "idle_timeout": 3600, "persistent": True, "volume": {"name": "v", "retention": 3600}}
+    first = daemon("POST", "/v1/sandboxes", body, {"Idempotency-Key": "k"})
+    kept = daemon.create(volume={"name": "kept", "retention": 3600})
+    assert first.status == 201 and kept.exec("touch /workspace/mine")["exit_code"] == 0 and kept.delete().ok and person.get("/v1/sandboxes").ok
+    if what == "daemon":
+        assert daemon.stop() == 0
+        clock.set(90 * DAY)
+        daemon.start()
+    else:
+        clock.set(90 * DAY)
+        restart(daemon)
+    assert wait_for(lambda: daemon.state(first.json["id"]) == "ready")
+    again = daemon("POST", "/v1/sandboxes", body, {"Idempotency-Key": "k"})
+    assert again.ok and again.json["id"] == first.json["id"], again
+    assert "kept" in [v["name"] for v in daemon.get("/v1/volumes").json["volumes"]]
+    for pid in daemon.processes("cloche-scribe"):
+        os.kill(pid, signal.SIGKILL)        # the next one looks at once
+    assert wait_for(lambda: daemon.get(f"/v1/sandboxes/{kept.id}/transcript").ok)
+    assert len(list((cloche.state / "cloche" / "serve" / "transcripts").iterdir())) >= 2
+    # what ends at a date is believed to be over, and nobody has to wonder why
+    assert person.get("/v1/sandboxes").json["code"] == "auth.expired"
+    assert wait_for(lambda: [e for e in events(daemon, "clock") if "set forward by 7776" in e["detail"]]), events(daemon, "clock")
+    assert daemon.stop() == 0 and "[serve.clock.forward]" in daemon.log, daemon.log
+    clock.set(0)
+    daemon.start()
+    assert person.get("/v1/sandboxes").json["code"] == "auth.expired" and daemon.state(first.json["id"]) in ("ready", "recovering")
+    assert daemon.stop() == 0 and "[serve.clock.back]" in daemon.log, daemon.log
+
+
+def age(cloche, box, ms):
+    """It was ready so long before, as the record has it. No daemon runs."""
+    with contextlib.closing(sqlite3.connect(cloche.state / "cloche" / "serve" / "state.db")) as db, db:
+        assert db.execute("UPDATE sandbox SET steady_begun = steady_begun - ? WHERE id = ?", (ms, box.id)).rowcount == 1
+
+
+@requirement("R47")
+@pytest.mark.parametrize("back", [0, -DAY])
+def test_neither_a_restart_nor_a_clock_set_back_prolongs_a_life(cloche, clock, daemon, back):
+    box = daemon.create(name="long", max_lifetime=7200, persistent=True, volume={"name": "v"})
+    over = daemon.create(name="over", max_lifetime=7200, persistent=True, volume={"name": "w"})
+    assert daemon.stop() == 0
+    age(cloche, box, 2 * HOUR - 20000)
+    age(cloche, over, 2 * HOUR)
+    clock.set(back)
+    daemon.start()
+    assert wait_for(lambda: daemon.state(box.id) == "ready")
+    assert daemon.state(over.id) == "stopped"
+    assert wait_for(lambda: daemon.state(box.id) == "stopped", 60)
+    assert "lifetime" in daemon.get(f"/v1/sandboxes/{box.id}").json["detail"]
