@@ -252,18 +252,42 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
     return 0;
 }
 
+static void
+replay(struct warden *w, const char *request)
+{
+    struct sign_verdict no = { .rule = "replay_protection" };
+
+    snprintf(no.reason, sizeof(no.reason), "Replay detected: request %s already processed", request);
+    reject(w, request, no.reason, &no, AUDIT_WARN, false);
+}
+
+/* Who decides may name the id alone, and may have looked before: it is never something else, whatever became of what
+ * was asked first. */
+static int
+ask_person_once(struct warden *w, struct sign_asked *a, const struct deed *d, const struct sign_verdict *v,
+                struct err *err)
+{
+    char caller[EDGE_CALLER_MAX + 1], what[EDGE_CALLER_MAX + SHA256_TEXT + 2];
+    int r;
+
+    caller_of(&w->who, caller);
+    snprintf(what, sizeof(what), "%s %s", d->digest, caller);
+    r = state_sign_asked(w->state, a->request, time_steady(w), what, err);
+    if (r == 0)
+        replay(w, a->request);
+    return r > 0 ? ask_person(w, a, d, v, err) : r;
+}
+
 /* Of one that waits, or waited, with that id. 1: a person has confirmed just this; 0: it was answered; -1 with @err. */
 static int
 again(struct warden *w, const struct sign_asked *a, const struct deed *d, struct sign_pending *p,
       struct approval *approval, struct err *err)
 {
     char caller[EDGE_CALLER_MAX + 1];
-    struct sign_verdict no = { .rule = "replay_protection" };
 
     caller_of(&w->who, caller);
     if (strcmp(caller, p->caller) != 0 || strcmp(d->digest, p->digest) != 0) {
-        snprintf(no.reason, sizeof(no.reason), "Replay detected: request %s already processed", a->request);
-        reject(w, a->request, no.reason, &no, AUDIT_WARN, false);
+        replay(w, a->request);
         return 0;
     }
     if (approval->r.state != APPROVAL_APPROVED || !gate_stands(w, approval)) {
@@ -309,7 +333,7 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
             reject(w, a->request, v->reason, v, AUDIT_WARN, false);
             return 0;
         }
-        return ask_person(w, a, d, v, err);
+        return ask_person_once(w, a, d, v, err);
     }
     return sign_now(w, a->request, d->box, &a->what, v, confirmed, err);
 }

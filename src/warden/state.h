@@ -139,6 +139,9 @@ int state_sign_seen(struct state *s, const char *request, struct err *err);     
 typedef void state_signed_fn(void *ctx, uint64_t at_ms, const uint8_t spent[STATE_SPENT]);
 /* Those that were signed after that. How many or -1. */
 int state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *ctx, struct err *err);
+/* A person is asked about @request at @at_ms: 1 if nobody was before, or about just that (@what: who asks, and the
+ * digest); 0 if it was something else, -1 with @err. As long on record as what is signed. */
+int state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err);
 /* The first nonce of that account that nothing was signed with yet, as far as is known. 0 or -1 with @err. */
 #define STATE_ACCOUNT 20
 int state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err);

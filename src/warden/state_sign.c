@@ -5,12 +5,16 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "warden/state_priv.h"
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS signed (request TEXT PRIMARY KEY, at INTEGER NOT NULL, counts INTEGER NOT NULL, spent "
     "BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS signed_at ON signed (at);"
+    "CREATE TABLE IF NOT EXISTS sign_asked (request TEXT PRIMARY KEY, at INTEGER NOT NULL, what TEXT NOT NULL) WITHOUT "
+    "ROWID;"
+    "CREATE INDEX IF NOT EXISTS sign_asked_at ON sign_asked (at);"
     "CREATE TABLE IF NOT EXISTS signed_nonce (account BLOB NOT NULL, chain INTEGER NOT NULL, next INTEGER NOT NULL, "
     "PRIMARY KEY (account, chain)) WITHOUT ROWID;";
 
@@ -21,6 +25,10 @@ static const char *const texts[SIGN_Q_N] = {
     [SIGN_Q_SINCE] = "SELECT at, spent FROM signed WHERE counts = 1 AND at > ?1 ORDER BY at DESC LIMIT ?2",
     [SIGN_Q_PRUNE] = ("DELETE FROM signed WHERE at <= ?1 AND request NOT IN "
                       "(SELECT request FROM signed ORDER BY at DESC LIMIT ?2)"),
+    [SIGN_Q_ASKED_PUT] = "INSERT OR IGNORE INTO sign_asked (request, at, what) VALUES (?1, ?2, ?3)",
+    [SIGN_Q_ASKED] = "SELECT 1 FROM sign_asked WHERE request = ?1 AND what = ?2",
+    [SIGN_Q_ASKED_PRUNE] = ("DELETE FROM sign_asked WHERE at <= ?1 AND request NOT IN "
+                            "(SELECT request FROM sign_asked ORDER BY at DESC LIMIT ?2)"),
     [SIGN_Q_NONCE] = "SELECT next FROM signed_nonce WHERE account = ?1 AND chain = ?2",
     [SIGN_Q_NONCE_PUT] = ("INSERT INTO signed_nonce (account, chain, next) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
                           "SET next = max(next, excluded.next)"),
@@ -48,15 +56,21 @@ change_synced(struct state *s, sqlite3_stmt *q, struct err *err)
     return r;
 }
 
+static int
+forget_old(struct state *s, sqlite3_stmt *q, uint64_t at_ms, struct err *err)
+{
+    bind_u64(q, 1, clock_since(at_ms, STATE_SIGN_MS));
+    bind_u64(q, 2, STATE_SIGN_MAX);
+    return state_change(s, q, err);
+}
+
 int
 state_sign_put(struct state *s, const char *request, uint64_t at_ms, const uint8_t *spent, struct err *err)
 {
     static const uint8_t nothing[STATE_SPENT];
-    sqlite3_stmt *q = s->sign[SIGN_Q_PUT], *old = s->sign[SIGN_Q_PRUNE];
+    sqlite3_stmt *q = s->sign[SIGN_Q_PUT];
 
-    bind_u64(old, 1, at_ms > STATE_SIGN_MS ? at_ms - STATE_SIGN_MS : 0);
-    bind_u64(old, 2, STATE_SIGN_MAX);
-    if (state_change(s, old, err) < 0)
+    if (forget_old(s, s->sign[SIGN_Q_PRUNE], at_ms, err) < 0)
         return -1;
     bind_text(q, 1, request);
     bind_u64(q, 2, at_ms);
@@ -102,6 +116,25 @@ state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *
         fn(ctx, col_u64(q, 0), spent);
     }
     return state_done(s, q, r, n, err);
+}
+
+int
+state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err)
+{
+    sqlite3_stmt *put = s->sign[SIGN_Q_ASKED_PUT], *q = s->sign[SIGN_Q_ASKED];
+    int r;
+
+    if (forget_old(s, s->sign[SIGN_Q_ASKED_PRUNE], at_ms, err) < 0)
+        return -1;
+    bind_text(put, 1, request);
+    bind_u64(put, 2, at_ms);
+    bind_text(put, 3, what);
+    if (state_change(s, put, err) < 0)
+        return -1;
+    bind_text(q, 1, request);
+    bind_text(q, 2, what);
+    r = sqlite3_step(q);
+    return state_done(s, q, r, r == SQLITE_ROW ? 1 : 0, err);
 }
 
 int
