@@ -253,15 +253,6 @@ repeated(struct warden *w, const struct edge_create *c, bool *answered, struct e
     return 0;
 }
 
-/* An agent may end its own sandboxes sooner than the daemon would, not later. */
-static uint32_t
-limit_of(const struct edge_box *r, uint32_t asked, uint32_t daemons)
-{
-    if (asked == 0 || ((r->bounds & EDGE_BOUNDED) != 0 && daemons != 0 && asked > daemons))
-        return daemons;
-    return asked;
-}
-
 int
 asked_create(struct warden *w, const struct edge_create *m)
 {
@@ -281,8 +272,8 @@ asked_create(struct warden *w, const struct edge_create *m)
     r.used_at = time_steady(w);
     r.is_default = (m->flags & EDGE_DEFAULT) != 0;
     r.persists = (m->flags & EDGE_PERSISTS) != 0 && m->volume[0] != '\0';
-    r.idle_s = limit_of(&r, m->idle_s, w->default_idle_s);
-    r.life_s = limit_of(&r, m->life_s, w->default_life_s);
+    r.idle_s = box_limit(&r, m->idle_s, w->default_idle_s);
+    r.life_s = box_limit(&r, m->life_s, w->default_life_s);
     r.recovery = recovery_asked(w, &m->recovery);
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)

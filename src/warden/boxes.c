@@ -185,13 +185,14 @@ room_for_agent(const struct warden *w, size_t own, struct err *err)
     return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
 }
 
+/* @id: of the token that it is for ("": the owner); @agent: that is an agent's. */
 static int
-room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
+room_for(const struct warden *w, const struct edge_box *r, const char *id, bool agent, bool probe, struct err *err)
 {
     size_t own = 0, same = 0, probes = 0, live = box_count(w);
 
     for (const struct box *b = w->boxes; b != NULL; b = b->next) {
-        own += !b->sweeps && !b->ahead && strcmp(b->r.owner, w->who.id) == 0 ? 1 : 0;
+        own += !b->sweeps && !b->ahead && strcmp(b->r.owner, id) == 0 ? 1 : 0;
         same += box_same_key(b, r) ? 1 : 0;
         probes += b->probe && !b->sweeps && !b->ahead ? 1 : 0;
     }
@@ -201,7 +202,13 @@ room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struc
         err_set(err, ERR_LIMIT, "sandbox.too-many", "%zu sandboxes live; the limit is %zu", live, w->max_boxes);
         return err_hint(err, "delete one, or raise it: cloche serve --max-sandboxes");
     }
-    return w->who.role == EDGE_AGENT ? room_for_agent(w, own, err) : 0;
+    return agent ? room_for_agent(w, own, err) : 0;
+}
+
+static int
+room_for_one(const struct warden *w, const struct edge_box *r, bool probe, struct err *err)
+{
+    return room_for(w, r, w->who.id, w->who.role == EDGE_AGENT, probe, err);
 }
 
 int
@@ -210,6 +217,14 @@ box_may(const struct warden *w, const struct edge_box *r, struct err *err)
     if (w->closing)
         return err_set(err, ERR_DENIED, "serve.closing", "cloche serve is ending");
     return taken(w, r, false, false) ? name_taken(r, err) : room_for_one(w, r, false, err);
+}
+
+uint32_t
+box_limit(const struct edge_box *r, uint32_t asked, uint32_t daemons)
+{
+    if (asked == 0 || ((r->bounds & EDGE_BOUNDED) != 0 && daemons != 0 && asked > daemons))
+        return daemons;
+    return asked;
 }
 
 int
@@ -478,9 +493,28 @@ returns(const struct box *b)
            !recovery_life_is_over(b);
 }
 
+/* Whoever may not make it today does not have it again: the settings of today hold. What its policy may be its keeper
+ * judges, as always. */
+static int
+may_return(struct warden *w, struct edge_box *r, struct err *err)
+{
+    const struct token *t = token_of(w, r->owner);
+    uint64_t until;
+
+    if (!owner_lives(w, r->owner, &until))
+        return err_set(err, ERR_DENIED, "auth.expired", "not made anew: the token of who made it is over");
+    if (room_for(w, r, r->owner, t != NULL && t->r.role == EDGE_AGENT, false, err) < 0)
+        return err_wrap(err, "not made anew");
+    if ((r->bounds & EDGE_BOUNDED) == 0)
+        return 0;
+    r->idle_s = box_limit(r, r->idle_s, w->default_idle_s);
+    r->life_s = box_limit(r, r->life_s, w->default_life_s);
+    return 0;
+}
+
 /* Nobody keeps it any more. Where that came to be while this daemon was without a warden it may be made anew. */
 static void
-find_lost(struct box *b)
+find_lost(struct box *b, const struct err *no)
 {
     struct warden *w = b->w;
 
@@ -488,7 +522,9 @@ find_lost(struct box *b)
     b->by_itself = b->r.state == BOX_RECOVERING;
     if (w->counts.wardens > 0 && recovery_after_end(b))
         return;
-    if (returns(b)) {
+    if (returns(b) && no->kind != ERR_NONE) {
+        box_text(&b->why, no->msg);
+    } else if (returns(b)) {
         b->by_itself = false;
         b->returns = true;
         box_state(b, BOX_RECOVERING, "made anew: cloche serve was started again");
@@ -508,15 +544,18 @@ box_find_lost(struct warden *w)
 
     for (;;) {
         struct edge_box r = { .name = NULL };
+        struct err no = ERR_INIT;
         struct box *b = NULL;
         bool more;
         q.after = after;
         if (state_list(w->state, &q, lost_row, &r, &more, NULL) <= 0)
             return;
         memcpy(after, r.id, sizeof(after));
+        if (r.persists)
+            (void)may_return(w, &r, &no);
         if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
             r.workspace != NULL && r.print != NULL && (b = box_new(w, &r)) != NULL) {
-            find_lost(b);
+            find_lost(b, &no);
         }
         free((void *)(uintptr_t)r.name);
         free((void *)(uintptr_t)r.labels);

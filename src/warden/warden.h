@@ -309,6 +309,9 @@ int box_sweeper(struct warden *w, const char *volume);
 bool box_same_key(const struct box *b, const struct edge_box *r);   /* the same caller's, of the same workspace */
 /* The same for the record @r of one that has stopped. Its key stays. */
 int box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct err *err);
+/* An agent may end its own sandboxes sooner than the daemon would, not later: seconds of what was @asked for (0:
+ * nothing). */
+uint32_t box_limit(const struct edge_box *r, uint32_t asked, uint32_t daemons);
 /* From a record on disk, for a keeper that lived on; @fd is taken. */
 void box_adopt(struct warden *w, const struct edge_box *r, int fd);
 /* For boxes_ahead.c: out of the records; whether its caller may have one as @r. 0 or -1 with @err. */
