@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,16 @@ def test_a_program_that_is_not_there_is_named(cloche, world):
     assert alone.code == whole.code and alone.json["modes"] == whole.json["modes"]
     assert {found["path"] for found in alone.json["own_programs"].values()} == {None}
     assert re.search(r"~ cloche-webhook +not found .*needed by: webhook-url of cloche serve", text.out), text
+
+
+@pytest.mark.root       # root has to listen: nobody else's daemon is asked
+@pytest.mark.parametrize("queue", ["says nothing", "takes nobody"])
+def test_a_docker_socket_that_is_silent_holds_nobody_up(cloche, tmp_path, queue):
+    with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as first:
+        silent.bind(str(tmp_path / "docker.sock"))
+        silent.listen(0)
+        if queue == "takes nobody":
+            first.connect(str(tmp_path / "docker.sock"))        # the queue has room for one
+        # two minutes, or for ever, before
+        said = cloche("doctor", env={"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"}, timeout=100)
+        assert said.ok and "docker" in said.out, said

@@ -86,7 +86,8 @@ docker_find(struct docker_daemon *d, struct err *err)
 
     memset(d, 0, sizeof(*d));
     if (find_socket(d, err) < 0 ||
-        docker_ask(d, &(struct docker_ask){ .method = "GET", .path = "/version" }, &status, &said, err) < 0)
+        docker_ask(d, &(struct docker_ask){ .method = "GET", .path = "/version", .within_s = DOCKER_LOOK_S }, &status,
+                   &said, err) < 0)
         return -1;
     r = status == 200 ? agree(d, said, err) : docker_refused(d, status, said, "docker.answer", "its version", err);
     json_decref(said);

@@ -76,7 +76,9 @@ struct docker_ask {
     const char *type;
     const void *raw;
     size_t raw_n;
+    unsigned within_s;          /* the whole answer has to come by then; 0: as long as making a container may take */
 };
+#define DOCKER_LOOK_S 5         /* who only looks whether there is a daemon, and connecting to it */
 int docker_ask(const struct docker_daemon *d, const struct docker_ask *ask, unsigned *status, json_t **out,
                struct err *err);
 /* Its words for a refusal, as an error of @code. -1. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 
 #define ANSWER_MAX  (8UL * 1024 * 1024)
 #define PIECE       65536
-#define PATIENCE_MS 120000      /* to make the first container a daemon may take long */
+#define PATIENCE_S  120         /* to make the first container a daemon may take long */
 #define LOOK_MS     200
 
 static int
@@ -31,6 +32,8 @@ reach(const struct docker_daemon *d, struct err *err)
 
     if (fd < 0)
         return err_sys(err, errno, "docker.socket", "socket");
+    /* one whose queue is full would keep us waiting for ever (unix(7)) */
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){ .tv_sec = DOCKER_LOOK_S }, sizeof(struct timeval));
     memcpy(to.sun_path, d->socket, sizeof(to.sun_path) < sizeof(d->socket) ? sizeof(to.sun_path) : sizeof(d->socket));
     if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
         int why = errno;
@@ -48,10 +51,21 @@ reach(const struct docker_daemon *d, struct err *err)
     return take_fd(&fd);
 }
 
+/* A question's time: that of one that changes nothing may be short. */
+struct within { unsigned s; uint64_t until_ms; };
+
+static struct within
+within(const struct docker_ask *ask)
+{
+    unsigned s = ask->within_s > 0 ? ask->within_s : PATIENCE_S;
+
+    return (struct within){ .s = s, .until_ms = clock_ms() + s * 1000UL };
+}
+
 /* Until @events of @fd; -1 with @err when it takes too long, or an end was asked for, of which a signal that waits
  * tells. */
 static int
-await(int fd, short events, uint64_t until, struct err *err)
+await(int fd, short events, struct within w, struct err *err)
 {
     struct pollfd p = { .fd = fd, .events = events };
     sigset_t waiting;
@@ -65,20 +79,19 @@ await(int fd, short events, uint64_t until, struct err *err)
         if (sigpending(&waiting) == 0 && (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
                                           sigismember(&waiting, SIGHUP) == 1))
             return err_set(err, ERR_SYSTEM, "docker.interrupted", "interrupted while the daemon was asked");
-        if (clock_ms() > until)
-            return err_set(err, ERR_SYSTEM, "docker.answer", "the daemon does not answer within %d s",
-                           PATIENCE_MS / 1000);
+        if (clock_ms() > w.until_ms)
+            return err_set(err, ERR_SYSTEM, "docker.answer", "the daemon does not answer within %u s", w.s);
     }
 }
 
 static int
-say(int fd, const struct buf *out, uint64_t until, struct err *err)
+say(int fd, const struct buf *out, struct within w, struct err *err)
 {
     for (size_t done = 0; done < out->n;) {
         ssize_t r = send(fd, out->p + done, out->n - done, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (r >= 0)
             done += (size_t)r;
-        else if (errno == EAGAIN && await(fd, POLLOUT, until, err) < 0)
+        else if (errno == EAGAIN && await(fd, POLLOUT, w, err) < 0)
             return -1;
         else if (errno != EAGAIN && errno != EINTR)
             return err_sys(err, errno, "docker.answer", "ask the daemon");
@@ -119,14 +132,14 @@ put_request(const struct docker_daemon *d, const struct docker_ask *ask, struct 
 
 /* More of the answer behind @in: how many bytes, 0 at its end. */
 static ssize_t
-more(int fd, struct buf *in, uint64_t until, struct err *err)
+more(int fd, struct buf *in, struct within w, struct err *err)
 {
     ssize_t r;
 
     if (buf_reserve(in, PIECE) < 0)
         return err_set(err, ERR_LIMIT, "docker.answer", "the daemon's answer is too long");
     do {
-        if (await(fd, POLLIN, until, err) < 0)
+        if (await(fd, POLLIN, w, err) < 0)
             return -1;
         r = recv(fd, in->p + in->n, PIECE, MSG_DONTWAIT);
     } while (r < 0 && (errno == EINTR || errno == EAGAIN));
@@ -138,10 +151,10 @@ more(int fd, struct buf *in, uint64_t until, struct err *err)
 
 /* The whole answer: its status, its body in @body. */
 static int
-hear(int fd, const char *method, struct buf *body, unsigned *status, struct err *err)
+hear(int fd, const struct docker_ask *ask, struct buf *body, unsigned *status, struct err *err)
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
-    uint64_t until = clock_ms() + PATIENCE_MS;
+    const struct within w = within(ask);
     enum http1_result result = HTTP1_MORE;
     static struct http1_head head;
     struct http1_body reader;
@@ -149,8 +162,8 @@ hear(int fd, const char *method, struct buf *body, unsigned *status, struct err 
     ssize_t r = 1;
     size_t used;
 
-    while (result == HTTP1_MORE && (r = more(fd, &in, until, err)) > 0)
-        result = http1_parse_response(in.p, in.n, str_of(method), &head);
+    while (result == HTTP1_MORE && (r = more(fd, &in, w, err)) > 0)
+        result = http1_parse_response(in.p, in.n, str_of(ask->method), &head);
     if (r < 0)
         return -1;
     if (result != HTTP1_OK)
@@ -167,7 +180,7 @@ hear(int fd, const char *method, struct buf *body, unsigned *status, struct err 
                 buf_append(body, data.p, data.n);
             buf_consume(&in, used);
         }
-        if (result == HTTP1_MORE && (r = more(fd, &in, until, err)) < 0)
+        if (result == HTTP1_MORE && (r = more(fd, &in, w, err)) < 0)
             return -1;
         if (r == 0)
             result = http1_body_end(&reader);
@@ -186,7 +199,7 @@ docker_ask(const struct docker_daemon *d, const struct docker_ask *ask, unsigned
     if (out != NULL)
         *out = NULL;
     if (fd < 0 || put_request(d, ask, &request, err) < 0 ||
-        say(fd, &request, clock_ms() + PATIENCE_MS, err) < 0 || hear(fd, ask->method, &body, status, err) < 0)
+        say(fd, &request, within(ask), err) < 0 || hear(fd, ask, &body, status, err) < 0)
         return -1;
     if (out != NULL && body.n > 0)      /* what is none (a stream of progress) is nothing that is needed */
         *out = json_loadb((const char *)body.p, body.n, JSON_DISABLE_EOF_CHECK, NULL);
