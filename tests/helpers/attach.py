@@ -39,9 +39,9 @@ def code(answer):
     return answer.status, answer.json["code"]
 
 
-def tunnel(daemon, box, one, message):
+def tunnel(daemon, box, one, message, timeout=90):
     """A connection of that session, without OpenSSH's client: what its server says until it ends."""
-    ws = WebSocket(daemon.path, f"{box.at}/attach/ws", headers=[f"Authorization: Bearer {one['token']}"])
+    ws = WebSocket(daemon.path, f"{box.at}/attach/ws", timeout, headers=[f"Authorization: Bearer {one['token']}"])
     assert ws.status == 101, ws.head
     ws.say(message)
     out = b""

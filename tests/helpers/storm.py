@@ -11,8 +11,8 @@ import signal
 import threading
 import time
 
-from helpers import leaks, mcp, places, signing
-from helpers.daemon import Connection, Daemon, command_of
+from helpers import attach, leaks, mcp, places, signing
+from helpers.daemon import Connection, Daemon, Sandbox, command_of
 from helpers.runner import wait_for
 
 KINDS = ("cloche serve", "cloche-maker", "cloche-front", "cloche-adapter", "cloche-warden", "cloche-scribe", "cloche-keeper", "cloche-vacant", "cloche-starter", "cloche-guest",
@@ -235,6 +235,76 @@ class Coder(Busy):
         self.right += ran.get("exit_code") == 0
 
 
+class Files(Busy):
+    """Has a volume that outlives its sandboxes, forks them and makes templates of them: what was acknowledged is in the next one."""
+
+    def __init__(self, daemon, over):
+        super().__init__(over)
+        self.box_of, self.done, self.kept, self.templates = Impatient(daemon), [], [], []
+        self.written, self.right = {}, 0
+
+    def got(self):
+        return self.right
+
+    def step(self):
+        self.runs += 1
+        while self.templates:
+            assert self.box_of("DELETE", f"/v1/templates/{self.templates[0]}").status in (204, 200, 404)
+            self.templates.pop(0)
+        while self.kept:
+            assert self.kept[0].delete().status in (200, 202, 204, 404, 409)
+            self.kept.pop(0)
+        box = self.box_of.create(name=f"v-{self.runs}", volume={"name": "files", "retention": 0})
+        self.kept.append(box)
+        for name, text in list(self.written.items())[-5:]:
+            self.is_there(box, name, text)
+        name, text = f"acknowledged-7-{self.runs}-0-", os.urandom(20).hex()
+        if box.put(name, text.encode()).ok:
+            self.written[name] = text
+            self.done.append((box.id, name))
+            self.copies(box, name, text)
+
+    def is_there(self, box, name, text):
+        read = box.read(name)
+        if read.status == 404 or (read.status == 200 and read.body != text.encode()):
+            self.broken.append((box.id, name, read))
+        self.right += read.status == 200
+
+    def copies(self, box, name, text):
+        made = self.box_of.post(f"{box.at}/fork", {"count": 1})
+        forks = made.json.get("sandboxes", []) if made.ok else []
+        for record in forks:
+            self.kept.append(Sandbox(self.box_of, record))
+            self.is_there(self.kept[-1], name, text)
+        made = self.box_of.post(f"{box.at}/snapshot", {"name": f"t-{self.runs}"})
+        if made.ok:
+            self.templates.append(made.json["id"])
+
+
+class Attached(Busy):
+    """An editor's sessions: a ticket, a session, a connection of it with a key of nobody's, its end."""
+
+    def __init__(self, daemon, over):
+        super().__init__(over)
+        self.asked, self.done, self.kept, self.sessions = Impatient(daemon), [], [], 0
+
+    def got(self):
+        return self.sessions
+
+    def step(self):
+        self.runs += 1
+        while self.kept:
+            self.kept[0].delete()
+            self.kept.pop(0)
+        box = self.asked.create(name=f"e-{self.runs}")
+        self.kept.append(box)
+        for mode in ("write", "inspect"):
+            one = attach.session(self.asked, box, mode)
+            self.sessions += 1
+            attach.tunnel(self.asked, box, one, attach.PEM, ANSWER)
+            self.asked("DELETE", f"{box.at}/attach/sessions/{one['id']}")
+
+
 class Signer(Busy):
     """Has transactions signed that the policy signs by itself; each says in the record under which name it was asked for."""
 
@@ -277,7 +347,7 @@ class Storm:
         self.asked = Impatient(self.daemon)
         self.over = threading.Event()
         self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over), Coder(self.daemon, self.over),
-                        Signer(self.daemon, self.over)]
+                        Signer(self.daemon, self.over), Files(self.daemon, self.over), Attached(self.daemon, self.over)]
         self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
         self.log, self.seen, self.unmet, self.before, self.recent = [], {}, set(KINDS), {}, {}
         for client in self.clients:
