@@ -34,7 +34,7 @@ def test_any_trouble_at_any_moment(cloche, world):
     for n in range(first, first + moments):
         storm.moment(n)
     storm.finish()
-    print(json.dumps({"moments": moments, "deeds": storm.done, "daemons": storm.ends, "slowest": storm.slowest,
+    print(json.dumps({"moments": moments, "deeds": storm.done, "hit": storm.hit, "daemons": storm.ends, "slowest": storm.slowest,
                       "acknowledged": [len(c.done) for c in storm.clients],
                       "runs": [c.runs for c in storm.clients]}))
     assert not world.watch.remains(), world.watch.remains()

@@ -348,6 +348,7 @@ class Storm:
         self.over = threading.Event()
         self.clients = [*(Client(self.daemon, i, self.over) for i in range(2)), Agent(self.daemon, self.over), Coder(self.daemon, self.over),
                         Signer(self.daemon, self.over), Files(self.daemon, self.over), Attached(self.daemon, self.over)]
+        self.hit = {}
         self.done, self.ends, self.slowest = {}, 0, {"answer": 0, "end": 0, "gone": 0, "start": 0}
         self.log, self.seen, self.unmet, self.before, self.recent = [], {}, set(KINDS), {}, {}
         for client in self.clients:
@@ -367,7 +368,9 @@ class Storm:
 
     def victims(self, chance, kind, all_of=False):
         found = sorted(self.of(kind))
-        return found if all_of or not found else [chance.choice(found)]
+        chosen = found if all_of or not found else [chance.choice(found)]
+        self.hit[kind] = self.hit.get(kind, 0) + len(chosen)
+        return chosen
 
     # --- what ---
 
@@ -398,7 +401,7 @@ class Storm:
                 time.sleep(lasts * 0.05)
                 leaks.kill(self.victims(chance, chance.choice(KINDS)))
         elif deed == "kill-all":
-            leaks.kill(pid for kind in KINDS for pid in self.of(kind))
+            leaks.kill([pid for kind in KINDS for pid in self.victims(chance, kind, True)])
         elif deed in ("stop", "stop-long", "hang"):
             self.stop(deed, self.victims(chance, kind, chance.random() < 0.2), kind, lasts)
         else:
@@ -523,6 +526,8 @@ class Storm:
         assert len(self.log) < 20 or not idle, f"these got nothing done in the last twenty moments or more: {idle}"
         # a kind that never lives is never killed, and would pass
         assert len(self.log) < 20 or not self.unmet, f"no moment had one of these: {self.unmet}"
+        spared = [kind for kind in KINDS if not self.hit.get(kind)]
+        assert len(self.log) < 200 or not spared, f"no moment hit one of these: {spared}"
         self.end("the last")
         self.ended("the last")
         self.end("who sweeps after the last")       # after it there is nothing to sweep
