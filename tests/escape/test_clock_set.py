@@ -12,6 +12,7 @@ from helpers.daemon import Caller, Daemon, kill_one, restart, token
 from helpers.false_clock import DAY, HOUR, FalseClock
 from helpers.runner import wait_for
 from helpers.signing import Signing, signed
+from helpers.vaulted import Vaulted
 
 pytestmark = [requirement("R23"), pytest.mark.root]
 
@@ -84,7 +85,7 @@ def test_a_clock_set_forward_ends_nothing_but_what_ends_at_a_date_and_says_so(cl
     assert len(list((cloche.state / "cloche" / "serve" / "transcripts").iterdir())) >= 2
     # what ends at a date is believed to be over, and nobody has to wonder why
     assert person.get("/v1/sandboxes").json["code"] == "auth.expired"
-    assert wait_for(lambda: [e for e in events(daemon, "clock") if "set forward by 7776" in e["detail"]]), events(daemon, "clock")
+    assert wait_for(lambda: [e for e in events(daemon, "clock") if "set forward by 777" in e["detail"]]), events(daemon, "clock")
     assert daemon.stop() == 0 and "[serve.clock.forward]" in daemon.log, daemon.log
     clock.set(0)
     daemon.start()
@@ -112,3 +113,24 @@ def test_neither_a_restart_nor_a_clock_set_back_prolongs_a_life(cloche, clock, d
     assert daemon.state(over.id) == "stopped"
     assert wait_for(lambda: daemon.state(box.id) == "stopped", 60)
     assert "lifetime" in daemon.get(f"/v1/sandboxes/{box.id}").json["detail"]
+
+
+@requirement("R16")
+def test_a_secret_lives_no_longer_by_a_clock_set_back(online, tmp_path):
+    v = Vaulted(online, tmp_path)
+    clock = FalseClock(online.cloche, tmp_path / "clock")
+    v.secret("TOK", "--expires", "15s")
+    asked = v.popen("""
+import os, time
+for i in range(200):
+    s = tls(socket.create_connection(('ok.example.org', 443)), 'ok.example.org')
+    s.sendall(get('ok.example.org', '/headers', 'Authorization: Bearer ' + os.environ['TOK'] + '\\r\\nConnection: close\\r\\n'))
+    said = drain(s).split(b' ')[1:2]
+    print(said, flush=True)
+    if said != [b'200']: break
+    time.sleep(0.3)
+""")
+    assert asked.stdout.readline() == b"[b'200']\n"
+    clock.set(-HOUR)
+    out, _ = asked.communicate(timeout=110)
+    assert out.splitlines()[-1] != b"[b'200']", "a minute later it is still given out"

@@ -29,9 +29,10 @@ class FalseClock:
         for at in (folder, *folder.parents):
             at.chmod(at.stat().st_mode | 0o111)
         (etc / "ld.so.preload").write_text(f"{own}\n", encoding="utf-8")
-        # in a mount namespace of its own, so that nobody else's programs load it
-        cloche.before = ["unshare", "-m", "sh", "-c", f"mount -t overlay none -o lowerdir={shlex.quote(str(etc))}:/etc /etc && exec \"$@\"",
-                         "sh", *cloche.before]
+        # in a mount namespace of its own, so that nobody else's programs load it; what is mounted on single files there stays to be seen
+        at = shlex.quote(str(etc))
+        script = f"cp /etc/hosts /etc/resolv.conf /etc/nsswitch.conf {at}; mount -t overlay none -o lowerdir={at}:/etc /etc && exec \"$@\""
+        cloche.before = [*cloche.before, "unshare", "-m", "sh", "-c", script, "sh"]
 
     def set(self, ahead_ms):
         with open(self.file, "r+b") as f:       # the same file: it is mapped
