@@ -24,13 +24,15 @@ _cloche() {
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
+                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
+                --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
@@ -38,13 +40,15 @@ _cloche() {
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --allow-syscall
+                --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output
+                --nofile"
             valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
                 --image --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
@@ -52,26 +56,28 @@ _cloche() {
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --allow-all-unix-sockets --env --user --hostname --allow-syscall --deny-syscall --apparmor
+                --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         agent)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
                 --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile"
+                --allow-all-unix-sockets --env --user --hostname --allow-syscall --deny-syscall --apparmor
+                --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -88,28 +94,31 @@ _cloche() {
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
-            flags="--path --op --host --method --url-path --tool --port --planted --json --help --mode
+            flags="--path --op --host --method --url-path --tool --port --syscall --planted --json --help --mode
                 --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --runtime
-                --fallback --audit --view --image --contents --with --workspace --workdir --bind --allow-read
-                --deny-read --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile" ;;
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --hostname
+                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
+                --grace --output --nofile"
+            valued="--path --op --host --method --url-path --tool --port --syscall --mode --settings --engine
+                --runtime --fallback --audit --view --image --contents --with --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -239,12 +248,14 @@ _cloche() {
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --runtime --fallback --audit --view --image --contents --with
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname
+                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
+                --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -276,9 +287,10 @@ _cloche() {
     case "$verb $previous" in
         *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --secret" | \
             *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
-            *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | \
-            *" --grace" | *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | \
-            *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
+            *" --user" | *" --hostname" | *" --allow-syscall" | *" --deny-syscall" | *" --apparmor" | \
+            *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | \
+            *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | \
+            *" --tool" | *" --port" | *" --syscall" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
             *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | \
             *" --expect" | *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | \
             *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \

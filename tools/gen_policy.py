@@ -62,6 +62,8 @@ FORMS = {
             "Map of names to values; a null value passes the caller's."),
     'user': ({'anyOf': [{'type': 'string', 'pattern': '^[1-9][0-9]*(:[1-9][0-9]*)?$'},
                         {'type': 'integer', 'minimum': 1, 'maximum': 65534}]}, '.Ar UID Ns Op : Ns Ar GID .'),
+    'apparmor': ({'type': 'string', 'pattern': '^[!-~]{1,255}$'}, ''),
+    'selinux': ({'type': 'string', 'pattern': '^[!-~]{1,255}$'}, ''),
     'hostname': ({'type': 'string', 'minLength': 1, 'maxLength': 64}, ''),
 }
 # Maps that may be written as the value of one of their keys, and a key that is the map's own name.
@@ -120,6 +122,8 @@ def value_of(row):
         return {'type': 'array', 'maxItems': 4096, 'items': {'enum': row['value'].split('|')}}
     if row['kind'] == 'list' and row['entry'] == 'port':
         return {'type': 'array', 'maxItems': 16, 'items': {'type': ['string', 'integer']}}
+    if row['kind'] == 'list' and row['entry'] == 'call':
+        return {'type': 'array', 'maxItems': 4096, 'items': {'type': 'string', 'pattern': '^[a-z0-9_]{1,31}$'}}
     if row['kind'] == 'list' and row['entry'] == 'names':
         return {'type': 'array', 'items': {'type': 'string', 'pattern': '^[^/~*?\\[\\\\][^*?\\[\\\\]*$'}}
     if row['kind'] == 'list':
@@ -178,7 +182,7 @@ def what_it_takes(row):
     if row['kind'] == 'list' and row['entry'] == 'host':
         return ['List of hosts, or of maps of', '.Va host , port , methods , path', 'and', '.Va mcp ,', 'for some requests to a host.']
     return [{'path': 'List of paths.', 'socket': 'List of paths.', 'literal': 'List of files.', 'names': 'List of names.',
-             'port': 'List of ports of the sandbox.'}[row['entry']]
+             'port': 'List of ports of the sandbox.', 'call': 'List of names of system calls.'}[row['entry']]
             ] if row['kind'] == 'list' else []
 
 

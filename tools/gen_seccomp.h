@@ -2,7 +2,8 @@
  *
  * The grammar of the .list files of src/wall/syscalls (docs/syscalls.md explains it to people):
  *
- *   NAME  STANDARD  LIGHT  MAX  # reason          a call; each column is `allow`, an errno name, or `rules`
+ *   NAME  STANDARD  LIGHT  MAX  # reason          a call; each column is `allow`, an errno name, or `rules`; a `+`
+ *                                                 behind an errno: a policy may allow the call (syscalls.allow)
  *       [QUALIFIERS] COND, COND -> ANSWER         only below a line that says `rules`; the first that fits decides
  *       [QUALIFIERS] otherwise -> ANSWER          the last one must be this, without qualifiers
  *
@@ -28,6 +29,7 @@
 #define SC_RANGES_MAX  2048
 #define SC_NUMBERS_MAX 128
 #define SC_NAME_MAX    32
+#define SC_WHY_MAX     96
 #define SC_NR_MAX      1024     /* larger system call numbers are refused by the generator */
 #define SC_N_LISTS     3
 
@@ -58,6 +60,8 @@ struct sc_clause {
 struct sc_rule {
     char name[SC_NAME_MAX];
     int answer[SC_N_LISTS];     /* by enum seccomp_list */
+    bool opens[SC_N_LISTS];     /* refused, and a policy may allow it */
+    char why[SC_WHY_MAX];
     size_t clause, n_clauses;   /* index into sc_data.clauses */
     const char *file;
     unsigned line;

@@ -313,8 +313,16 @@ finish_rule(struct parser *ps)
     return 0;
 }
 
+/* A column: an answer, and behind an errno `+`. */
+static bool
+parse_column(struct str w, int *answer, bool *opens)
+{
+    *opens = w.n > 1 && w.p[w.n - 1] == '+';
+    return sc_answer(w.p, w.n - *opens, answer) && (!*opens || *answer > 0);
+}
+
 static int
-parse_rule(struct parser *ps, struct str s, bool has_reason)
+parse_rule(struct parser *ps, struct str s, struct str reason)
 {
     struct sc_data *d = ps->d;
     struct sc_rule *r = &d->rules[d->n_rules];
@@ -331,12 +339,15 @@ parse_rule(struct parser *ps, struct str s, bool has_reason)
     for (size_t i = 0; i < SC_N_LISTS; i++) {
         struct str w = word(&line);
 
-        if (!sc_answer(w.p, w.n, &r->answer[i]))
+        if (!parse_column(w, &r->answer[i], &r->opens[i]))
             return fail(ps, "expected three answers", s);
         rules |= r->answer[i] == SC_RULES;
     }
-    if (line.n != 0 || !has_reason)
+    if (line.n != 0 || reason.n == 0)
         return fail(ps, "expected NAME STANDARD LIGHT MAX # reason", s);
+    if (reason.n >= sizeof(r->why))
+        return fail(ps, "the reason is too long", reason);
+    memcpy(r->why, reason.p, reason.n);
     for (size_t i = 0; i < d->n_rules; i++)
         if (strcmp(d->rules[i].name, r->name) == 0)
             return fail(ps, "listed twice", str_of(r->name));
@@ -385,7 +396,7 @@ parse_line(struct parser *ps, struct str line, bool numbers)
         return parse_number(ps, s);
     if (indented)
         return parse_clause(ps, s);
-    return parse_rule(ps, s, trim(comment).n > 0);
+    return parse_rule(ps, s, trim(comment));
 }
 
 static int

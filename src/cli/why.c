@@ -22,7 +22,7 @@
 #include "wall/addresses.h"
 
 struct options {
-    const char *path, *host, *op, *port;
+    const char *path, *host, *op, *port, *call;
     struct why_request request;
     bool json, help, planted;
 };
@@ -38,6 +38,7 @@ static const struct verb_form why_forms[] = {
     { NULL, "--host HOST[:PORT] [--method METHOD] [--url-path PATH] [--tool NAME] [--json]\n"
             "                  [policy flags]", .run = NULL },
     { NULL, "--port PORT [--json] [policy flags]", .run = NULL },
+    { NULL, "--syscall NAME [--json] [policy flags]", .run = NULL },
     { NULL, "--planted [--json] [DIR]", .run = NULL },
 };
 static const struct verb_flag why_flags[] = {
@@ -53,6 +54,7 @@ static const struct verb_flag why_flags[] = {
       FLAG_TEXT(struct options, request.tool) },
     { "--port", 0, "PORT", "whether the host reaches what listens on that port inside",
       FLAG_TEXT(struct options, port) },
+    { "--syscall", 0, "NAME", "whether commands may make that system call", FLAG_TEXT(struct options, call) },
     { "--planted", 0, NULL, "search for files that other programs run", FLAG_ON(struct options, planted) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
@@ -71,7 +73,13 @@ static const struct verb why_verb = {
 static const char *
 asked(const struct options *o)
 {
-    return o->path != NULL ? o->path : o->host != NULL ? o->host : o->port;
+    return o->path != NULL ? o->path : o->host != NULL ? o->host : o->call != NULL ? o->call : o->port;
+}
+
+static const char *
+what(const struct options *o)
+{
+    return o->path != NULL ? "path" : o->host != NULL ? "host" : o->call != NULL ? "syscall" : "port";
 }
 
 static void
@@ -85,7 +93,7 @@ print_json(const struct options *o, const char *op, const struct why *why)
                              why->reason);
     json_t *source = json_object();
 
-    json_object_set_new(root, o->path != NULL ? "path" : o->host != NULL ? "host" : "port", policy_json_text(asked(o)));
+    json_object_set_new(root, what(o), policy_json_text(asked(o)));
     if (o->path != NULL) {
         json_object_set_new(root, "op", policy_json_text(op));
         json_object_set_new(root, "inside", why->inside[0] != '\0' ? policy_json_text(why->inside) : json_null());
@@ -114,7 +122,7 @@ print_text(const struct options *o, const char *op, const struct why *why)
     const char *tint = !colour ? "" : why->allowed ? "\033[1;32m" : "\033[1;31m";
 
     printf("%s%s%s: %s%s%s\n", tint, why->allowed ? "allowed" : "denied", colour ? "\033[0m" : "",
-           o->path != NULL ? op : o->port != NULL ? "port" : "", o->host == NULL ? " " : "", asked(o));
+           o->path != NULL ? op : o->host != NULL ? "" : what(o), o->host == NULL ? " " : "", asked(o));
     printf("  because   %s [%s]\n", why->text, why->reason);
     if (why->inside[0] != '\0' && o->path != NULL && strcmp(why->inside, o->path) != 0)
         printf("  inside    %s\n", why->inside);
@@ -132,8 +140,10 @@ print_text(const struct options *o, const char *op, const struct why *why)
 static int
 check_question(const struct options *o, enum why_op *op, struct err *err)
 {
-    if ((o->path != NULL) + (o->host != NULL) + (o->port != NULL) != 1 || (o->path == NULL && o->op != NULL)) {
-        err_set(err, ERR_USAGE, "cli.usage", "why needs one of --path, --host and --port; --op goes with --path");
+    if ((o->path != NULL) + (o->host != NULL) + (o->port != NULL) + (o->call != NULL) != 1 ||
+        (o->path == NULL && o->op != NULL)) {
+        err_set(err, ERR_USAGE, "cli.usage",
+                "why needs one of --path, --host, --port and --syscall; --op goes with --path");
         return err_hint(err, "cloche why --path ~/.ssh --op read");
     }
     if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)) {
@@ -245,8 +255,8 @@ why_planted(const struct options *o, int argc, char **argv, int first, struct er
 {
     const char *folder = ".";
 
-    if (o->path != NULL || o->host != NULL || o->port != NULL || o->op != NULL || o->request.method != NULL ||
-        o->request.path != NULL || o->request.tool != NULL)
+    if (o->path != NULL || o->host != NULL || o->port != NULL || o->call != NULL || o->op != NULL ||
+        o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)
         return err_set(err, ERR_USAGE, "cli.usage", "--planted goes with --json and a folder only");
     for (int i = first, seen = 0; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
@@ -284,7 +294,7 @@ cmd_why(int argc, char **argv)
     }
     if (r >= 0 && r < argc) {
         err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
-        r = err_hint(&err, "--path PATH, --host HOST[:PORT], or --port PORT");
+        r = err_hint(&err, "--path PATH, --host HOST[:PORT], --port PORT, or --syscall NAME");
     }
     if (r >= 0)
         r = check_question(&o, &op, &err);
@@ -293,7 +303,8 @@ cmd_why(int argc, char **argv)
         return r < 0 ? cli_fail(&err, o.json) : r;
     }
     if (r >= 0)
-        r = o.port != NULL ? why_port(&p, &o, &why, &err) : why_host(&p, &o, &why, &err);
+        r = o.call != NULL ? policy_why_call(&p, o.call, &why, &err)
+            : o.port != NULL ? why_port(&p, &o, &why, &err) : why_host(&p, &o, &why, &err);
     if (r < 0)
         return cli_fail(&err, o.json);
     print(&o, op, &why);

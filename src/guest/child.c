@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/deny.h"
 #include "guest/look.h"
 #include "guest/own_domain.h"
 #include "guest/signals.h"
@@ -206,6 +207,8 @@ child_main(void *arg)
     /* last: from here to execve nothing is called that the filter traps */
     if (plan->guard != NULL && (why = guard_child_install(plan->guard, plan->guard_sock)) != 0)
         give_up(plan, EXEC_STAGE_GUARD, why);
+    if (deny_enter() < 0)
+        give_up(plan, EXEC_STAGE_DENY, errno);
     why = exec_search(plan, &lacks);
     give_up(plan, lacks && why == ENOENT ? EXEC_STAGE_INTERPRETER : EXEC_STAGE_EXEC, why);
 }

@@ -210,6 +210,8 @@ guest_exec_failed_err(const struct msg_exec_failed *m, const char *argv0, const 
             return err_sys(err, e, "attach.inspect", "confine what only looks at the workspace");
         err_set(err, ERR_UNSUPPORTED, "attach.inspect", "this sandbox has no Landlock, by which an editor only looks");
         return err_hint(err, "it needs Linux 5.13 or later with Landlock, and a mode other than max");
+    case EXEC_STAGE_DENY:
+        return err_sys(err, e, "exec.syscalls", "the filter of the system calls that the policy denies");
     case EXEC_STAGE_PTY:
         return err_sys(err, e, "exec.pty", "a terminal in the sandbox");
     case EXEC_STAGE_GUARD:

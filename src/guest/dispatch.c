@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "guest/deny.h"
 #include "guest/guard_link.h"
 #include "guest/guest.h"
 
@@ -40,6 +41,7 @@ on_setup(void *ctx, const struct frame *f)
         g->root = openat(AT_FDCWD, m.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (m.root[0] != '\0' && g->root < 0)
         return -1;
+    deny_setup(m.denied, m.n_denied);
     if (guard_link_setup(g, m.guard, m.guard_n) < 0)
         return -1;
     g->gate.state = GUEST_READY;
@@ -73,7 +75,7 @@ HANDLER(on_file_more, changes_on_more)
 
 static const struct msg_rule guest_rules[] = {
     /* type              once   flags  permitted      shortest   longest         handler */
-    { MSG_SETUP,         true,  0,     GUEST_FRESH,   28,        MSG_SETUP_MAX,  on_setup },
+    { MSG_SETUP,         true,  0,     GUEST_FRESH,   30,        MSG_SETUP_MAX,  on_setup },
     { MSG_EXEC,          false, 0,     READY,         EXEC_MIN,  MSG_EXEC_MAX,   on_exec },
     { MSG_STDIN,         false, 0,     READY,         1,         MSG_DATA_MAX,   on_stdin },
     { MSG_STDIN_CLOSE,   false, 0,     READY,         0,         0,              on_stdin_close },

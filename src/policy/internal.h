@@ -54,7 +54,7 @@ spec_entry(const struct policy_spec *s, bool srt)
 
 /* What hangs on rows. */
 spec_setter set_mode, set_engine, set_network, set_parent, set_no_proxy, set_ask_timeout, set_hostname, set_image,
-    set_container_prefix,
+    set_container_prefix, set_label,
     set_user, set_workdir, set_workspace, set_bind, set_env_text, set_secret, set_secret_file;
 spec_reader read_fallback, read_fallback_url, read_workspace, read_depth, read_env, read_bind, read_secret,
     read_secret_file;
@@ -90,6 +90,11 @@ int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, s
 int entry_publish(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w,
                   struct err *err);
 int check_publish(const struct policy *p, struct err *err);
+
+/* calls.c: a system call that a list of the policy names; and what no mode, or not this one, may open. */
+int entry_call(struct policy *p, struct str text, bool allow, struct policy_entry *entry, const struct where *w,
+               struct err *err);
+int check_calls(const struct policy *p, struct err *err);
 /* set_list.c: whether a registry of packages has that name; -1 with the refusal of one that has not. */
 bool policy_knows_registry(struct str text);
 int policy_no_registry(struct str text, const struct where *w, struct err *err);

@@ -19,6 +19,7 @@
 #include "base/str.h"
 
 #define CONTAINER_PREFIX_MAX 63
+#define LABEL_MAX 255           /* of a security module's name */
 #define POLICY_FILE_MAX   (1024 * 1024)     /* bytes of a settings file; larger is refused */
 #define POLICY_LIST_MAX   4096              /* entries of any one list */
 #define POLICY_PATH_MAX   4096
@@ -251,6 +252,10 @@ struct policy {
 
     struct policy_bool nested_userns;       /* SRT allowNestedUserNamespaces */
     struct policy_bool ptrace;              /* debuggers inside; standard true, max false */
+    struct policy_list allow_calls;         /* system calls by name, beside the mode's list (match/calls.h) */
+    struct policy_list deny_calls;          /* ... that no command may make */
+    struct policy_string apparmor;          /* the profile that everything inside runs under; not set: the caller's */
+    struct policy_string selinux;           /* the same, a security context */
 
     struct policy_list notes;               /* what a lenient loader left out, as sentences for people (@value) */
 

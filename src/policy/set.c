@@ -302,6 +302,25 @@ set_hostname(struct policy *p, const struct policy_spec *s, struct str text, con
     return set_text(p, s, text, w, err);
 }
 
+/* The kernel takes it as a word in a line of its own: nothing that ends a word, or a line. What such a name must be is
+ * the security module's to say, when the sandbox is made. */
+int
+set_label(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX];
+    bool ok = text.n > 0 && text.n <= LABEL_MAX;
+
+    for (size_t i = 0; ok && i < text.n; i++)
+        ok = text.p[i] > ' ' && text.p[i] < 0x7f;
+    if (!ok) {
+        where_fail(w, err, "policy.label", "%s is no name for %s", show(text, shown), s->key);
+        return err_hint(err, "up to %d printable characters without spaces, such as %s", LABEL_MAX,
+                        strcmp(s->key, "apparmor") == 0 ? "\"docker-default\""
+                                                        : "\"system_u:system_r:container_t:s0\"");
+    }
+    return set_text(p, s, text, w, err);
+}
+
 int
 set_container_prefix(struct policy *p, const struct policy_spec *s, struct str text, const struct where *w,
                      struct err *err)

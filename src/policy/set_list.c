@@ -304,6 +304,10 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
     case ENTRY_PORT:
         r = entry_port(p, text, &entry, w, err);
         break;
+    case ENTRY_CALL_ALLOW:
+    case ENTRY_CALL_DENY:
+        r = entry_call(p, text, kind == ENTRY_CALL_ALLOW, &entry, w, err);
+        break;
     }
     if (r < 0)
         return -1;

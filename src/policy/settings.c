@@ -377,6 +377,7 @@ static const struct key_rule security_rules[] = {
 static const struct key_rule top_rules[] = {
     { "version", "version", apply_version, NULL, 0 },
     { "filesystem", "filesystem", apply_map, NULL, 0 },
+    { "syscalls", "syscalls", apply_map, NULL, 0 },
     { "unix-sockets", "unix-sockets", apply_sockets, NULL, 0 },
     { "network", "network", apply_network, NULL, 0 },
     { "limits", "limits", apply_map, limits_rules, 0 },

@@ -214,6 +214,14 @@ const struct policy_spec policy_specs[] = {
       .refused = { [IN_LIGHT] = SET, [IN_MAX] = SET } },
     { KEY("ptrace", NULL, NULL, "debuggers inside"),
       .no_flag = by_mode, .no_file = by_mode, BOOL(ptrace), BY_MODE(1, 1, 0), .ceiling = CEILING_LESS },
+    { KEY("syscalls.allow", "--allow-syscall", "NAME", "a system call that the mode's filter refuses"),
+      LIST(allow_calls, ENTRY_CALL_ALLOW), .ceiling = CEILING_AMONG, NOT_OFF },
+    { KEY("syscalls.deny", "--deny-syscall", "NAME", "a system call that no command may make"),
+      LIST(deny_calls, ENTRY_CALL_DENY), .ceiling = CEILING_KEPT, NOT_OFF },
+    { KEY("apparmor", "--apparmor", "PROFILE", "the AppArmor profile that everything inside runs under"),
+      TEXT(apparmor), .code = "policy.label", .set = set_label, NOT_OFF },
+    { KEY("selinux", "--selinux", "CONTEXT", "the SELinux context that everything inside runs in"),
+      TEXT(selinux), .code = "policy.label", .set = set_label, NOT_OFF },
 
     /* limits */
     { KEY("limits.memory", "--memory", "SIZE", "memory limit, such as 512m; none: no limit (the same for all limits)"),

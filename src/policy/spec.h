@@ -46,6 +46,8 @@ enum entry_kind {
     ENTRY_WITH,         /* one of policy_with_names */
     ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
     ENTRY_PORT,         /* 1 to 65535 */
+    ENTRY_CALL_ALLOW,   /* a system call that a policy may open (match/calls.h) */
+    ENTRY_CALL_DENY,    /* a system call that is known */
 };
 
 enum number_unit { UNIT_BYTES, UNIT_COUNT, UNIT_MILLI, UNIT_MS };

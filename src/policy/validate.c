@@ -367,7 +367,7 @@ policy_validate(struct policy *p, struct err *err)
 {
     if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_publish(p, err) < 0 ||
         check_workspace(p, err) < 0 || keep_path(p, err) < 0 || kept_home(p, err) < 0 || check_binds(p, err) < 0 ||
-        check_secret_files(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
+        check_secret_files(p, err) < 0 || check_calls(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);
 }

@@ -37,6 +37,9 @@ typedef bool why_exists(const char *path);
 int policy_why_path(const struct policy *p, const char *path, enum why_op op, why_exists *exists, struct why *out,
                     struct err *err);
 
+/* Whether commands may make the system call @name. 0, or -1 with @err: policy.syscall.unknown. */
+int policy_why_call(const struct policy *p, const char *name, struct why *out, struct err *err);
+
 /* Whether the host reaches what listens on @port inside. */
 void policy_why_port(const struct policy *p, uint16_t port, struct why *out);
 

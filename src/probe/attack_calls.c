@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "probe/attack.h"
 #include "refused_calls.h"
 
@@ -66,9 +67,52 @@ answer_of(long nr, const long a[3])
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* The next number of "1,20,300,", -1 at its end. */
+static long
+next_number(const char **text)
+{
+    struct str word = { *text, *text != NULL ? strcspn(*text, ",") : 0 };
+    uint64_t v;
+
+    if (word.n == 0 || !str_parse_u64(word, 1023, &v))
+        return -1;
+    *text += word.n + 1;
+    return (long)v;
+}
+
+static bool
+names(const char *text, long nr)
+{
+    for (long v; (v = next_number(&text)) >= 0;)
+        if (v == nr)
+            return true;
+    return false;
+}
+
+/* What the policy denies: how many, or -1 and the outcome of one that is let through. */
+static int
+denied_hold(struct attempt *a)
+{
+    static const long all[3] = { -1, -1, -1 };
+    const char *text = a->p->denied;
+    int n = 0;
+
+    for (long nr; (nr = next_number(&text)) >= 0; n++) {
+        int got = answer_of(nr, all);
+
+        if (got == EPERM)
+            continue;
+        outcome_of(a, SUCCEEDED, "system call %ld, which the policy denies, answers %s", nr,
+                   got == 0 ? "success" : got < 0 ? "with the end of its process" : strerror(got));
+        return -1;
+    }
+    return n;
+}
+
 enum outcome
 attack_call_table(struct attempt *a)
 {
+    int denied;
     size_t mode = column(a), tried = 0;
 
     if (a->p->bare)
@@ -78,7 +122,7 @@ attack_call_table(struct attempt *a)
         const long all[3] = { -1, refused[i].nr == SYS_msgget ? 0 : -1, -1 };
         int wall = refused[i].wall[mode], got;
 
-        if (wall == 0)
+        if (wall == 0 || names(a->p->opened, refused[i].nr) || names(a->p->denied, refused[i].nr))
             continue;
         got = answer_of(refused[i].nr, all);
         tried++;
@@ -95,7 +139,8 @@ attack_call_table(struct attempt *a)
             return outcome_of(a, SUCCEEDED, "%s is let through: %s", with_arguments[i].name,
                               got == 0 ? "it worked" : strerror(got));
     }
-    return outcome_of(a, BLOCKED, "all %zu answer as they should", tried);
+    denied = denied_hold(a);
+    return denied < 0 ? SUCCEEDED : outcome_of(a, BLOCKED, "all %zu answer as they should", tried + (size_t)denied);
 }
 #else
 enum outcome

@@ -81,6 +81,7 @@ trial_option(struct probe *p, const char *name, const char *value)
         { "--mode", &p->mode },     { "--project", &p->project }, { "--home", &p->home },
         { "--hidden", &p->hidden }, { "--token", &p->token },     { "--allowed", &p->allowed },
         { "--leave", &p->leave },   { "--own-address", &p->own_address },
+        { "--opened", &p->opened }, { "--denied", &p->denied },
     };
     const struct { const char *name; uint64_t *at; } numbers[] = {
         { "--limit-memory", &p->limit_memory }, { "--limit-pids", &p->limit_pids },

@@ -23,6 +23,7 @@
  *   --exe-path P        cloche's own program file on the host
  *   --read P            say whether P can be read (repeatable)
  *   --write P           say whether P can be written or created (repeatable)
+ *   --opened N,N,  --denied N,N,   numbers of system calls that the policy opens, and that it denies
  *   --mode NAME         light, standard or max: which column of the table of system calls counts
  *   --needles D:I,...   places of the host, by device and inode: the walk says where they can be read
  *
@@ -74,6 +75,7 @@ struct probe {
     const char *write_paths[PROBE_PATHS_MAX];
     size_t n_write;
     const char *mode;
+    const char *opened, *denied;    /* numbers, each with a comma behind it; NULL: none */
     struct needle needles[PROBE_NEEDLES_MAX];   /* sorted */
     size_t n_needles;
     bool own_root;                  /* --private */

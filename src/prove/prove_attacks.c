@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/str.h"
+#include "match/calls.h"
 #include "match/path.h"
 #include "probe/catalog.h"
 #include "prove/prove.h"
@@ -185,11 +186,28 @@ add_readonly_places(struct arguments *a, const struct policy *p)
         }
 }
 
+/* "1,20,300,": the numbers of what @list names, where it says anything in this mode. */
+static void
+add_calls(struct arguments *a, const char *name, const struct policy_list *list, char *text, size_t max)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < list->n && n + 8 < max; i++) {
+        const struct call *c = call_find(str_of(list->v[i].value));
+
+        if (c != NULL && c->nr >= 0)
+            n += (size_t)snprintf(text + n, max - n, "%d,", c->nr);
+    }
+    if (n > 0)
+        prove_attacks_add(a, name, text);
+}
+
 size_t
 prove_arguments(const struct proof *p, const struct bait *b, const char *word, const char **args, size_t max)
 {
     const struct policy *policy = p->policy;
-    static char pid[16], port[16], root[48], exe[4096], needles[65536];
+    static char opened[1024], denied[4096], pid[16], port[16], root[48], exe[4096], needles[65536];
     struct arguments a = { .v = args, .n = 0, .max = max };
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
     struct stat st;
@@ -205,6 +223,8 @@ prove_arguments(const struct proof *p, const struct bait *b, const char *word, c
     }
     if (p->quick || strcmp(word, "posture") != 0)     /* once is enough: activity moves no files of the host */
         prove_attacks_add(&a, "--no-walk", NULL);
+    add_calls(&a, "--opened", &policy->allow_calls, opened, sizeof(opened));
+    add_calls(&a, "--denied", &policy->deny_calls, denied, sizeof(denied));
     prove_attacks_add(&a, "--host-pid", pid);
     prove_attacks_add(&a, "--host-name", b->name);
     prove_attacks_add(&a, "--tcp-port", port);

@@ -2,8 +2,10 @@
 #include "wall/seccomp.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,6 +25,38 @@ seccomp_program(const struct seccomp_plan *plan)
     i = i * 2 + plan->nested_userns;
     i = i * 2 + plan->network_closed;
     return &seccomp_programs[i];
+}
+
+#if defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#endif
+
+/* What is opened is asked first, of calls by the native entry alone; the list's program follows as it is, and looks at
+ * everything anew. Its jumps are relative: it may stand anywhere. */
+bool
+seccomp_build(const struct seccomp_plan *plan, struct seccomp_code *out)
+{
+    const struct sock_fprog *list = seccomp_program(plan);
+    const size_t skip = 2 * plan->n_opened + 1;     /* after the architecture: the number, and two for each */
+    struct sock_filter *to = out->at;
+
+    if (list == NULL || plan->n_opened > SECCOMP_OPENED_MAX || list->len + skip + 2 > SECCOMP_CODE_MAX)
+        return false;
+    out->program = *list;
+    if (plan->n_opened == 0)
+        return true;
+    *to++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    *to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 0, (uint8_t)skip);
+    *to++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < plan->n_opened; i++) {
+        *to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, plan->opened[i], 0, 1);
+        *to++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    memcpy(to, list->filter, list->len * sizeof(*to));
+    out->program = (struct sock_fprog){ .len = (unsigned short)(list->len + skip + 2), .filter = out->at };
+    return true;
 }
 
 /* The other architectures' numbers are the list's affair, which kills for them. */
@@ -54,11 +88,12 @@ in_force(struct err *err)
 int
 seccomp_install(const struct seccomp_plan *plan, struct err *err)
 {
-    const struct sock_fprog *program = seccomp_program(plan);
+    static struct seccomp_code code;    /* the one thread's; only the head of it is touched where nothing is opened */
+    const struct sock_fprog *program = &code.program;
 
-    if (program == NULL)
-        return err_set(err, ERR_POLICY, "wall.seccomp.plan", "no system call filter for list %d, unix sockets %d",
-                       (int)plan->list, (int)plan->unix_sockets);
+    if (!seccomp_build(plan, &code))
+        return err_set(err, ERR_POLICY, "wall.seccomp.plan", "no system call filter for list %d, unix sockets %d, "
+                       "%zu calls opened", (int)plan->list, (int)plan->unix_sockets, plan->n_opened);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
         return err_sys(err, errno, "wall.seccomp.install", "no_new_privs");
     if (plan->no_memfd && refuse_memfd(err) < 0)

@@ -15,6 +15,8 @@
 
 #include <linux/filter.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -32,6 +34,9 @@ enum seccomp_unix {
     SECCOMP_UNIX_PAIRS,         /* no AF_UNIX socket can be created; connected pairs can (SRT) */
 };
 
+#define SECCOMP_OPENED_MAX 64   /* calls that are let through beside the list; far more than may be (match/calls.h) */
+#define SECCOMP_CODE_MAX   640 /* instructions of a finished program with them */
+
 /* Plain arguments; any combination is valid. */
 struct seccomp_plan {
     enum seccomp_list list;
@@ -42,10 +47,21 @@ struct seccomp_plan {
                                  * there the network namespace closes the network and loopback stays useful */
     bool no_memfd;              /* no memory files: one that is open nowhere but in a message is counted by nobody but
                                  * a cgroup. Beside the program, not a field of it */
+    uint16_t opened[SECCOMP_OPENED_MAX];    /* numbers of calls that pass whatever the list says */
+    size_t n_opened;
 };
 
-/* The finished program for @plan: static storage, never freed. NULL when a field is out of range. */
+/* A program with what @plan opens; @program lies in it, or in static storage where nothing is opened. */
+struct seccomp_code {
+    struct sock_fprog program;
+    struct sock_filter at[SECCOMP_CODE_MAX];
+};
+
+/* The finished program of @plan's list: static storage, never freed. NULL when a field is out of range. */
 const struct sock_fprog *seccomp_program(const struct seccomp_plan *plan);
+
+/* The same, and what is opened beside it. False when a field is out of range. */
+bool seccomp_build(const struct seccomp_plan *plan, struct seccomp_code *out);
 
 /* Set no_new_privs and install the program of @plan on the calling thread, for good. Call it last, right before
  * exec, in a process with one thread. No allocation, async-signal-safe on success: fit for a clone child.

@@ -79,8 +79,10 @@ msg_put_setup(struct buf *b, const struct msg_setup *m)
     (void)buf_put_be32(b, m->pids_limit);
     (void)buf_put_be32(b, m->sample_ms);
     (void)wire_put_cstr(b, m->root, MSG_PATH_MAX);
-    if (m->guard_n > MSG_GUARD_MAX)
+    if (m->guard_n > MSG_GUARD_MAX || m->n_denied > MSG_DENIED_MAX)
         b->broken = true;
+    (void)buf_put_be16(b, m->n_denied);
+    (void)buf_append(b, m->denied, 2U * m->n_denied);
     (void)buf_put_be32(b, m->guard_n);
     (void)buf_append(b, m->guard, m->guard_n);
     return frame_end(b, at);
@@ -97,10 +99,15 @@ msg_get_setup(const struct frame *f, struct msg_setup *m)
     m->pids_limit = wire_be32(&in);
     m->sample_ms = wire_be32(&in);
     m->root = wire_cstr(&in, MSG_PATH_MAX, NULL);
+    m->n_denied = wire_be16(&in);
+    m->denied = wire_bytes(&in, 2U * m->n_denied);
     m->guard_n = wire_be32(&in);
     m->guard = wire_bytes(&in, m->guard_n);
-    if (!wire_done(&in) || (m->flags & ~MSG_SETUP_LIGHT) != 0 || m->guard_n > MSG_GUARD_MAX)
+    if (!wire_done(&in) || (m->flags & ~MSG_SETUP_LIGHT) != 0 || m->guard_n > MSG_GUARD_MAX ||
+        m->n_denied > MSG_DENIED_MAX)
         return false;
+    if (m->n_denied == 0)
+        m->denied = NULL;
     if (m->guard_n == 0)
         m->guard = NULL;
     return (m->root[0] == '\0' || m->root[0] == '/') &&
@@ -308,7 +315,7 @@ msg_get_exec_failed(const struct frame *f, struct msg_exec_failed *m)
     m->sys_errno = wire_be32(&in);
     m->stage = wire_u8(&in);
     return wire_done(&in) && m->sys_errno > 0 && m->sys_errno < 4096 &&
-           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_LOOK;
+           m->stage >= EXEC_STAGE_SPAWN && m->stage <= EXEC_STAGE_DENY;
 }
 
 int

@@ -25,6 +25,7 @@
 #define MSG_EXEC_MAX    (4 * 1024 * 1024)
 #define MSG_RLIMITS_MAX 16
 #define MSG_GUARD_MAX   (1024 * 1024)   /* the name guard's plan inside SETUP */
+#define MSG_DENIED_MAX  512             /* system calls that no command may make, in SETUP */
 #define MSG_SETUP_MAX   (MSG_GUARD_MAX + 2 * MSG_PATH_MAX)
 #define MSG_LABEL_MAX   256             /* names of operations in DENIED */
 #define MSG_EXECS_MAX   128             /* commands at once; one more is EXEC_FAILED with EAGAIN */
@@ -106,6 +107,8 @@ struct msg_setup {
     uint32_t pids_limit;        /* processes and threads together; 0: not watched */
     uint32_t sample_ms;         /* how often the watchdog looks */
     const char *root;           /* absolute: where file requests live; "": file requests are refused */
+    const uint8_t *denied;      /* numbers of system calls that commands may not make, be16 each; NULL when none */
+    uint16_t n_denied;
     const uint8_t *guard;       /* the name guard's plan, opaque here (guest/guard.h); NULL when empty */
     uint32_t guard_n;
 };
@@ -167,6 +170,7 @@ enum exec_stage {
     EXEC_STAGE_INTERPRETER = 10,    /* execve: the file is there, what its `#!` line or ELF header names is not */
     EXEC_STAGE_JOIN = 11,       /* the cgroups of its own */
     EXEC_STAGE_LOOK = 12,       /* what only looks cannot be confined */
+    EXEC_STAGE_DENY = 13,       /* the filter of the calls that the policy denies */
 };
 
 struct msg_exec_failed {

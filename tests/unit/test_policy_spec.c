@@ -37,6 +37,8 @@ static const struct example { const char *key, *json, *flag, *other, *more; } ex
     { "env", "{\"A\": \"1\"}", "A=1", "{\"A\": \"2\"}", "{\"A\": null}" },
     { "user", "\"1001:1001\"", "1001:1001", NULL, NULL },
     { "hostname", "\"elsewhere\"", "elsewhere", NULL, NULL },
+    { "apparmor", "\"a-profile\"", "a-profile", NULL, NULL },
+    { "selinux", "\"u:r:t:s0\"", "u:r:t:s0", NULL, NULL },
     { "workspace", "\"/srv/b:ro\"", NULL, NULL, NULL },
     { "workspace", "\"/srv/b:rw\"", NULL, NULL, NULL },
     { "binds", "[\"/srv/c:/b:rw\"]", NULL, NULL, NULL },
@@ -55,7 +57,7 @@ static const struct example { const char *key, *json, *flag, *other, *more; } ex
 static const char *const gives_nothing[] = { "settings", "fallback.url", "workdir", "hostname" };
 static const char *const closes[] = {
     "mode", "audit", "contents", "filesystem.deny-read", "filesystem.deny-write", "filesystem.deny-hard-links", "filesystem.protect",
-    "filesystem.protect-depth", "credentials", "read-only-root", "network.deny", "env-deny",
+    "filesystem.protect-depth", "credentials", "read-only-root", "network.deny", "env-deny", "syscalls.deny",
 };
 
 static bool
@@ -94,6 +96,9 @@ entry_example(enum entry_kind kind)
         return "8080:80";
     case ENTRY_PORT:
         return "11434";
+    case ENTRY_CALL_ALLOW:
+    case ENTRY_CALL_DENY:
+        return "kcmp";
     case ENTRY_ENV_NAME:
         return "EXAMPLE";
     case ENTRY_HOST:

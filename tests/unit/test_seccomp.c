@@ -366,6 +366,52 @@ test_bad_plans_have_no_program(void **state)
     assert_null(seccomp_program(&plan));
 }
 
+static void
+opened_too_many(void)
+{
+    static struct seccomp_code code;
+    struct seccomp_plan plan = { .n_opened = SECCOMP_OPENED_MAX };
+
+    assert_true(seccomp_build(&plan, &code));
+    plan.n_opened++;
+    assert_false(seccomp_build(&plan, &code));
+    plan = (struct seccomp_plan){ .list = (enum seccomp_list)3 };
+    assert_false(seccomp_build(&plan, &code));
+}
+
+/* Opened calls pass by their own number and entry; every other answer is the list's. */
+static void
+test_opened_calls_and_no_other(void **state)
+{
+    static const uint64_t args[6] = { UINT64_MAX, 1, 2, 3, 4, 5 };
+    static struct seccomp_code code;
+    const uint32_t entries[] = { NATIVE_ARCH, AUDIT_ARCH_I386, AUDIT_ARCH_ARM };
+    bool loads;
+
+    (void)state;
+    for (size_t v = 0; v < SC_N_VARIANTS; v++) {
+        struct seccomp_plan plan = sc_variant(v), opened = plan;
+
+        opened.opened[0] = SYS_kcmp;
+        opened.opened[1] = SYS_move_pages;
+        opened.n_opened = 2;
+        assert_true(seccomp_build(&opened, &code));
+        for (size_t e = 0; e < ARRAY_LEN(entries); e++)
+            for (uint32_t nr = 0; nr < 2 * SC_NR_MAX; nr++) {
+                uint32_t number = nr < SC_NR_MAX ? nr : (nr - SC_NR_MAX) | X32_BIT, want, got;
+                struct seccomp_data data = { .nr = (int)number, .arch = entries[e] };
+
+                memcpy(data.args, args, sizeof(args));
+                want = ask(&plan, entries[e], number, args, &loads);
+                if (entries[e] == NATIVE_ARCH && (number == SYS_kcmp || number == SYS_move_pages))
+                    want = SECCOMP_RET_ALLOW;
+                got = run_bpf(&code.program, &data, &loads);
+                assert_int_equal(got, want);
+            }
+    }
+    opened_too_many();
+}
+
 #define STD  .list = SECCOMP_LIST_STANDARD
 #define LITE .list = SECCOMP_LIST_LIGHT
 #define MAXI .list = SECCOMP_LIST_MAX
@@ -642,6 +688,7 @@ main(void)
         cmocka_unit_test(test_programs_are_well_formed),
         cmocka_unit_test(test_bad_plans_have_no_program),
         cmocka_unit_test(test_rows_written_by_hand),
+        cmocka_unit_test(test_opened_calls_and_no_other),
         cmocka_unit_test(test_programs_longer_than_a_jump),
         cmocka_unit_test(test_lists_with_mistakes_are_refused),
     };

@@ -325,7 +325,8 @@ static void
 test_setup_round_trip(void **state)
 {
     const struct msg_setup m = { .version = 1, .flags = MSG_SETUP_LIGHT, .memory_limit = 1 << 20, .pids_limit = 9, .sample_ms = 50,
-                                 .root = "/workspace", .guard = (const uint8_t *)"plan", .guard_n = 4 };
+                                 .root = "/workspace", .denied = (const uint8_t *)"\0\1\1\0", .n_denied = 2,
+                                 .guard = (const uint8_t *)"plan", .guard_n = 4 };
     struct buf b = BUF_INIT(4096);
     struct msg_setup got, bad = m;
     struct frame f;
@@ -338,6 +339,8 @@ test_setup_round_trip(void **state)
     assert_int_equal(got.pids_limit, 9);
     assert_string_equal(got.root, "/workspace");
     assert_memory_equal(got.guard, "plan", 4);
+    assert_int_equal(got.n_denied, 2);
+    assert_memory_equal(got.denied, "\0\1\1\0", 4);
     EACH_CUT(f, msg_get_setup, &got);
     for (int i = 0; i < 3; i++) {
         buf_reset(&b);

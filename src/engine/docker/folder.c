@@ -136,13 +136,14 @@ run_folder(struct err *err)
 int
 docker_folder_make(struct docker *sb, struct err *err)
 {
-    const struct sock_fprog *program = seccomp_program(&sb->native.plan.seccomp);
+    struct seccomp_code code;
+    const struct sock_fprog *program = &code.program;
     cleanup_close int run = run_folder(err), dir = -1;
     char owner[DOCKER_OWNER_MAX];
 
     if (run < 0)
         return -1;
-    if (program == NULL)
+    if (!seccomp_build(&sb->native.plan.seccomp, &code))
         return err_set(err, ERR_POLICY, "wall.seccomp.plan", "there is no such system call filter");
     docker_owner(owner);
     if (mkdirat(run, sb->native.id, 0711) < 0 ||

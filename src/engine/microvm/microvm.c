@@ -171,6 +171,7 @@ guest(const struct sandbox *base)
 static int
 setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err)
 {
+    native_denied(&microvm_of(base)->native, out);
     if (microvm_of(base)->native.plan.ids.inside_uid == 0)
         return 0;               /* it has no filter, which the guard would be asked by */
     if (native_setup(base, guard, out, err) < 0)

@@ -42,6 +42,9 @@ built_on_check(const struct built_on *e, const struct policy *p, const char *id,
         return refuse(e, "network", e->network, e->no_network, err);
     if (p->nested_userns.v)
         return refuse(e, "nested", "lets no sandbox make user namespaces", "use --engine native for that", err);
+    if (p->apparmor.p != NULL || p->selinux.p != NULL)
+        return refuse(e, "label", "runs nothing under an AppArmor profile or SELinux context that a policy names",
+                      "use --engine native, or leave it out", err);
     if (!is_root())
         return refuse(e, "root", "needs root, with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID", e->no_root, err);
     return 0;

@@ -51,10 +51,13 @@ holder_find(const struct policy *p, const char *name, char out[PATH_MAX])
 int
 holder_add_guest(struct native_plan *plan, struct err *err)
 {
-    const struct sock_fprog *program = seccomp_program(&plan->seccomp);
+    struct seccomp_code *code = (void *)plan_room(plan, sizeof(*code));
+    const struct sock_fprog *program = code != NULL ? &code->program : NULL;
     struct root_item *guest, *filter;
 
-    if (program == NULL)
+    if (code == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (!seccomp_build(&plan->seccomp, code))
         return err_set(err, ERR_POLICY, "wall.seccomp.plan", "there is no such system call filter");
     guest = plan_item(plan, ROOT_FILE, (const char *)guest_image, HOLDER_GUEST, err);
     filter = guest != NULL ? plan_item(plan, ROOT_FILE, (const char *)program->filter, HOLDER_FILTER, err) : NULL;

@@ -353,6 +353,9 @@ launch_child(const struct launch *l)
     sigset_t none;
 
     prctl(PR_SET_NAME, name);       /* what it does from here on is not its maker's doing */
+    /* while /proc is the host's: the kernel keeps it for the next execve, which is the guest's */
+    if (label_next_exec(l->plan->labels, &err) < 0)
+        launch_give_up(status, &err);
     if (launch_first_steps(l, &err) < 0 || namespaces(l, &err) < 0 || (guest = launch_meet_parent(l, &err)) < 0 ||
         fill_places(l->plan, &err) < 0 || descriptors(l, guest, &status, &err) < 0)
         launch_give_up(status, &err);

@@ -56,11 +56,19 @@ native_fill_facts(struct native *sb)
     };
 }
 
+void
+native_denied(const struct native *sb, struct msg_setup *out)
+{
+    out->denied = sb->plan.denied;
+    out->n_denied = sb->plan.n_denied;
+}
+
 int
 native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err)
 {
     const struct native *sb = native_of(base);
 
+    native_denied(sb, out);
     out->flags = sb->plan.light ? MSG_SETUP_LIGHT : 0;
     out->memory_limit = sb->supervise_memory ? sb->memory_limit : 0;
     /* outside a user namespace of its own RLIMIT_NPROC would count the caller's other processes */

@@ -101,6 +101,8 @@ void leavings_forget(const struct native *sb);
 
 /* live.c: of one that was made; the others are operations of the engine. */
 void native_fill_facts(struct native *sb);
+/* What the policy denies commands is in every guest's SETUP, also where the rest of it is another. */
+void native_denied(const struct native *sb, struct msg_setup *out);
 int native_setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err *err);
 void native_usage(struct sandbox *base, struct sandbox_usage *out);
 void native_now(struct sandbox *base, struct sandbox_now *out);

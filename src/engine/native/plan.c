@@ -259,8 +259,8 @@ identity(struct native_plan *plan, const struct policy *p, struct err *err)
 
 /* --- filters --------------------------------------------------------------------------------------------------- */
 
-static void
-filters(struct native_plan *plan, const struct policy *p)
+static int
+filters(struct native_plan *plan, const struct policy *p, struct err *err)
 {
     struct seccomp_plan *s = &plan->seccomp;
 
@@ -285,6 +285,7 @@ filters(struct native_plan *plan, const struct policy *p)
             LANDLOCK_HAS_FILES | LANDLOCK_HAS_TRUNCATE | LANDLOCK_HAS_ABSTRACT | LANDLOCK_HAS_SIGNAL;
     else if (p->network.v == NETWORK_HOST)
         plan->landlock.required = LANDLOCK_HAS_ABSTRACT;    /* the host's abstract sockets share its network */
+    return plan_calls(plan, p, err) < 0 ? -1 : plan_labels(plan, p, err);
 }
 
 /* Why no rule opens @host; NULL: one may. */
@@ -463,7 +464,8 @@ make(struct native_plan *plan, const struct policy *p, const char *id, struct er
         (plan->below < 0 && plan_files(plan, p, err) < 0) || plan_protect(plan, p, err) < 0 ||
         plan_identity(plan, p, err) < 0 || plan_env(plan, p, id, err) < 0)
         return -1;
-    filters(plan, p);
+    if (filters(plan, p, err) < 0)
+        return -1;
     if (plan->capture && check_never_opened(plan, p, err) < 0)
         return -1;
     if (p->network.v == NETWORK_HOST && !plan->light)

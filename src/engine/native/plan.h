@@ -15,6 +15,7 @@
 #include "image/image.h"
 #include "policy/judge.h"
 #include "policy/policy.h"
+#include "wall/label.h"
 #include "wall/landlock.h"
 #include "wall/ns.h"
 #include "wall/root.h"
@@ -104,6 +105,9 @@ struct native_plan {
     bool guard_git_config;              /* ... its configuration is such state */
     bool host_trees_writable;
     struct seccomp_plan seccomp;
+    uint8_t *denied;                    /* numbers of calls that commands may not make, be16 each: the guest's part */
+    uint16_t n_denied;
+    const char *labels[LABELS];         /* of what everything inside runs under (wall/label.h); NULL: none */
     struct landlock_plan landlock;      /* without the rules */
     struct overlay_plan overlay;
     const char *workspace_inside;       /* root of file requests: "/workspace", or the directory itself in light */
@@ -149,6 +153,11 @@ bool plan_other_user(const struct native_plan *plan);
 /* Arena strings: live as long as the plan. NULL (and @err) when memory is gone. */
 char *plan_printf(struct native_plan *plan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *plan_room(struct native_plan *plan, size_t n);
+/* plan_calls.c: what the policy opens and closes beside the list of its mode; and the labels, each refused, or a
+ * warning where the policy allows, when the host has no such module. */
+int plan_calls(struct native_plan *plan, const struct policy *p, struct err *err);
+int plan_labels(struct native_plan *plan, const struct policy *p, struct err *err);
+
 struct root_item *plan_item(struct native_plan *plan, enum root_op op, const char *source, const char *dest,
                             struct err *err);
 int plan_rule(struct native_plan *plan, const char *path, enum landlock_access access, bool optional,

@@ -125,6 +125,7 @@ setup(struct sandbox *base, struct buf *guard, struct msg_setup *out, struct err
 
     if (!sb->runtime->own_kernel)
         return native_setup(base, guard, out, err);
+    native_denied(&sb->native, out);
     out->pids_limit = (uint32_t)sb->native.plan.real.limits.pids.v;
     return 0;       /* check() has refused what needs a guard */
 }
