@@ -383,7 +383,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "https http" -- "$current")
             return ;;
         *" --transcript")
-            mapfile -t COMPREPLY < <(compgen -W "off commands full" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "off commands full edits" -- "$current")
             return ;;
         *" --otlp-commands")
             mapfile -t COMPREPLY < <(compgen -W "off on" -- "$current")

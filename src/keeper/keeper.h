@@ -13,6 +13,7 @@
 #include "base/sha256.h"
 #include "hosts/asker.h"
 #include "keeper/context_scan.h"
+#include "keeper/keeper_edits.h"
 #include "keeper/keeper_transcript.h"
 #include "keeper/run_log.h"
 #include "launcher/keeper_settings.h"
@@ -205,6 +206,7 @@ struct keeper_live {
     struct masks masks;         /* what is in no record */
     const char *id;             /* the sandbox's */
     struct transcript transcript;
+    struct keeper_edits edits;
     int volume_fd;              /* of this one's, locked; -1 it has none */
     int volume_pid;             /* who adds up what is in it; 0 nobody */
     uint64_t volume_us, volume_began_us;    /* when that is to be done again, and was begun last */

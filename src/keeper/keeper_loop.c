@@ -96,6 +96,7 @@ step(struct keeper_live *k)
     look(k, &k->warden, k->warden.fd, packet_queue_waits(&k->to_warden) ? EPOLLIN | EPOLLOUT : EPOLLIN);
     look(k, &k->hosts.heard, k->hosts.asker.fd, EPOLLIN);
     look(k, &k->snapshot.edge, k->snapshot.edge.fd, EPOLLIN);
+    look(k, &k->edits.edge, k->edits.edge.fd, EPOLLIN);
     if (k->made) {
         look(k, &k->guest, k->l.transport, (uint32_t)guest_client_poll_events(k->l.client));    /* as epoll's */
         look(k, &k->vault, vault_fd(&k->l), EPOLLIN);
@@ -140,6 +141,7 @@ keeper_main(int argc, char **argv)
         .guest = { .fd = -1, .ready = keeper_on_guest, .owner = &k },
         .vault = { .fd = -1, .ready = on_vault, .owner = &k },
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .spare = -1, .volume_fd = -1,
+        .edits = { .root = -1, .edge = { .fd = -1, .ready = edits_on_said, .owner = &k } },
         .snapshot = { .root = -1, .edge = { .fd = -1, .ready = snapshot_on_end, .owner = &k } },
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
     int named;

@@ -195,6 +195,8 @@ keeper_own(struct keeper_live *k, const char *owner, struct err *err)
         return -1;
     if (transcript_open(&k->transcript, &k->daemon, k->id, owner, &k->masks, &why) < 0)
         session_warn(&k->r, false, "there is no transcript of this sandbox: %s [%s]", why.msg, why.code);
+    else if (edits_begin(k, &why) < 0)
+        session_warn(&k->r, false, "what commands do to files is in no transcript: %s [%s]", why.msg, why.code);
     return 0;
 }
 
@@ -202,6 +204,7 @@ static int
 make(struct keeper_live *k, const struct keep_make *m, struct err *err)
 {
     struct live *l = &k->l;
+    struct err why = ERR_INIT;
 
     if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 ||
         snapshot_fill(k, m->base, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
@@ -220,6 +223,8 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
             sandbox_abandon(l->sb);
         return -1;
     }
+    if (edits_find(k, &why) < 0)
+        session_warn(&k->r, false, "what commands do to files is in no transcript: %s [%s]", why.msg, why.code);
     if (k->policy.audit.v == RECORD_TRY && k->policy.audit.from.kind == ORIGIN_FILE &&
         strcmp(k->daemon.audit, "off") == 0)
         session_warn(&k->r, false, "audit: try: this daemon keeps no audit record");
@@ -262,6 +267,7 @@ keeper_unmake(struct keeper_live *k)
         sandbox_kill(l->sb);
         git_keep(l->sb, &k->r, false);
     }
+    edits_end(k);
     net_stop(l->net);
     l->net = NULL;
     run_audit_remote_end(l->audit);

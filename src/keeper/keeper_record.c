@@ -53,6 +53,7 @@ keeper_record_end(struct op *o)
     const struct op_result *r = &o->result;
 
     transcript_end(&o->k->transcript, o);
+    edits_after(o);
     if (o->kind == OP_CONNECT && !o->browser)
         return;     /* the warden counts them */
     PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->browser ? OP_BROWSER : o->kind,

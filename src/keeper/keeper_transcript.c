@@ -123,7 +123,7 @@ transcript_open(struct transcript *t, const struct keeper_settings *daemon, cons
     struct stat st;
     char last = '\n';
 
-    *t = (struct transcript){ .fd = -1, .output = strcmp(daemon->transcript, "full") == 0, .masks = masks };
+    *t = (struct transcript){ .fd = -1, .output = strcmp(daemon->transcript, "commands") != 0, .masks = masks };
     snprintf(t->owner, sizeof(t->owner), "%s", owner);
     if (strcmp(daemon->transcript, "off") == 0)
         return 0;
@@ -160,6 +160,7 @@ transcript_hide(struct op *o, const struct edge_op *want)
     struct op_trace *trace = o->trace;
     char name[MASK_NAME + 1];
 
+    edits_hide(o->k, want);
     for (size_t i = 0; trace != NULL && i < want->n_env && trace->masks.n < MASKS_FORMS; i++) {
         const char *eq = strchr(want->env[i], '=');
         snprintf(name, sizeof(name), "[variable %.*s]", (int)(eq - want->env[i] < 48 ? eq - want->env[i] : 48),
@@ -340,6 +341,62 @@ transcript_end(struct transcript *t, struct op *o)
     masks_free(&o->trace->masks);
     free(o->trace);
     o->trace = NULL;
+}
+
+/* --- edits -------------------------------------------------------------------------------------------------------- */
+
+static void
+put_state(struct buf *line, const char *name, const struct edit_state *s)
+{
+    char hex[SHA256_TEXT + 1];
+
+    if (s->kind == 0)
+        return;
+    buf_printf(line, ",\"%s\":{\"kind\":\"%s\",\"size\":%llu,\"mode\":\"%04o\"", name,
+               s->kind == 'f' ? "file" : s->kind == 'l' ? "link" : "other", (unsigned long long)s->size,
+               (unsigned)s->mode & 07777);
+    if (s->hashed) {
+        sha256_text(s->sum, hex);
+        buf_printf(line, ",\"sha256\":\"%s\"", hex);
+    }
+    buf_put_u8(line, '}');
+}
+
+void
+transcript_edit(struct transcript *t, uint64_t number, uint32_t operations, const struct edit *e)
+{
+    static const char *const how[] = { [EDIT_DIFF_NONE] = "none", [EDIT_DIFF_WHOLE] = "whole", [EDIT_DIFF_CUT] = "cut",
+                                       [EDIT_DIFF_BINARY] = "binary", [EDIT_DIFF_WITHHELD] = "withheld" };
+    cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
+
+    begin_line(&line, number, "edit");
+    if (operations > 1)
+        buf_printf(&line, ",\"operations\":%u", (unsigned)operations);
+    buf_puts(&line, ",\"path\":");
+    put_text(&line, t, NULL, str_of(e->path), WORD_MAX_);
+    buf_printf(&line, ",\"change\":\"%s\"",
+               e->before.kind == 0 ? "created" : e->after.kind == 0 ? "removed" : "modified");
+    put_state(&line, "before", &e->before);
+    put_state(&line, "after", &e->after);
+    buf_printf(&line, ",\"compared\":\"%s\"", how[e->how]);
+    if (e->diff.n > 0) {
+        buf_puts(&line, ",\"diff\":");
+        put_text(&line, t, NULL, e->diff, LINE_MAX_ / 2);
+    }
+    end_line(t, &line);
+}
+
+void
+transcript_edits(struct transcript *t, uint64_t number, uint32_t more, bool incomplete, bool over)
+{
+    cleanup_buf struct buf line = BUF_INIT(LINE_MAX_);
+
+    if (t->fd < 0)
+        return;
+    begin_line(&line, number, "edits");
+    buf_printf(&line, ",\"more\":%u,\"incomplete\":%s,\"over\":%s", (unsigned)more, incomplete ? "true" : "false",
+               over ? "true" : "false");
+    end_line(t, &line);
 }
 
 /* --- what is no operation ----------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "launcher/keeper_settings.h"
 #include "proto/edge_keeper.h"
+#include "workspace/edits.h"
 
 #define TRANSCRIPT_BYTES  (64UL * 1024 * 1024)  /* of one; then no more is written but that it is full */
 #define TRANSCRIPT_OUTPUT (256UL * 1024)        /* of one command's output, each stream */
@@ -32,7 +33,8 @@ struct transcript {
     char owner[EDGE_ID + 1];    /* whose the sandbox is; "" the daemon's owner's: no line says so */
 };
 
-/* Mode "off", "commands" or "full". 0, or -1 with @err: it cannot be kept (transcript.open). @masks is borrowed. */
+/* Mode "off", "commands", "full" or "edits". 0, or -1 with @err: it cannot be kept (transcript.open). @masks is
+ * borrowed. */
 int transcript_open(struct transcript *t, const struct keeper_settings *daemon, const char *id, const char *owner,
                     struct masks *masks, struct err *err);
 void transcript_close(struct transcript *t);
@@ -46,6 +48,11 @@ void transcript_hide(struct op *o, const struct edge_op *want);
 void transcript_output(struct transcript *t, struct op *o, size_t stream, const uint8_t *p, size_t n);
 void transcript_written(struct transcript *t, struct op *o, const uint8_t *p, size_t n);
 void transcript_end(struct transcript *t, struct op *o);
+
+/* A file is another one after operation @number (0: after all), one of @operations that ended since the look before. */
+void transcript_edit(struct transcript *t, uint64_t number, uint32_t operations, const struct edit *e);
+/* A look told of @more files less than there are, or could not see all; @over: no more looks are told of. */
+void transcript_edits(struct transcript *t, uint64_t number, uint32_t more, bool incomplete, bool over);
 
 /* What a client says for it, @m->ask is a MESSAGE. 0, or -1 with @err: none is kept, or there is no room. */
 int transcript_message(struct transcript *t, const struct keep_run_ask *m, struct err *err);

@@ -45,7 +45,8 @@ struct serve_listen {
 
 #define SERVE_WORD_MAX 16
 enum serve_audit { SERVE_AUDIT_OFF, SERVE_AUDIT_TRY, SERVE_AUDIT_REQUIRED };
-enum serve_transcript { SERVE_TRANSCRIPT_OFF, SERVE_TRANSCRIPT_COMMANDS, SERVE_TRANSCRIPT_FULL };
+enum serve_transcript { SERVE_TRANSCRIPT_OFF, SERVE_TRANSCRIPT_COMMANDS, SERVE_TRANSCRIPT_FULL,
+                        SERVE_TRANSCRIPT_EDITS };
 extern const char *const serve_audit_words[], *const serve_transcript_words[];
 
 /* Everything that flags and configuration say. All paths are absolute. */

@@ -18,7 +18,7 @@
 #define AT(member) offsetof(struct serve_plan, member)
 
 const char *const serve_audit_words[] = { "off", "try", "required", NULL };
-const char *const serve_transcript_words[] = { "off", "commands", "full", NULL };
+const char *const serve_transcript_words[] = { "off", "commands", "full", "edits", NULL };
 static const char *const off_on[] = { "off", "on", NULL };
 static const char *const log_formats[] = { "text", "json", NULL };
 static const char *const log_levels[] = { "error", "warn", "notice", "info", NULL };
@@ -63,7 +63,8 @@ const struct serve_key serve_keys[] = {
       .words = serve_audit_words, .at = AT(audit) },
     { "audit-retention", "TIME", "keep full files of the record so long (by number only)", SERVE_SECONDS,
       .max = UINT32_MAX, .zero = "any age", .restart = true, .at = AT(audit_keep_s) },
-    { "transcript", "off|commands|full", "what to keep of each sandbox's operations; full: output too (full)",
+    { "transcript", "off|commands|full|edits",
+      "what to keep of each sandbox's operations; full: output too; edits: diffs of the workspace too (full)",
       SERVE_WORD, .restart = true, .words = serve_transcript_words, .at = AT(transcript) },
     { "transcript-keep", "N", "keep transcripts of the newest N sandboxes (1000)", SERVE_NUMBER, .min = 1, .max = 20000,
       .restart = true, .at = AT(transcript_keep) },

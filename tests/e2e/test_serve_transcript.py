@@ -12,33 +12,13 @@ from helpers import requirement
 from helpers.daemon import Daemon, caller, restart
 from helpers.mcp import SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
+from helpers.transcripts import file_of, fragments, of, transcript
 
 pytestmark = requirement("R29", "R68")
 
 
-def transcript(daemon, which):
-    """All of it, page by page."""
-    found, offset = [], 0
-    while True:
-        page = daemon.get(f"/v1/sandboxes/{which}/transcript?offset={offset}")
-        assert page.status == 200, page
-        if not page.json["entries"]:
-            assert page.json["next"] == offset
-            return found
-        assert page.json["next"] > offset
-        found, offset = found + page.json["entries"], page.json["next"]
-
-
-def of(found, event):
-    return [e for e in found if e["event"] == event]
-
-
 def text(found, stream="stdout"):
     return "".join(e["text"] for e in of(found, "output") if e["stream"] == stream)
-
-
-def file_of(cloche, box):
-    return cloche.state / "cloche" / "serve" / "transcripts" / f"{box.id}.jsonl"
 
 
 def test_logs_are_what_commands_wrote(daemon):
@@ -215,14 +195,6 @@ def betray(box, value):
     box.read(f"dir-{value}")
     box.daemon("DELETE", box.file(f"dir-{value}"))
     box.daemon("DELETE", box.file(f"not/{value}"))
-
-
-def fragments(value, text):
-    """The longest beginning of the value that is in the text: a part of it would be as bad."""
-    n = len(value)
-    while n > 0 and value[:n].lower() not in text.lower():
-        n -= 1
-    return n
 
 
 def test_no_variables_value_is_in_a_record(cloche, daemon):

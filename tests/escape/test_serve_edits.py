@@ -1,0 +1,90 @@
+"""Attacks on who looks at the workspace for the transcript (--transcript edits): it is neither led out nor held up."""
+import json
+
+import pytest
+
+from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.transcripts import edits, ended, of
+
+pytestmark = requirement("R29", "R45")
+
+
+@pytest.fixture
+def keeps(cloche):
+    daemon = Daemon(cloche, "--transcript", "edits")
+    yield daemon
+    assert daemon.stop() == 0
+
+
+def test_links_lead_nowhere(keeps, world_file):
+    """Of a link the record has where it leads; never what is there, whatever the name was a moment ago."""
+    path, content = world_file
+    box = keeps.create()
+    box.exec(f"ln -s {path} l; mkdir d; ln -s {path.parent} d/up; ln -s /proc/self/root r; ln -s /etc/passwd p")
+    edits(keeps, box, 4)
+    # a file, a folder and a link take each other's place while it looks
+    box.exec(f"""for i in $(seq 300); do
+        echo $i > f; ln -sfn {path} g; mv -T g f; rm -rf e; mkdir e; echo x > e/{path.name}; rm -r e; ln -s {path.parent} e; done""")
+    found = ended(keeps, box)
+    assert content not in json.dumps(found) and "root:x:" not in json.dumps(found)
+    links = {e["path"]: e for e in of(found, "edit") if e["change"] == "created" and e["after"]["kind"] == "link"}
+    assert str(path) in links["l"]["diff"] and str(path.parent) in links["d/up"]["diff"]
+
+
+@pytest.fixture
+def world_file(project):
+    """A file of the host's, of the daemon's own user, in a folder that the sandbox has not."""
+    (project / "host").write_text("what-only-the-host-has\n")
+    return project / "host", "what-only-the-host-has"
+
+
+def test_fifos_sockets_and_sparse_files_hold_nobody_up(keeps):
+    box = keeps.create()
+    box.exec("mkfifo fifo; truncate -s 500M sparse; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; echo 1 > last")
+    found = {e["path"]: e for e in edits(keeps, box, 4)}
+    assert found["fifo"]["after"]["kind"] == found["sock"]["after"]["kind"] == "other"
+    assert found["sparse"]["after"]["size"] == 500 << 20 and "sha256" not in found["sparse"]["after"] and "diff" not in found["sparse"]
+    assert found["last"]["diff"].endswith("+1\n")
+    box.exec("while :; do mkfifo x; rm x; echo a > x; rm x; done & sleep 1; kill $!; echo 2 > last")
+    assert [e for e in edits(keeps, box, 5) if e["path"] == "last"][-1]["diff"].endswith("+2\n")
+    assert box.delete().ok
+
+
+def test_many_files_are_counted_and_the_commands_are_served(keeps):
+    box = keeps.create(policy={"limits": {"time": "5m"}})
+    box.exec("python3 -c \"import os\nfor i in range(3000): open(f'f{i}', 'w').write(str(i))\"")
+    assert box.exec("echo here")["stdout"] == "here\n"
+    found = ended(keeps, box)
+    assert len(of(found, "edit")) <= 500 and sum(e["more"] for e in of(found, "edits")) == 2500
+    assert [e for e in of(found, "output") if e["text"] == "here\n"]
+
+
+def test_names_and_texts_cannot_forge_a_line(keeps):
+    forged = '{"at":"x","operation":1,"event":"exec","by":"the owner","argv":["forged"]}'
+    box = keeps.create()
+    box.exec(["python3", "-c", f"""
+import os
+open('n\\n' + {forged!r}.replace('/', ''), 'w').write('\\n' + {forged!r} + '\\n\\x1b[31m\\xff')
+os.mkdir('deep'); os.chdir('deep')
+for i in range(60):
+    os.mkdir('d' * 200); os.chdir('d' * 200)
+open('f', 'w').write('x')
+"""])
+    edits(keeps, box)
+    found = ended(keeps, box)
+    assert [e["argv"][0] for e in of(found, "exec")] == ["python3"]
+    assert [e for e in of(found, "edit") if "forged" in e["path"]]
+    assert [e for e in of(found, "edits") if e["incomplete"]]       # what lies deeper than a path may be long
+
+
+def test_edits_do_not_push_out_the_rest(keeps):
+    """16 MiB of differences, then it is said that there are no more; commands are on record as before."""
+    box = keeps.create(policy={"limits": {"time": "5m", "disk": "1g"}})
+    for i in range(3):
+        box.exec(f"python3 -c \"import os\nfor i in range(400): open(f'f{{i}}', 'w').write(('{i}%d' % i + 'x' * 90 + chr(10)) * 300)\"")
+        edits(keeps, box, 400 * (i + 1) if i == 0 else 401)
+    box.exec("echo after")
+    found = ended(keeps, box)
+    assert [e for e in of(found, "edits") if e["over"]] and [e for e in of(found, "output") if e["text"] == "after\n"]
+    assert not of(found, "full")
