@@ -117,6 +117,22 @@ check_user(const struct engine *e, const struct policy *p, struct err *err)
                          "is a machine of its own");
 }
 
+/* Who may ask a Docker Engine is root of what it runs on, so that has to be a machine. */
+static int
+check_private_docker(const struct engine *e, const struct policy *p, struct err *err)
+{
+    if (!p->private_docker.v || (e->docker_inside && p->user.uid == 0))
+        return 0;
+    if (e->docker_inside) {
+        err_set(err, ERR_POLICY, "policy.private-docker.user", "who may use a Docker Engine is root: user %u cannot",
+                p->user.uid);
+        return err_hint(err, "leave --user out, or say --user 0");
+    }
+    err_set(err, ERR_POLICY, "policy.private-docker.engine", "the engine %s has no machine to run a Docker Engine in",
+            e->name);
+    return err_hint(err, "use --engine microvm, with an image that has dockerd (docs/engines.md)");
+}
+
 static int
 check_image(const struct engine *e, const struct policy *p, struct err *err)
 {
@@ -296,7 +312,8 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
 {
     const struct engine *e = engine_of(p);
 
-    if (check_runtime(e, p, err) < 0 || check_user(e, p, err) < 0 || check_image(e, p, err) < 0 ||
+    if (check_runtime(e, p, err) < 0 || check_private_docker(e, p, err) < 0 || check_user(e, p, err) < 0 ||
+        check_image(e, p, err) < 0 ||
         check_containers(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;

@@ -13,6 +13,7 @@
 struct engine {
     const char *name;
     bool containers;                /* a sandbox is a container with a name (policy->container_prefix) */
+    bool docker_inside;             /* its sandbox may have a Docker Engine of its own (policy->private_docker) */
     bool root_inside;               /* its sandbox's user may be root there (policy->user) */
     bool images;                    /* it runs images (policy->image) */
     const char *const *runtimes;    /* of the programs that it can have make the wall, ended by NULL; NULL: none */

@@ -12,6 +12,7 @@ static const struct number { const char *key; size_t at, size; } numbers[] = {
     { "nproc", offsetof(struct machine_config, nproc), sizeof(uint64_t) },
     { "nofile", offsetof(struct machine_config, nofile), sizeof(uint64_t) },
     { "net", offsetof(struct machine_config, net), sizeof(uint64_t) },
+    { "private_docker", offsetof(struct machine_config, docker), sizeof(uint64_t) },
     { "inodes", offsetof(struct machine_config, inodes), sizeof(uint64_t) },
 };
 static const struct { const char *key; size_t at; } texts[] = {

@@ -25,6 +25,7 @@
 #define MACHINE_PORT_NET   3            /* connections (mux.h), where there are any */
 #define MACHINE_ENDED  's'
 #define MACHINE_FAILED 'e'
+#define MACHINE_FD_HIGH 20      /* from here on descriptors are nobody's by number */
 
 #define MACHINE_TEXT_MAX 255
 
@@ -33,6 +34,7 @@ struct machine_config {
     uint64_t nproc, nofile;             /* 0: none */
     uint64_t inodes;                    /* that may be remembered: what gives the tree has each of them open */
     uint64_t net;                       /* 1: connections are captured, and carried */
+    uint64_t docker;                    /* 1: a Docker Engine is started, and has all of the machine */
     char ports[MACHINE_TEXT_MAX + 1];   /* ... also of these, each with a blank after it */
     char hostname[MACHINE_TEXT_MAX + 1];
     char guest[MACHINE_TEXT_MAX + 1];   /* paths in the tree */

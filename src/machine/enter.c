@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "machine/docker.h"
 #include "wall/caps.h"
 #include "wall/ns.h"
 #include "wall/rlimit.h"
@@ -26,7 +27,6 @@
 #include "wall/root_dev.h"
 
 #define QUIET   (MS_NOSUID | MS_NODEV | MS_NOEXEC)
-#define FD_HIGH 20
 
 static int
 fail(struct err *err, const char *what)
@@ -51,15 +51,15 @@ cover(const char *source, const char *path, struct err *err)
 }
 
 static int
-proc(struct err *err)
+proc(bool whole, struct err *err)
 {
     const char *name;
     char path[128];
     bool masked;
 
-    if (mount("proc", MACHINE_ROOT "/proc", "proc", QUIET, "hidepid=invisible") < 0)
+    if (mount("proc", MACHINE_ROOT "/proc", "proc", QUIET, whole ? NULL : "hidepid=invisible") < 0)
         return fail(err, "/proc");
-    for (size_t i = 0; (name = root_proc_name(i, &masked)) != NULL; i++) {
+    for (size_t i = 0; !whole && (name = root_proc_name(i, &masked)) != NULL; i++) {
         snprintf(path, sizeof(path), MACHINE_ROOT "/proc/%s", name);
         if (cover(masked ? NULL : path, path, err) < 0)
             return -1;
@@ -135,7 +135,7 @@ become(const struct machine_config *c, int maker, struct err *err)
 static int
 descriptors(int port, struct err *err)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(port, F_DUPFD_CLOEXEC, FD_HIGH);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = fcntl(port, F_DUPFD_CLOEXEC, MACHINE_FD_HIGH);
 
     if (null < 0 || high < 0 || dup2(high, 3) < 0)
         return fail(err, "descriptors");
@@ -158,7 +158,8 @@ machine_enter(const struct machine_config *c, int port, int maker, struct err *e
         fail(err, "keep mounts to itself");
         return;
     }
-    if (proc(err) < 0 || dev(err) < 0 || move(err) < 0 || descriptors(port, err) < 0 || become(c, maker, err) < 0)
+    if (proc(c->docker, err) < 0 || dev(err) < 0 || (c->docker && machine_docker_mounts(err) < 0) || move(err) < 0 ||
+        (c->docker && machine_docker_start(err) < 0) || descriptors(port, err) < 0 || become(c, maker, err) < 0)
         return;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

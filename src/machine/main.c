@@ -190,9 +190,11 @@ run(const struct machine_config *c, int port, int last, struct err *err)
     if (pid < 0)
         return -1;
     if (pid == 0) {
+        int high = fcntl(last, F_DUPFD_CLOEXEC, MACHINE_FD_HIGH);      /* the guest has the low ones */
+
         close_fd(&ours);
         machine_enter(c, port, theirs, err);
-        say_why(last, err);
+        say_why(high >= 0 ? high : last, err);
         _exit(1);
     }
     close(port);
@@ -235,7 +237,8 @@ start_net(const struct machine_config *c, struct err *err)
     if (n < 0)
         return err_set(err, ERR_PROTOCOL, "machine.start", MACHINE_CONFIG " has wrong ports");
     port = port_open(MACHINE_PORT_NET, err);
-    if (port < 0 || capture_open(ports, (size_t)n, listeners, err) < 0)
+    if (port < 0 ||
+        capture_open(ports, (size_t)n, c->docker ? CAPTURE_LAST : CAPTURE_FIRST, listeners, err) < 0)
         return -1;
     pid = fork();
     if (pid < 0)

@@ -207,6 +207,7 @@ struct policy {
     struct policy_u64 protect_depth;        /* how deep below a writable tree existing protected names are searched
                                              * (SRT mandatoryDenySearchDepth) */
     struct policy_bool read_only_root;
+    struct policy_bool private_docker;  /* a Docker Engine in the machine */
 
     struct policy_list unix_sockets;        /* allowed by path */
     struct policy_bool all_unix_sockets;

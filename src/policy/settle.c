@@ -309,9 +309,20 @@ settle_contents(struct policy *p)
         p->contents.v = CONTENTS_HOST;
 }
 
+/* Who has a Docker Engine is root of its machine, and says so. */
+static void
+settle_user(struct policy *p)
+{
+    if (!p->private_docker.v || origin_explicit(&p->user.from))
+        return;
+    p->user.uid = p->user.gid = 0;
+    p->user.from = p->private_docker.from;
+}
+
 int
 settle(struct policy *p, struct err *err)
 {
+    settle_user(p);
     settle_contents(p);
     settle_env(p);
     settle_git_config(p);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -18,6 +19,8 @@
 
 #define LOOPBACK_INDEX 1        /* `lo` is the first interface of every namespace */
 #define BACKLOG        1024
+#define LAST_TABLE     100      /* of the route, where it is the last */
+#define LAST_PRIORITY  32768    /* after main and default */
 
 #ifndef IPV6_FREEBIND
 #define IPV6_FREEBIND 78        /* Linux 4.15 */
@@ -28,6 +31,13 @@ struct route_request {
     struct rtmsg r;
     struct rtattr oif_header;
     uint32_t oif;
+};
+
+struct rule_request {
+    struct nlmsghdr h;
+    struct fib_rule_hdr r;
+    struct rtattr priority_header;
+    uint32_t priority;
 };
 
 struct address_request {
@@ -83,19 +93,36 @@ add_address(int netlink, int family, const char *text, struct err *err)
     return ask(netlink, &request, request.h.nlmsg_len, "service address", err);
 }
 
+/* `ip rule add priority 32768 lookup 100` */
+static int
+look_last(int netlink, uint8_t family, struct err *err)
+{
+    const struct rule_request request = {
+        .h = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWRULE, .nlmsg_seq = family,
+               .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL },
+        .r = { .family = family, .table = LAST_TABLE, .action = FR_ACT_TO_TBL },
+        .priority_header = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = FRA_PRIORITY },
+        .priority = LAST_PRIORITY,
+    };
+
+    return ask(netlink, &request, sizeof(request), "rule of routes", err);
+}
+
 /* `ip route add local default dev lo` */
 static int
-route_everything_here(int netlink, uint8_t family, struct err *err)
+route_everything_here(int netlink, uint8_t family, enum capture_order order, struct err *err)
 {
     const struct route_request request = {
         .h = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWROUTE, .nlmsg_seq = family,
                .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL },
-        .r = { .rtm_family = family, .rtm_table = RT_TABLE_LOCAL, .rtm_protocol = RTPROT_STATIC,
-               .rtm_scope = RT_SCOPE_HOST, .rtm_type = RTN_LOCAL },
+        .r = { .rtm_family = family, .rtm_table = order == CAPTURE_LAST ? LAST_TABLE : RT_TABLE_LOCAL,
+               .rtm_protocol = RTPROT_STATIC, .rtm_scope = RT_SCOPE_HOST, .rtm_type = RTN_LOCAL },
         .oif_header = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_OIF },
         .oif = LOOPBACK_INDEX,
     };
 
+    if (order == CAPTURE_LAST && look_last(netlink, family, err) < 0)
+        return -1;
     return ask(netlink, &request, sizeof(request), family == AF_INET ? "IPv4 route" : "IPv6 route", err);
 }
 
@@ -179,7 +206,8 @@ try_ipv6(int netlink, struct err *err)
 }
 
 int
-capture_open(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], struct err *err)
+capture_open(const uint16_t *ports, size_t n_ports, enum capture_order order, int fds[CAPTURE_LISTENERS],
+             struct err *err)
 {
     cleanup_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     int six;
@@ -190,11 +218,11 @@ capture_open(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], 
         return err_set(err, ERR_LIMIT, "wall.capture", "%zu ports; the limit is %d", n_ports, CAPTURE_PORTS_MAX);
     if (netlink < 0)
         return fail(err, "netlink");
-    if (route_everything_here(netlink, AF_INET, err) < 0 ||
+    if (route_everything_here(netlink, AF_INET, order, err) < 0 ||
         add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0)
         return -1;
     six = try_ipv6(netlink, err);
-    if (six < 0 || (six > 0 && route_everything_here(netlink, AF_INET6, err) < 0))
+    if (six < 0 || (six > 0 && route_everything_here(netlink, AF_INET6, order, err) < 0))
         return -1;
     if (open_all(ports, n_ports, fds, six > 0, err) == 0)
         return 0;

@@ -33,10 +33,15 @@ enum capture_listener {
     CAPTURE_LISTENERS = CAPTURE_PORT + CAPTURE_PORTS_MAX
 };
 
+/* Where the route is: before all others; or after all others, for a network in which others come to be (a machine with
+ * bridges of its own). */
+enum capture_order { CAPTURE_FIRST, CAPTURE_LAST };
+
 /* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds, also for
  * the @n_ports further @ports, none of which is one of the others'; -1 where there is none. A port that is listened on
  * at any address is taken at 127.0.0.1 as well. The caller has CAP_NET_ADMIN and CAP_NET_BIND_SERVICE there. 0, or -1
  * with @err and every descriptor closed. Without IPv6 in the kernel there is IPv4 alone. */
-int capture_open(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], struct err *err);
+int capture_open(const uint16_t *ports, size_t n_ports, enum capture_order order, int fds[CAPTURE_LISTENERS],
+                 struct err *err);
 
 #endif

@@ -106,7 +106,7 @@ go_in(const struct docker *sb, struct launch *l, struct err *err)
     if (plan->root.proc_tree < 0 || take_along(plan, err) < 0 || launch_as_user(l, make_overlay, err) < 0)
         return -1;
     if (ns_enter_network(net, err) < 0 ||
-        (plan->capture && capture_open(plan->ports, plan->n_ports, listeners, err) < 0))
+        (plan->capture && capture_open(plan->ports, plan->n_ports, CAPTURE_FIRST, listeners, err) < 0))
         return -1;
     if (setns(mnt, CLONE_NEWNS) < 0)
         return fail(err, "the container's mount namespace");

@@ -48,6 +48,7 @@ config(const struct microvm *sb, const struct policy *p, struct buf *out)
     if (c.uid == 0)             /* root of the machine, with all that this is */
         c.filter[0] = '\0';
     c.net = plan->capture;
+    c.docker = p->private_docker.v;
     for (size_t i = 0, n = 0; i < plan->n_ports; i++)
         n += (size_t)snprintf(c.ports + n, sizeof(c.ports) - n, "%u ", plan->ports[i]);
     snprintf(c.hostname, sizeof(c.hostname), "%s", plan->hostname);

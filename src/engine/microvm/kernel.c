@@ -24,7 +24,20 @@ static const char *const modules[] = {
     "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/char/virtio_console",
     "fs/fuse/fuse", "fs/fuse/virtiofs",
 };
-_Static_assert(ARRAY_LEN(modules) <= MICROVM_MODULES, "all of them have a place");
+
+/* For a Docker Engine: what images are laid over each other with, bridges, and what iptables asks for (nft's or the
+ * older ones). The machine's kernel cannot ask for one that is missing: there is no modprobe where it looks. */
+static const char *const docker_modules[] = {
+    "lib/libcrc32c", "fs/overlayfs/overlay", "net/llc/llc", "net/802/stp", "net/bridge/bridge",
+    "net/bridge/br_netfilter", "drivers/net/veth", "net/netfilter/nfnetlink", "net/ipv4/netfilter/nf_defrag_ipv4",
+    "net/ipv6/netfilter/nf_defrag_ipv6", "net/netfilter/nf_conntrack", "net/netfilter/nf_nat",
+    "net/netfilter/x_tables", "net/netfilter/nf_tables", "net/netfilter/nft_compat", "net/netfilter/nft_chain_nat",
+    "net/ipv4/netfilter/ip_tables", "net/ipv4/netfilter/iptable_filter", "net/ipv4/netfilter/iptable_nat",
+    "net/netfilter/xt_tcpudp", "net/netfilter/xt_conntrack", "net/netfilter/xt_addrtype", "net/netfilter/xt_MASQUERADE",
+    "net/netfilter/xt_nat", "net/netfilter/xt_REDIRECT", "net/netfilter/xt_comment", "net/netfilter/xt_mark",
+    "net/netfilter/xt_multiport",
+};
+_Static_assert(ARRAY_LEN(modules) + ARRAY_LEN(docker_modules) <= MICROVM_MODULES, "all of them have a place");
 
 /* Debian 12 has QEMU's own; later releases the one that is a program of its own. */
 static const char *const servers[] = { "/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd" };
@@ -38,18 +51,16 @@ kernel_root(void)
 }
 
 static void
-find_modules(const char *root, struct microvm_kernel *k)
+find_modules(const char *root, const char *const *names, size_t n, struct microvm_kernel *k)
 {
     static const char *const forms[] = { "", ".xz", ".zst", ".gz" };
-
     char version[MICROVM_VERSION];
 
     snprintf(version, sizeof(version), "%s", k->version);
-    k->n_modules = 0;
-    for (size_t i = 0; i < ARRAY_LEN(modules); i++)
+    for (size_t i = 0; i < n; i++)
         for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
             char *path = k->modules[k->n_modules];
-            if (snprintf(path, PATH_MAX, "%s/lib/modules/%s/kernel/%s.ko%s", root, version, modules[i], forms[f]) <
+            if (snprintf(path, PATH_MAX, "%s/lib/modules/%s/kernel/%s.ko%s", root, version, names[i], forms[f]) <
                     PATH_MAX && holder_trusts(NULL, path)) {
                 k->n_modules++;
                 break;
@@ -69,7 +80,7 @@ is_better(const char *version, const char *than)
 }
 
 int
-microvm_kernel_find(struct microvm_kernel *out, struct err *err)
+microvm_kernel_find(struct microvm_kernel *out, bool docker, struct err *err)
 {
     const char *root = kernel_root();
     char path[PATH_MAX];
@@ -96,7 +107,8 @@ microvm_kernel_find(struct microvm_kernel *out, struct err *err)
         return err_hint(err, "apt-get install linux-image-cloud-amd64 (it need not be booted); or name in "
                         "CLOCHE_KERNEL_ROOT a folder into which that package was unpacked");
     }
-    find_modules(root, out);
+    find_modules(root, modules, ARRAY_LEN(modules), out);
+    find_modules(root, docker_modules, docker ? ARRAY_LEN(docker_modules) : 0, out);
     return 0;
 }
 

@@ -119,7 +119,7 @@ build(struct microvm *sb, const struct policy *p, const char *id, struct err *er
     sb->kvm = microvm_has_kvm(why);
     size(sb, p);
     if (check_policy(p, id, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
-        microvm_kernel_find(&sb->kernel, err) == 0 && plan_own_ids(ids, ARRAY_LEN(ids), err) == 0)
+        microvm_kernel_find(&sb->kernel, p->private_docker.v, err) == 0 && plan_own_ids(ids, ARRAY_LEN(ids), err) == 0)
         return native_build(&sb->native, p, err);
     destroy(&sb->native.base);
     return -1;
@@ -231,6 +231,7 @@ gone(struct sandbox *base, struct err *err)
 const struct engine engine_microvm = {
     .name = "microvm",
     .root_inside = true,
+    .docker_inside = true,
     .images = true,
     .probe = microvm_probe,
     .rules = native_rules,

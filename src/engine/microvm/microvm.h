@@ -29,7 +29,7 @@
 
 #define MICROVM_QEMU     "qemu-system-x86_64"
 #define MICROVM_VERSION  64
-#define MICROVM_MODULES  16
+#define MICROVM_MODULES  64
 #define MICROVM_ARGS     64
 
 /* QEMU's root, in the child's work folder, and what lies in it. */
@@ -71,8 +71,9 @@ microvm_of(struct sandbox *base)
 }
 
 /* kernel.c: the newest kernel below "/", or what CLOCHE_KERNEL_ROOT names, with the modules that a machine needs; of
- * those for clouds the newest, where there is one. 0, or -1 with @err. */
-int microvm_kernel_find(struct microvm_kernel *out, struct err *err);
+ * those for clouds the newest, where there is one; @docker: also those that a Docker Engine needs. 0, or -1 with
+ * @err. */
+int microvm_kernel_find(struct microvm_kernel *out, bool docker, struct err *err);
 /* Whether the processor runs machines here; why not goes to @why (not empty then). */
 bool microvm_has_kvm(char why[128]);
 /* virtiofsd and QEMU, by name. */

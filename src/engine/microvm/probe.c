@@ -44,7 +44,7 @@ microvm_probe(const char *runtime, struct engine_report *out, struct err *err)
         snprintf(out->program, sizeof(out->program), "%.255s", qemu);
         snprintf(out->features[VM_PROGRAMS].detail, sizeof(out->features[0].detail), "%.60s, %.60s", qemu, virtiofsd);
     }
-    if (microvm_kernel_find(&kernel, &why) < 0)
+    if (microvm_kernel_find(&kernel, false, &why) < 0)
         built_on_missing(&out->features[VM_KERNEL], why.msg, why.hint);
     else
         snprintf(out->features[VM_KERNEL].detail, sizeof(out->features[0].detail), "%.120s", kernel.image);

@@ -214,7 +214,8 @@ network(void *ctx, struct err *err)
     net->ns = ns_network(err);
     if (net->ns < 0)
         return -1;
-    return net->plan->capture ? capture_open(net->plan->ports, net->plan->n_ports, net->listeners, err) : 0;
+    return net->plan->capture
+               ? capture_open(net->plan->ports, net->plan->n_ports, CAPTURE_FIRST, net->listeners, err) : 0;
 }
 
 _Static_assert(CAPTURE_PORTS_MAX == POLICY_TCP_PORTS_MAX && CAPTURE_LISTENERS <= GO_FDS_MAX, "room for every port");

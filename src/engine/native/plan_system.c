@@ -222,6 +222,8 @@ plan_system(struct native_plan *plan, const struct policy *p, struct err *err)
         folder(plan, "/var/tmp", 01777, writable, err) < 0 || folder(plan, "/home", 0755, false, err) < 0 ||
         folder(plan, "/home/agent", 0755, true, err) < 0 || folder(plan, "/run", 0755, writable, err) < 0)
         return -1;
+    if (p->private_docker.v && folder(plan, "/sys", 0755, false, err) < 0)     /* its machine mounts it there */
+        return -1;
     if (plan->root.readonly_root) {
         static const char *const islands[] = { "/tmp", "/home/agent", "/dev/shm", "/var/tmp", "/run" };
         for (size_t i = 0; i < (writable ? 5 : 3); i++)
