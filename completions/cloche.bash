@@ -25,12 +25,14 @@ _cloche() {
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
@@ -38,13 +40,15 @@ _cloche() {
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker --hostname
+                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
+                --grace --output --nofile"
             valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
                 --image --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
@@ -52,26 +56,28 @@ _cloche() {
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile"
+                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         agent)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
                 --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --memory --cpus --pids --disk
-                --timeout --grace --output --nofile"
+                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -88,29 +94,31 @@ _cloche() {
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --private-docker --hostname --memory --cpus --pids --disk --timeout --grace --output
-                --nofile"
+                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
-            flags="--path --op --host --method --url-path --tool --port --planted --json --help --mode
+            flags="--path --op --host --method --url-path --tool --port --syscall --planted --json --help --mode
                 --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
-                --hostname --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--path --op --host --method --url-path --tool --port --mode --settings --engine --runtime
-                --fallback --audit --view --image --contents --with --workspace --workdir --bind --allow-read
-                --deny-read --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --env --user --hostname --memory --cpus --pids --disk --timeout --grace
-                --output --nofile" ;;
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
+            valued="--path --op --host --method --url-path --tool --port --syscall --mode --settings --engine
+                --runtime --fallback --audit --view --image --contents --with --workspace --workdir --bind
+                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -153,17 +161,17 @@ _cloche() {
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level --json --help"
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level --json --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level" ;;
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level" ;;
         mcp)
             flags="--socket --token-file --gate --settings --help"
             valued="--socket --token-file --gate --settings" ;;
@@ -221,16 +229,17 @@ _cloche() {
                 --max-sandboxes-per-agent --pool --pool-memory --pool-idle --idle-timeout --max-lifetime
                 --recover-after --recover-tries --recover-window --client-timeout --rate-limit --allowed-hosts
                 --allowed-origins --audit --audit-retention --transcript --transcript-keep
-                --transcript-retention --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca
-                --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval
-                --otlp-commands --signing-key --signing-policy --public-url --log-format --log-level --help"
+                --transcript-retention --transcript-space --tls-cert --tls-key --webhook-url --webhook-secret
+                --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout
+                --otlp-interval --otlp-commands --signing-key --signing-policy --public-url --log-format
+                --log-level --help"
             valued="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
                 --pool --pool-memory --pool-idle --idle-timeout --max-lifetime --recover-after --recover-tries
                 --recover-window --client-timeout --rate-limit --allowed-hosts --allowed-origins --audit
-                --audit-retention --transcript --transcript-keep --transcript-retention --tls-cert --tls-key
-                --webhook-url --webhook-secret --webhook-ca --webhook-timeout --otlp-endpoint --otlp-headers
-                --otlp-ca --otlp-timeout --otlp-interval --otlp-commands --signing-key --signing-policy
-                --public-url --log-format --log-level"
+                --audit-retention --transcript --transcript-keep --transcript-retention --transcript-space
+                --tls-cert --tls-key --webhook-url --webhook-secret --webhook-ca --webhook-timeout
+                --otlp-endpoint --otlp-headers --otlp-ca --otlp-timeout --otlp-interval --otlp-commands
+                --signing-key --signing-policy --public-url --log-format --log-level"
             words="check show"
             rest="files" ;;
         prove)
@@ -239,13 +248,14 @@ _cloche() {
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --private-docker --hostname --memory --cpus --pids --disk --timeout --grace --output
-                --nofile"
+                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --runtime --fallback --audit --view --image --contents --with
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname --memory
-                --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname
+                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
+                --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -277,9 +287,10 @@ _cloche() {
     case "$verb $previous" in
         *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --secret" | \
             *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
-            *" --user" | *" --hostname" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | \
-            *" --grace" | *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | \
-            *" --url-path" | *" --tool" | *" --port" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
+            *" --user" | *" --hostname" | *" --allow-syscall" | *" --deny-syscall" | *" --apparmor" | \
+            *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | \
+            *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | \
+            *" --tool" | *" --port" | *" --syscall" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
             *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | \
             *" --expect" | *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | \
             *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
@@ -287,10 +298,10 @@ _cloche() {
             *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
             *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
             *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
-            *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | \
-            *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | \
-            *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | \
-            *" --control-fd")
+            *" --transcript-space" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
+            *" --otlp-timeout" | *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | \
+            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | \
+            *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
@@ -372,7 +383,7 @@ _cloche() {
             mapfile -t COMPREPLY < <(compgen -W "https http" -- "$current")
             return ;;
         *" --transcript")
-            mapfile -t COMPREPLY < <(compgen -W "off commands full" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "off commands full edits" -- "$current")
             return ;;
         *" --otlp-commands")
             mapfile -t COMPREPLY < <(compgen -W "off on" -- "$current")
