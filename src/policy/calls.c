@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/internal.h"
 #include "policy/why.h"
 
@@ -37,6 +38,28 @@ entry_call(struct policy *p, struct str text, bool allow, struct policy_entry *e
     return entry->value != NULL ? 0 : policy_no_memory(err);
 }
 
+static const struct policy_entry *entry_of(const struct policy_list *list, const struct call *c);
+
+/* What System V IPC holds is memory, also when nobody has it attached any more. The guest counts it, where no cgroup
+ * does, by the call of each kind that asks for that, behind the same list (guest/watch.c). */
+static int
+check_counted(const struct policy *p, const struct policy_entry *e, const struct call *c, enum call_list list,
+              struct err *err)
+{
+    static const char *const counts[] = { "shmctl", "semctl", "msgctl" };
+
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        const struct call *with = call_find(str_of(counts[i]));
+        if (strncmp(c->name, counts[i], 3) != 0 || with == NULL || with->answer[list] == 0 ||
+            entry_of(&p->allow_calls, with) != NULL)
+            continue;
+        REFUSE(&e->from, NULL, "policy.syscall.with", "%s is opened only together with %s, which counts what it holds",
+               c->name, counts[i]);
+        return err_hint(err, "open %s too", counts[i]);
+    }
+    return 0;
+}
+
 /* In a mode where no list may let it through; in others it passed (set_list.c). */
 int
 check_calls(const struct policy *p, struct err *err)
@@ -47,8 +70,13 @@ check_calls(const struct policy *p, struct err *err)
         const struct policy_entry *e = &p->allow_calls.v[i];
         const struct call *c = call_find(str_of(e->value));
 
-        if (c == NULL || c->opens[list] || c->answer[list] == 0)
+        if (c == NULL || c->answer[list] == 0)
             continue;
+        if (c->opens[list]) {
+            if (check_counted(p, e, c, list, err) < 0)
+                return -1;
+            continue;
+        }
         REFUSE(&e->from, NULL, "policy.syscall.mode", "mode %s never opens %s: %s", policy_mode_name(p->mode.v),
                e->value, list == CALLS_LIGHT ? "without namespaces it would reach what is the host's" : c->why);
         return err_hint(err, "leave it out, or use --mode standard");

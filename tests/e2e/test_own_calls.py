@@ -83,6 +83,16 @@ def test_light_opens_nothing_that_is_the_hosts(cloche):
         assert result.code == 125 and ("policy.syscall.mode" in result.err), result
 
 
+@pytest.mark.parametrize("names, needs", [(("shmget", "shmat", "shmdt"), "shmctl"), (("msgget", "msgsnd"), "msgctl"), (("semget",), "semctl")])
+def test_what_holds_memory_is_opened_with_what_counts_it(cloche, names, needs):
+    """The guest counts shared memory by shmctl, behind the same list: without it, what is detached was held for nothing."""
+    flags = [word for name in names for word in ("--allow-syscall", name)]
+    result = cloche("run", "--mode", "max", *flags, "--", "true")
+    assert result.code == 125 and "[policy.syscall.with]" in result.err and needs in result.err, result
+    assert cloche("run", "--mode", "max", *flags, "--allow-syscall", needs, "--", "true").ok
+    assert cloche("run", "--allow-syscall", names[0], "--", "true").ok      # the list of standard has all of them
+
+
 def test_settings_say_the_same(cloche, project):
     settings = project / "s.yaml"
     settings.write_text("syscalls:\n  allow: [kcmp]\n  deny: [getppid]\n")

@@ -55,6 +55,10 @@ check(struct native *native, const struct policy *p, struct err *err)
         if (plan->trees[i].writable && !plan->trees[i].cow)
             return built_on_refuse(&words, "microvm.root-user", "cannot guard names from a user who is root of the "
                                    "machine", "use :ro or :cow for folders of the host, or leave --user out", err);
+    if (p->user.uid == 0 && plan->n_denied > 0)
+        return built_on_refuse(&words, "microvm.root-user", "keeps no system call from a user who is root of the "
+                               "machine, whose kernel does what root says",
+                               "leave syscalls.deny out, or leave --user out", err);
     if (plan->n_sockets > 0)
         return built_on_refuse(&words, "microvm.sockets", "reaches no unix socket of the host",
                                "allow none, or use --engine native", err);
