@@ -11,12 +11,14 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "machine/config.h"
 
@@ -27,7 +29,7 @@
 #define STORE    "/run/docker-data"     /* a tmpfs: virtiofs cannot be what an overlay is written to */
 #define LOG_MAX  (1024 * 1024)
 #define LOOK_MS  100
-#define ROUNDS   6000           /* of LOOK_MS each: where machines are emulated it takes a minute */
+#define START_S  600            /* of each; where machines are emulated it takes a minute */
 #define ANSWER   "HTTP/1."
 #define ANSWER_MS 1000
 
@@ -100,14 +102,16 @@ answers(const struct service *s)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct pollfd p = { .fd = fd, .events = POLLIN };
+    const struct timeval wait = { .tv_sec = ANSWER_MS / 1000 };
     char got[sizeof(ANSWER) - 1];
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", s->socket);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return false;
     return s->question == NULL ||
-           (io_write_full(fd, s->question, strlen(s->question)) == 0 && poll(&p, 1, ANSWER_MS) == 1 &&
+           (io_write_full(fd, s->question, strlen(s->question)) == 0 &&
             recv(fd, got, sizeof(got), MSG_WAITALL) == (ssize_t)sizeof(got) && memcmp(got, ANSWER, sizeof(got)) == 0);
 }
 
@@ -130,6 +134,7 @@ ended(const struct service *s, struct err *err)
 static int
 start(const struct service *s, struct err *err)
 {
+    const uint64_t end = clock_us() + START_S * 1000000ULL;
     pid_t pid = fork();
     int status;
 
@@ -137,7 +142,7 @@ start(const struct service *s, struct err *err)
         return fail(err, "fork");
     if (pid == 0)
         become(s);
-    for (int i = 0; i < ROUNDS; i++) {
+    while (clock_us() < end) {
         if (answers(s))
             return 0;
         if (waitpid(pid, &status, WNOHANG) == pid)

@@ -246,6 +246,18 @@ def test_what_a_dead_maker_left_is_swept(sandbox):
     assert sandbox("true").ok and not containers(sandbox.dockerd) and not (RUN / word).exists()
 
 
+def test_labels_of_somebodys_image_make_no_container_ours(sandbox):
+    """A container inherits the labels of its image, whoever wrote them."""
+    assert sandbox("true").ok
+    for name, word in (("somebodys", "0123456789abcdef" * 2), ("somebodys-x", "x")):
+        made = sandbox.dockerd.docker("create", "--name", name, "--label", f"dev.cloche.sandbox={word}", "--label", "dev.cloche.owner=x",
+                                      "localhost/cloche-empty:latest", "/x")
+        assert made.returncode == 0, made
+    ran, left = sandbox("true"), sandbox.dockerd.docker("ps", "--all", "--format", "{{.Names}}")
+    sandbox.dockerd.docker("rm", "somebodys", "somebodys-x")
+    assert ran.ok and {"somebodys", "somebodys-x"} <= set(left.stdout.split()), left
+
+
 def test_what_lives_is_not_swept(sandbox):
     run = sandbox.start("exec sleep 600")
     before = containers(sandbox.dockerd)

@@ -211,6 +211,24 @@ docker_left(void)
     return dead_folders(true);
 }
 
+/* Labels can be an image's, names are a container's own: ours ends with the id that it has for a label. */
+static bool
+is_named_so(const json_t *container, const json_t *labels)
+{
+    const char *id = json_string_value(json_object_get(labels, "dev.cloche.sandbox"));
+    const json_t *names = json_object_get(container, "Names"), *one;
+    size_t i;
+
+    if (id == NULL || !is_hex(id, 32))
+        return false;
+    json_array_foreach(names, i, one) {
+        size_t n = json_string_length(one);
+        if (n > 32 && strcmp(json_string_value(one) + n - 32, id) == 0)
+            return true;
+    }
+    return false;
+}
+
 void
 docker_sweep(const struct docker_daemon *d)
 {
@@ -230,7 +248,7 @@ docker_sweep(const struct docker_daemon *d)
         const json_t *labels = json_object_get(one, "Labels");
         const char *id = json_string_value(json_object_get(one, "Id"));
         const char *owner = json_string_value(json_object_get(labels, "dev.cloche.owner"));
-        if (id != NULL && owner != NULL && is_hex(id, 64) && !docker_owner_lives(owner))
+        if (id != NULL && owner != NULL && is_hex(id, 64) && is_named_so(one, labels) && !docker_owner_lives(owner))
             (void)docker_remove(d, id);
     }
     json_decref(list);
