@@ -129,7 +129,7 @@ def test_an_inspector_ends_with_its_session(cloche, daemon):
     needs()
     box = daemon.create(name="one")
     assert box.exec("mkfifo p")["exit_code"] == 0
-    editor = Editor(cloche, daemon, box, "--inspect", "--for", "3s")
+    editor = Editor(cloche, daemon, box, "--inspect", "--for", "12s")
     process = cloche.start(["ssh", "-F", editor.said["config"], "-s", editor.host, "sftp"], env=editor.env, stdin=subprocess.PIPE)
     process.stdin.write(struct.pack(">IBI", 5, 1, 3) + struct.pack(">IBII1sII", 18, 3, 1, 1, b"p", 1, 0))       # INIT; OPEN p for reading
     process.stdin.flush()

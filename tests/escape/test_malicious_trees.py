@@ -290,7 +290,7 @@ def test_a_repository_that_names_too_many_programs(cloche, project):
     (project / "n/.git/refs").mkdir()
     (project / "n/.git/HEAD").write_text("ref: refs/heads/main\n")
     (project / "n/.git/config").write_text("[core]\n" + "".join(f"pager = a/{i}\n" for i in range(60000)))
-    result = cloche("run", "--workspace", project, "--", "true", timeout=60)
+    result = cloche("run", "--workspace", project, "--", "true", timeout=200)
     assert result.code == 125 and "guard.plan.limit" in result.err, result
 
 
