@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "audit/parse.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/io.h"
 #include "keeper/keeper.h"
 
@@ -129,8 +129,8 @@ transcript_open(struct transcript *t, const struct keeper_settings *daemon, cons
         return 0;
     if (snprintf(path, sizeof(path), "%s/%s.jsonl", daemon->transcripts, id) >= (int)sizeof(path))
         return err_set(err, ERR_LIMIT, "transcript.open", "%s: the path is too long", daemon->transcripts);
-    t->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
-    if (t->fd < 0 || fstat(t->fd, &st) < 0 || flock(t->fd, LOCK_SH | LOCK_NB) < 0) {
+    t->fd = open_and_hold(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+    if (t->fd < 0 || fstat(t->fd, &st) < 0) {
         err_sys(err, errno, "transcript.open", "keep the transcript %s", path);
         close_fd(&t->fd);
         return -1;
