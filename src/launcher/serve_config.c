@@ -70,7 +70,7 @@ const struct serve_key serve_keys[] = {
       .restart = true, .at = AT(transcript_keep) },
     { "transcript-retention", "TIME", "of these, keep those used within that time (720h); 0: all", SERVE_SECONDS,
       .max = UINT32_MAX, .zero = "any age", .restart = true, .at = AT(transcript_keep_s) },
-    { "transcript-space", "N", "MiB that all of them may hold (4096): those of ended sandboxes go, the oldest first",
+    { "transcript-space", "N", "MiB that those of ended sandboxes may hold (4096): the oldest go first",
       SERVE_NUMBER, .min = 1, .max = 1UL << 30, .restart = true, .at = AT(transcript_mib) },
     { "tls-cert", "FILE", "PEM: TLS on TCP, with this certificate and its chain", SERVE_PATH, .at = AT(tls_cert) },
     { "tls-key", "FILE", "PEM: its private key", SERVE_PATH, .at = AT(tls_key) },

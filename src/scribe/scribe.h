@@ -26,12 +26,13 @@ struct page {
 /* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is not watched and is closed when
  * nobody is there. */
 void page_begin(struct page *p, const char *dir, const char *id, uint64_t offset);
-/* What stays of them: @n, as far as they changed within @s seconds before @now_s (0: any time), and as many as have
- * @bytes in all. Of each owner the newest, as many as its equal share of it, and of what others leave of theirs. */
+/* What stays of those that ended: @n, as far as they changed within @s seconds before @now_s (0: any time), and as many as have @bytes in all. Of each owner the newest, as many as its equal share of it, and of
+ * what others leave of theirs. Those that a keeper holds (flock) stay and do not count: nothing that is written now
+ * takes anything of what was. */
 struct transcript_keep { uint64_t n, s, bytes, now_s; };
-/* ... and nothing else of what nobody writes to any more. What went for @keep's bytes is in @files and @bytes. */
+/* What went for @keep's bytes is in @files and @bytes. */
 void transcript_prune(const char *dir, const struct transcript_keep *keep, uint32_t *files, uint64_t *bytes);
-/* Whether there are more bytes of them than that: cheap. */
+/* Whether those that ended have more bytes than that: cheap. */
 bool transcript_too_much(const char *dir, uint64_t bytes);
 
 /* past.c: the newest entries of the record in @dir that the daemon wrote, oldest first. */

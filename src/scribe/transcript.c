@@ -129,13 +129,21 @@ fair_order(struct kept *all, size_t n, bool by_bytes)
     qsort(all, n, sizeof(*all), by_rank);
 }
 
-static void
-read_owner(int folder, struct kept *one)
+/* -1: it is of a sandbox that lives, whose keeper holds it; or it cannot be opened. */
+static int
+open_ended(int folder, const char *name)
 {
-    cleanup_close int fd = open_transcript(folder, one->name);
+    cleanup_close int fd = open_transcript(folder, name);
+
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? take_fd(&fd) : -1;
+}
+
+static void
+read_owner(int fd, struct kept *one)
+{
     char line[sizeof(TRANSCRIPT_OWNER) - 1 + EDGE_ID];
 
-    if (fd < 0 || pread(fd, line, sizeof(line), 0) != (ssize_t)sizeof(line) ||
+    if (pread(fd, line, sizeof(line), 0) != (ssize_t)sizeof(line) ||
         memcmp(line, TRANSCRIPT_OWNER, sizeof(TRANSCRIPT_OWNER) - 1) != 0)
         return;
     memcpy(one->owner, line + sizeof(TRANSCRIPT_OWNER) - 1, EDGE_ID);
@@ -153,6 +161,7 @@ is_transcript(const char *name)
     return edge_is_id(id);
 }
 
+/* Those that ended. */
 static size_t
 transcript_list(int folder, struct kept *out)
 {
@@ -165,24 +174,25 @@ transcript_list(int folder, struct kept *out)
         return 0;
     (void)take_fd(&fd);
     while (n < FILES_MAX && (entry = readdir(dir)) != NULL) {
+        cleanup_close int one = is_transcript(entry->d_name) ? open_ended(folder, entry->d_name) : -1;
         struct stat st;
-        if (!is_transcript(entry->d_name) || fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (one < 0 || fstat(one, &st) < 0)
             continue;
         snprintf(out[n].name, sizeof(out[n].name), "%.38s", entry->d_name);
-        read_owner(folder, &out[n]);
+        read_owner(one, &out[n]);
         out[n].bytes = (uint64_t)st.st_size;
         out[n++].changed = st.st_mtim.tv_sec;
     }
     return n;
 }
 
-/* Not the one of a sandbox that lives: its keeper holds it. */
+/* Unless it is held again. */
 static bool
 forget(int folder, const char *name)
 {
-    cleanup_close int fd = open_transcript(folder, name);
+    cleanup_close int fd = open_ended(folder, name);
 
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
+    return fd >= 0 && unlinkat(folder, name, 0) == 0;
 }
 
 /* Those that are too many or too old go. How many are left in @all. */
@@ -224,8 +234,9 @@ transcript_prune(const char *dir, const struct transcript_keep *keep, uint32_t *
         }
 }
 
-bool
-transcript_too_much(const char *dir, uint64_t bytes)
+/* Bytes of all; @ended: of those that nobody holds, which takes to open each. */
+static uint64_t
+bytes_in(const char *dir, bool ended)
 {
     cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int folder = fd;
@@ -235,10 +246,19 @@ transcript_too_much(const char *dir, uint64_t bytes)
     struct stat st;
 
     if (list == NULL)
-        return false;
+        return 0;
     (void)take_fd(&fd);
-    for (size_t n = 0; n < FILES_MAX && (entry = readdir(list)) != NULL; n++)
-        if (is_transcript(entry->d_name) && fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    for (size_t n = 0; n < FILES_MAX && (entry = readdir(list)) != NULL; n++) {
+        cleanup_close int one = -1;
+        if (is_transcript(entry->d_name) && (!ended || (one = open_ended(folder, entry->d_name)) >= 0) &&
+            fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
             in_all += (uint64_t)st.st_size;
-    return in_all > bytes;
+    }
+    return in_all;
+}
+
+bool
+transcript_too_much(const char *dir, uint64_t bytes)
+{
+    return bytes_in(dir, false) > bytes && bytes_in(dir, true) > bytes;
 }

@@ -12,7 +12,7 @@ from helpers import requirement
 from helpers.daemon import Daemon, caller, restart
 from helpers.mcp import SESSIONS, STATELESS, Client
 from helpers.runner import wait_for
-from helpers.transcripts import file_of, fragments, of, transcript
+from helpers.transcripts import ended, file_of, fragments, of, transcript
 
 pytestmark = requirement("R29", "R68")
 
@@ -155,10 +155,33 @@ def test_transcripts_have_a_bound_in_bytes(cloche):
     assert wait_for(lambda: [e for e in daemon.get("/v1/audit?limit=1000").json["entries"] if e["metadata"].get("event") == "transcript"])
     living = daemon.create()
     living.exec("true")
+    assert living.delete().ok
     with open(file_of(cloche, living), "ab") as f:
-        f.write(b"{}\n" * (1024 * 1024))            # more than all: it lives, and stays
-    assert wait_for(lambda: not any(file_of(cloche, b).exists() for b in boxes), 120)     # looked at every 15 s
-    assert file_of(cloche, living).exists() and daemon.stop() == 0
+        f.write(b"{}\n" * (1024 * 1024))            # more than all
+    assert wait_for(lambda: not file_of(cloche, living).exists(), 120)       # looked at every 15 s
+    assert file_of(cloche, small).exists() and daemon.stop() == 0
+
+
+def test_nobody_loses_a_transcript_for_what_anothers_sandbox_writes(cloche):
+    """Those of sandboxes that live cannot go, so they do not count: else one agent's output would be the end of everybody's record."""
+    daemon = Daemon(cloche, "--transcript-space", "1")
+    agent = caller(daemon, "agent")
+    mine, its = daemon.create(), agent.create()
+    for box in (mine, its):
+        box.exec("true")
+    ended(daemon, mine)
+    living = agent.create()
+    for _ in range(7):
+        living.exec("head -c 250000 /dev/zero | tr '\\0' x")
+    ended(daemon, its)
+    assert file_of(cloche, living).stat().st_size > 1.5 * 2 ** 20
+    with open(file_of(cloche, its), "ab") as f:
+        f.write(b"{}\n" * (400 * 1024))             # of its that ended there is too much too: it goes, and shows that there was a look
+    os.kill(daemon.processes("cloche-scribe")[0], signal.SIGKILL)       # the next one looks at once
+    assert wait_for(lambda: not file_of(cloche, its).exists())
+    told = wait_for(lambda: [e for e in daemon.get("/v1/events?limit=1000").json["events"] if e["type"] == "transcript"])
+    assert told[0]["detail"].startswith("1 of sandboxes that ended"), told
+    assert file_of(cloche, mine).exists() and file_of(cloche, living).exists() and daemon.stop() == 0
 
 
 def everything(daemon, cloche, box):
