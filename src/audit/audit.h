@@ -90,7 +90,7 @@ struct audit_options {
     uint64_t file_bytes;        /* 0: AUDIT_FILE_BYTES */
     unsigned keep_files;        /* 0: AUDIT_KEEP_FILES */
     uint64_t keep_s;            /* full files that nothing was written to for so long go too; 0: age does not matter */
-    const struct steady *clock; /* by which that is judged; NULL: the host's */
+    const struct steady *clock; /* by which that is judged (steady_age_s); NULL: the host's */
     bool durable;               /* audit_commit() returns when the entries are on the disk (fdatasync) */
     audit_redact_fn *redact;    /* NULL: none */
     void *redact_ctx;

@@ -216,14 +216,14 @@ retire(struct audit *a, int dir, uint64_t first, struct err *err)
 static bool
 too_old(const struct audit *a, int dir, uint64_t first)
 {
-    const struct steady *clock = a->options.clock;
-    const int64_t now = clock != NULL ? (int64_t)(steady_at(clock, clock_boot_ms()) / 1000) : time(NULL);
+    const uint64_t wall = clock_wall_ms(), boot = clock_boot_ms();
+    const struct steady host = steady_begin(wall, boot), *clock = a->options.clock != NULL ? a->options.clock : &host;
     char name[STORE_NAME_MAX];
     struct stat st;
 
     store_name(first, name);
     return a->options.keep_s > 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           now - st.st_mtim.tv_sec > (int64_t)a->options.keep_s;
+           steady_age_s(clock, boot, wall, st.st_mtim.tv_sec) > a->options.keep_s;
 }
 
 /* Those of the @n full files that are too many or too old, up to STORE_OLD_MAX. */

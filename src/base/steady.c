@@ -66,3 +66,13 @@ steady_at(const struct steady *s, uint64_t boot_ms)
 {
     return plus(s->at_ms, clock_since(boot_ms, s->boot_ms));
 }
+
+uint64_t
+steady_age_s(const struct steady *s, uint64_t boot_ms, uint64_t wall_ms, int64_t changed_s)
+{
+    const uint64_t steady = steady_at(s, boot_ms) / 1000, wall = wall_ms / 1000;
+    const uint64_t then = changed_s > 0 ? (uint64_t)changed_s : 0;
+    const bool by_wall = wall < steady || (steady < STEADY_WRITTEN_S && then >= STEADY_WRITTEN_S);
+
+    return clock_since(by_wall ? wall : steady, then);
+}

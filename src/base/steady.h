@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define STEADY_BOOT 79
+#define STEADY_WRITTEN_S 1767225600 /* 2026: this program is younger, so a clock that says less is wrong */
 
 struct steady {
     uint64_t at_ms;             /* since 1970, about: where the wall clock was when this began */
@@ -35,5 +36,10 @@ struct steady steady_begin(uint64_t wall_ms, uint64_t boot_ms);
 struct steady steady_after(const struct steady_kept *k, const char *boot, uint64_t wall_ms, uint64_t boot_ms);
 /* The time, where the boot clock says @boot_ms. */
 uint64_t steady_at(const struct steady *s, uint64_t boot_ms);
+/* For how many seconds a file has not been changed that was at @changed_s, which the host's clock said (since 1970).
+ * Never more than either clock says, so that no file is older by a clock that is set; and where this time began with a
+ * clock that was ahead, the host's judges. Where it began before this program was written, it says nothing of files
+ * that are younger than that: then the host's judges these alone. */
+uint64_t steady_age_s(const struct steady *s, uint64_t boot_ms, uint64_t wall_ms, int64_t changed_s);
 
 #endif

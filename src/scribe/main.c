@@ -248,7 +248,6 @@ on_tidy(struct timer *t)
     loop_at(&s->loop, t, s->loop.now_ms + ROOM_MS);
     if (!due && !transcript_too_much(s->transcripts, s->keep.bytes))
         return;
-    s->keep.now_s = steady_at(&s->clock, clock_boot_ms()) / 1000;
     transcript_prune(s->transcripts, &s->keep, &files, &bytes);
     if (files > 0)
         PROTO_SAY(say, s, SCRIBE_ROOM, .files = files, .bytes = bytes);
@@ -264,7 +263,7 @@ on_clock(struct scribe *s, const struct scribe_clock *m)
     if (s->clock.at_ms != 0 || m->at_ms == 0)
         return -1;
     s->clock = steady_begin(m->at_ms, clock_boot_ms());
-    s->options.clock = &s->clock;
+    s->options.clock = s->keep.clock = &s->clock;
     loop_at(&s->loop, &s->tidy, s->loop.now_ms);
     return 0;
 }

@@ -11,6 +11,7 @@
 #define CLOCHE_SCRIBE_SCRIBE_H
 
 #include "base/loop.h"
+#include "base/steady.h"
 #include "proto/edge_keeper.h"
 #include "proto/edge_scribe.h"
 
@@ -26,10 +27,11 @@ struct page {
 /* The transcript of @id in the folder @dir from @offset on, onto @p->socket, which is not watched and is closed when
  * nobody is there. */
 void page_begin(struct page *p, const char *dir, const char *id, uint64_t offset);
-/* What stays of those that ended: @n, as far as they changed within @s seconds before @now_s (0: any time), and as many as have @bytes in all. Of each owner the newest, as many as its equal share of it, and of
+/* What stays of those that ended: @n, as far as they changed within the last @s seconds (0: any time; by @clock, see
+ * steady_age_s), and as many as have @bytes in all. Of each owner the newest, as many as its equal share of it, and of
  * what others leave of theirs. Those that a keeper holds (flock) stay and do not count: nothing that is written now
  * takes anything of what was. */
-struct transcript_keep { uint64_t n, s, bytes, now_s; };
+struct transcript_keep { uint64_t n, s, bytes; const struct steady *clock; };
 /* What went for @keep's bytes is in @files and @bytes. */
 void transcript_prune(const char *dir, const struct transcript_keep *keep, uint32_t *files, uint64_t *bytes);
 /* Whether those that ended have more bytes than that: cheap. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "scribe/scribe.h"
 
@@ -199,11 +200,12 @@ forget(int folder, const char *name)
 static size_t
 forget_old(int folder, struct kept *all, size_t n, const struct transcript_keep *keep)
 {
+    const uint64_t boot = clock_boot_ms(), wall = clock_wall_ms();
     size_t left = 0;
 
     fair_order(all, n, false);
     for (size_t i = 0; i < n; i++) {
-        bool old = keep->s > 0 && (int64_t)keep->now_s - all[i].changed > (int64_t)keep->s;
+        bool old = keep->s > 0 && steady_age_s(keep->clock, boot, wall, all[i].changed) > keep->s;
         if ((i < keep->n && !old) || !forget(folder, all[i].name))
             all[left++] = all[i];
     }

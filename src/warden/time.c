@@ -66,6 +66,9 @@ time_load(struct warden *w, struct err *err)
         return -1;
     w->latest = (struct latest){ .wall_ms = at, .mono_ms = boot, .kept_ms = at };
     load_steady(w, &kept, wall, boot);
+    if (w->steady.at_ms / 1000 < STEADY_WRITTEN_S)
+        log_say(LEVEL_WARN, "the clock was years behind when the daemon was first started: how old transcripts and "
+                "audit files are goes by the host's clock alone, also when it is set [serve.clock.began]");
     if (at > wall && at - wall > LATEST_BACK_MS)
         log_say(LEVEL_WARN, "the clock is %" PRIu64 " s behind the latest time that was seen here: what ends at a "
                 "time, such as tokens, is judged by the latter [serve.clock.back]", (at - wall) / 1000);

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sqlite3
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from helpers.daemon import Caller, Daemon, kill_one, restart, token
 from helpers.false_clock import DAY, HOUR, FalseClock
 from helpers.runner import wait_for
 from helpers.signing import Signing, signed
+from helpers.transcripts import ended, file_of
 from helpers.vaulted import Vaulted
 
 pytestmark = [requirement("R23"), pytest.mark.root]
@@ -113,6 +115,27 @@ def test_neither_a_restart_nor_a_clock_set_back_prolongs_a_life(cloche, clock, d
     assert daemon.state(over.id) == "stopped"
     assert wait_for(lambda: daemon.state(box.id) == "stopped", 60)
     assert "lifetime" in daemon.get(f"/v1/sandboxes/{box.id}").json["detail"]
+
+
+@requirement("R29")
+@pytest.mark.parametrize("began", ["2099", "1970"])
+def test_a_clock_that_was_wrong_at_first_neither_throws_transcripts_away_nor_keeps_them_for_ever(cloche, clock, daemons, began):
+    """Files have the host's dates. Time that began elsewhere goes on elsewhere, over restarts too."""
+    now = int(time.time())
+    clock.set((4070908800 - now if began == "2099" else 3600 - now) * 1000)
+    daemon = Daemon(cloche, gate=None)
+    daemons(daemon)
+    assert daemon.stop() == 0
+    clock.set(0)
+    daemon.start()
+    fresh, old = daemon.create(), daemon.create()
+    for box in (fresh, old):
+        assert box.exec("true")["exit_code"] == 0 and ended(daemon, box)
+    os.utime(file_of(cloche, old), (now - 40 * 86400,) * 2)
+    kill_one(daemon, "cloche-scribe")       # the next one looks at once
+    assert wait_for(lambda: not file_of(cloche, old).exists())
+    assert file_of(cloche, fresh).exists() and daemon.stop() == 0
+    assert f"[serve.clock.{'back' if began == '2099' else 'began'}]" in daemon.log, daemon.log
 
 
 @requirement("R16")

@@ -20,6 +20,8 @@
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "audit/verify.h"
+#include "base/array.h"
+#include "base/clock.h"
 #include "base/io.h"
 
 #define HEADS      4000
@@ -240,6 +242,33 @@ test_old_files_go_before_the_next_begins(void **state)
     audit_close(a);
     assert_null(verify().bad);
     assert_true(verify().first > 1);
+}
+
+/* Time that began with a clock that was wrong, which is right now: what is old goes, and nothing else. */
+static void
+test_ages_where_time_began_wrong(void **state)
+{
+    static const int64_t began_s[] = { 4070908800, 60 };    /* 2099, 1970 */
+    unsigned n;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(began_s); i++) {
+        const struct steady clock = steady_begin((uint64_t)began_s[i] * 1000, clock_boot_ms());
+        const struct audit_options o = { .dir = folder, .file_bytes = 2000, .keep_files = 100, .keep_s = 3600,
+                                         .clock = &clock };
+        struct audit *a;
+
+        for (int k = 0; k < 6; k++)
+            write_log(2000, 100, k * 10, 10);
+        n = files("audit-0");
+        assert_int_equal(audit_open(&o, &a, NULL), 0);
+        assert_int_equal(audit_prune(a, NULL), 0);
+        assert_int_equal(files("audit-0"), n);
+        age_all();
+        assert_int_equal(audit_prune(a, NULL), 0);
+        assert_int_equal(files("audit-0"), 0);
+        audit_close(a);
+    }
 }
 
 static void
@@ -689,6 +718,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_batches_make_one_chain), TEST(test_files_change_and_old_ones_go),
         TEST(test_old_files_go_before_the_next_begins), TEST(test_a_lost_oldest_file_is_no_retention), TEST(test_a_lost_file_between_is_found),
+        TEST(test_ages_where_time_began_wrong),
         TEST(test_a_change_of_files_that_was_interrupted), TEST(test_a_full_file_that_was_renamed_and_not_closed),
         TEST(test_many_processes),
         TEST(test_a_child_is_not_its_parent), TEST(test_the_queue_has_a_ceiling),

@@ -53,6 +53,46 @@ test_ends_of_numbers(void **state)
     assert_true(s.at_ms == UINT64_MAX && steady_at(&s, UINT64_MAX) == UINT64_MAX);
 }
 
+/* How old files are: what a clock that is set, or was wrong when time began, makes of it. In hours since 1970. */
+static void
+test_age(void **state)
+{
+    const uint64_t now = STEADY_WRITTEN_S * 1000ULL / HOUR + 8000, year = 8766;
+    const struct { const char *what; uint64_t steady, wall, changed, is; } rows[] = {
+        { "both are right",                              now,             now,             now - 5,      5 },
+        { "the host's was set forward",                  now,             now + year,      now - 5,      5 },
+        { "the host's was set back",                     now,             now - 3,         now - 5,      2 },
+        { "a file of later than now",                    now,             now,             now + 5,      0 },
+        { "time began in a clock's 2099",                now + 73 * year, now,             now - 5,      5 },
+        { "... and the host's is set back",              now + 73 * year, now - 9,         now - 5,      0 },
+        { "time began in 1970",                          3,               now,             now - 5,      5 },
+        { "... and the file is of that time",            3,               now,             1,            2 },
+        { "... and the host's clock still says so",      3,               3,               1,            2 },
+        { "... and that, and the file is of now",        3,               3,               now - 5,      0 },
+        { "time began a month behind",                   now - 720,       now,             now - 1000,   280 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct steady s = steady_begin(rows[i].steady * HOUR - HOUR, HOUR);
+        const uint64_t got = steady_age_s(&s, 2 * HOUR, rows[i].wall * HOUR, (int64_t)rows[i].changed * 3600);
+
+        if (got != rows[i].is * 3600)
+            fail_msg("%s: %llu s", rows[i].what, (unsigned long long)got);
+    }
+}
+
+static void
+test_age_of_any_number(void **state)
+{
+    const struct steady s = steady_begin(UINT64_MAX, 0);
+
+    (void)state;
+    assert_true(steady_age_s(&s, UINT64_MAX, UINT64_MAX, INT64_MAX) == 0);
+    assert_true(steady_age_s(&s, 0, UINT64_MAX, INT64_MIN) == UINT64_MAX / 1000);
+    assert_true(steady_age_s(&s, 0, 0, INT64_MIN) == 0);
+}
+
 static void
 test_this_boot(void **state)
 {
@@ -69,7 +109,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_after), cmocka_unit_test(test_ends_of_numbers),
-                                        cmocka_unit_test(test_this_boot) };
+                                        cmocka_unit_test(test_this_boot),
+                                        cmocka_unit_test(test_age), cmocka_unit_test(test_age_of_any_number) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

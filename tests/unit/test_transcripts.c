@@ -1,4 +1,4 @@
-/* scribe/transcript: which transcripts go (R29): of those that ended, whatever those that live have */
+/* scribe/transcript: which transcripts go (R29): of those that ended, whatever those that live have, by time and by bytes */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "scribe/scribe.h"
 
 #define OWNER_A "a0000000000000000000000000000000"
@@ -89,7 +91,10 @@ prune(const struct transcript_keep *keep, uint32_t want_files)
 static struct transcript_keep
 keeps(uint64_t n, uint64_t s, uint64_t bytes)
 {
-    return (struct transcript_keep){ .n = n, .s = s, .bytes = bytes, .now_s = (uint64_t)time(NULL) };
+    static struct steady clock;
+
+    clock = steady_begin(clock_wall_ms(), clock_boot_ms());
+    return (struct transcript_keep){ .n = n, .s = s, .bytes = bytes, .clock = &clock };
 }
 
 /* Nobody's files go for what another one's sandbox writes, and nobody looks through all of them every time. */
@@ -147,6 +152,29 @@ test_what_lives_takes_no_place(void **state)
     }
 }
 
+/* Also where time began with a clock that was wrong (2099, 1970), and is right now; not by one that is ahead now. */
+static void
+test_ages(void **state)
+{
+    const int64_t now = time(NULL);
+    const struct { int64_t began_s; bool kept; } rows[] = { { now, false }, { 4070908800, false }, { 60, false },
+                                                            { now - 40 * 3600, true } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct steady clock = steady_begin((uint64_t)rows[i].began_s * 1000, clock_boot_ms());
+        const struct transcript_keep keep = { .n = 1000, .s = 3600, .bytes = 1024 * KIB, .clock = &clock };
+
+        make(1, "", KIB, 60, false);
+        make(2, "", KIB, 7200, false);
+        prune(&keep, 0);
+        if (!is_there(1) || is_there(2) != rows[i].kept)
+            fail_msg("began at %lld", (long long)rows[i].began_s);
+        (void)unlink(path_of(1));
+        (void)unlink(path_of(2));
+    }
+}
+
 int
 main(void)
 {
@@ -154,6 +182,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_what_lives_takes_no_room, begin, end),
         cmocka_unit_test_setup_teardown(test_who_has_most_loses_though_it_lives_too, begin, end),
         cmocka_unit_test_setup_teardown(test_what_lives_takes_no_place, begin, end),
+        cmocka_unit_test_setup_teardown(test_ages, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
