@@ -216,6 +216,9 @@ struct sandbox_facts {
     const struct sandbox_differs *differs;  /* ended by one without a check; NULL: none */
     bool own_files;                     /* its workspace, home and /tmp are its own folders: they can be copied, and
                                          * begin with what was copied (struct policy: fill) */
+    bool own_mounts;                    /* what it sees is what @pid's root in /proc has: what is closed to it is by a
+                                         * mount there, and is to be looked at in no other way */
+    bool covered;                       /* below @root some of the host's files are closed, or hidden by others */
     bool own_kernel;                    /* its system calls are answered by another kernel than this host's */
     bool streams_only;                  /* no descriptor of ours can be handed to what runs in it */
     /* What a person should know of this one. */

@@ -187,25 +187,40 @@ wanted(const struct keeper_live *k)
     return strcmp(k->daemon.transcript, "edits") == 0;
 }
 
+/* As the sandbox sees it: what is closed to it is so by mounts there, and not in the host's own folder. */
+static int
+find_inside(struct keeper_edits *x, const struct sandbox_facts *facts)
+{
+    cleanup_close int root = -1;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/root", (int)facts->pid);
+    root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)facts->pid);
+    x->mounts = root >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    return x->mounts >= 0 ? mnt_open_beneath(root, facts->root, O_PATH | O_DIRECTORY, false) : -1;
+}
+
 int
 edits_find(struct keeper_live *k, struct err *err)
 {
     const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
-    cleanup_close int inside = -1;
-    char path[64];
+    bool bound = k->policy.workspace.dir != NULL && k->policy.workspace.kind == WORKSPACE_RW;
 
     k->edits.root = -1;
     if (!wanted(k))
         return 0;
-    if (facts->own_files) {
-        snprintf(path, sizeof(path), "/proc/%d/root", (int)facts->pid);
-        inside = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        k->edits.root = inside >= 0 ? mnt_open_beneath(inside, facts->root, O_PATH | O_DIRECTORY, false) : -1;
-    } else if (k->policy.workspace.dir != NULL && k->policy.workspace.kind == WORKSPACE_RW) {
+    if (facts->own_mounts && facts->root[0] != '\0') {
+        k->edits.root = find_inside(&k->edits, facts);
+    } else if (bound && facts->covered) {
+        err_set(err, ERR_UNSUPPORTED, "transcript.edits", "a part of %s is closed to this sandbox, or hidden by "
+                "another file, and would be read from outside all the same", k->policy.workspace.dir);
+        return err_hint(err, "engine native looks at the folder as the sandbox sees it");
+    } else if (bound) {
         k->edits.root = open(k->policy.workspace.dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     } else {
         err_set(err, ERR_UNSUPPORTED, "transcript.edits", "the workspace of this sandbox is not seen from outside");
-        return err_hint(err, "a folder of the host's as the workspace is, and in view private every one");
+        return err_hint(err, "a folder of the host's that is the workspace is (\"workspace\": \"FOLDER:rw\")");
     }
     return k->edits.root >= 0 ? 0 : err_sys(err, errno, "transcript.edits", "the workspace %s", facts->root);
 }
@@ -225,6 +240,7 @@ stop(struct keeper_live *k)
     if (x->edge.fd >= 0)
         loop_drop(&k->loop, &x->edge);
     close_fd(&x->root);
+    close_fd(&x->mounts);
 }
 
 static void

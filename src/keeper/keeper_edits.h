@@ -23,6 +23,8 @@ struct op;
 
 struct keeper_edits {
     int root;                   /* the workspace, O_PATH; -1: nobody looks */
+    int mounts;                 /* the sandbox's mounts, which would go with it, and what they close lie open to the
+                                 * last look; -1: there are none */
     pid_t pid;                  /* who looks; 0 nobody */
     struct watch edge;          /* to it */
     bool *withhold;             /* shared: a value that texts may hold did not reach it */

@@ -141,7 +141,7 @@ keeper_main(int argc, char **argv)
         .guest = { .fd = -1, .ready = keeper_on_guest, .owner = &k },
         .vault = { .fd = -1, .ready = on_vault, .owner = &k },
         .hosts = { .asker = ASKER_INIT, .heard = WATCH_INIT }, .passed = -1, .spare = -1, .volume_fd = -1,
-        .edits = { .root = -1, .edge = { .fd = -1, .ready = edits_on_said, .owner = &k } },
+        .edits = { .root = -1, .mounts = -1, .edge = { .fd = -1, .ready = edits_on_said, .owner = &k } },
         .snapshot = { .root = -1, .edge = { .fd = -1, .ready = snapshot_on_end, .owner = &k } },
         .to_warden = PACKET_QUEUE_INIT(EDGE_QUEUE_MAX), .gate = { .state = ST_FRESH } };
     int named;

@@ -39,6 +39,52 @@ def world_file(project):
     return project / "host", "what-only-the-host-has"
 
 
+@pytest.mark.parametrize("view", ["host", "private"])
+def test_what_is_closed_is_in_no_entry(keeps, project, view):
+    """deny-read holds for the transcript, which the sandbox's own callers read: whatever the host does there meanwhile."""
+    secret = "TOKEN=what-is-closed"
+    for folder in (project, project / "keys", project / "open"):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+    for name in (".env", "keys/old", "keys/gone", "open/f"):
+        (project / name).write_text(f"{secret}-before\n")
+        (project / name).chmod(0o666)
+    box = keeps.create(policy={"view": view, "workspace": f"{project}:rw",
+                               "filesystem": {"deny-read": [str(project / ".env"), str(project / "keys")]}})
+    assert box.exec("cat .env keys/old || ls keys/*")["stdout"] == ""
+    for name in (".env", "keys/old", "keys/new"):
+        (project / name).write_text(f"{secret}-and-after\n")
+        (project / name).chmod(0o640)
+    (project / "keys" / "gone").unlink()
+    box.exec("echo 1 > seen; echo 1 > open/f")
+    assert {e["path"] for e in edits(keeps, box, 2)} == {"seen", "open/f"}
+    (project / ".env").write_text("")
+    box.exec("echo 2 > seen")
+    edits(keeps, box, 3)
+    found = ended(keeps, box)
+    assert [e["path"] for e in of(found, "edit")].count("seen") == 2 and len(of(found, "edit")) == 3
+    assert f"{secret}-and" not in json.dumps(found)
+
+
+@pytest.mark.root
+def test_what_is_closed_is_in_no_entry_of_other_engines(cloche, project, has):
+    """Their folder is looked at from outside, where nothing is closed: not at all, then, and the sandbox says so."""
+    has("crun")
+    settings = cloche.home / "crun.yaml"
+    settings.write_text("engine: oci\nruntime: crun\n", encoding="utf-8")
+    project.chmod(0o777)
+    (project / ".env").write_text("TOKEN=what-is-closed-before\n")
+    daemon = Daemon(cloche, "--transcript", "edits", "--settings", str(settings))
+    box = daemon.create(policy={"workspace": f"{project}:rw", "filesystem": {"deny-read": [str(project / ".env")]}})
+    assert [w for w in box.record["facts"]["warnings"] if "in no transcript" in w and "closed to this sandbox" in w], box.record
+    other = daemon.create(policy={"workspace": f"{project}:rw"})
+    assert box.exec("cat .env; echo 1 > seen")["stdout"] == ""
+    assert other.exec("echo 2 > seen")["exit_code"] == 0
+    (project / ".env").write_text("TOKEN=what-is-closed-after\n")
+    assert edits(daemon, other) and not of(ended(daemon, box), "edit")
+    assert other.delete().ok and daemon.stop() == 0
+
+
 def test_fifos_sockets_and_sparse_files_hold_nobody_up(keeps):
     box = keeps.create()
     box.exec("mkfifo fifo; truncate -s 500M sparse; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; echo 1 > last")

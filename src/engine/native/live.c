@@ -1,9 +1,11 @@
 /* engine/native/live.c: what is true of a sandbox that lives, what it uses, and what can be changed of it */
 #include <stdio.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "engine/native/native.h"
+#include "match/path.h"
 #include "wall/cgroup_live.h"
 #include "wall/sockmem.h"
 #include "wire/msg.h"
@@ -17,6 +19,20 @@ static bool
 looks(const struct native *sb)
 {
     return sb->memory_limit > 0 && (sb->cgroup.memory || sb->sockmem >= 0);
+}
+
+/* A pin shows what it lies on. */
+static bool
+is_covered(const struct native_plan *plan)
+{
+    const char *root = plan->workspace_inside;
+
+    for (size_t i = 0; root != NULL && i < plan->n_items; i++) {
+        const struct root_item *item = &plan->items[i];
+        if (item->op != ROOT_PIN && strcmp(item->dest, root) != 0 && path_within(str_of(item->dest), str_of(root)))
+            return true;
+    }
+    return false;
 }
 
 void
@@ -49,6 +65,8 @@ native_fill_facts(struct native *sb)
         .listeners = sb->listeners,
         .net_cgroup = &sb->net_cgroup,
         .own_files = sb->way == NULL && !plan->light && !plan->root.host_view,
+        .own_mounts = sb->way == NULL && !plan->light,
+        .covered = is_covered(plan),
         .own = sb->own,
         .n_own = plan->n_own,
         .warnings = (const char(*)[256])plan->warnings,
