@@ -170,30 +170,43 @@ read_link(struct look *l, int dir, const char *name, struct edit_state *state)
     return (size_t)n;
 }
 
-/* @text as it may be shown, in @room where that is another one. False: it may not. */
-static bool
-clean(const struct look *l, struct str *text, struct buf *room)
-{
-    int r = text->n > 0 ? l->redact(l->ctx, *text, room) : 0;
+/* One side of a change: a text, or none that is at hand (@p NULL). */
+struct side {
+    struct str text;
+    bool binary, shut;          /* shut: nothing of it may be shown */
+    struct buf room;            /* for the text without values */
+};
 
-    if (r > 0)
-        *text = (struct str){ (const char *)room->p, room->n };
-    return r >= 0 && buf_ok(room);
+/* @side without values, and @state without a digest where it has any: who has the digest of a file that holds a short
+ * secret and little else can guess that. So has what is short enough to be looked through and was not. */
+static void
+clean(const struct look *l, struct side *side, struct edit_state *state)
+{
+    const struct str text = side->text;
+    int r = text.p == NULL ? state->size <= EDITS_TEXT : text.n > 0 ? l->redact(l->ctx, text, &side->room) : 0;
+
+    side->binary = text.p != NULL && memchr(text.p, '\0', text.n) != NULL;
+    side->shut = r < 0 || !buf_ok(&side->room);
+    if (text.p != NULL && r > 0)
+        side->text = (struct str){ (const char *)side->room.p, side->room.n };
+    if (r != 0 || side->shut) {
+        state->hashed = false;
+        memset(state->sum, 0, sizeof(state->sum));
+    }
 }
 
-/* Values are taken out of whole texts, before lines of them are told apart: one may have several. */
+/* Values were taken out of whole texts, before lines of them are told apart: one may have several. */
 static void
-diff(const struct look *l, struct edit *e, struct str before, struct str after, struct buf *out)
+diff(struct edit *e, const struct side *before, const struct side *after, struct buf *out)
 {
-    cleanup_buf struct buf one = BUF_INIT(16 * EDITS_TEXT), two = BUF_INIT(16 * EDITS_TEXT);
     int r;
 
-    if (memchr(before.p, '\0', before.n) != NULL || memchr(after.p, '\0', after.n) != NULL) {
+    if (before->binary || after->binary) {
         e->how = EDIT_DIFF_BINARY;
-    } else if (!clean(l, &before, &one) || !clean(l, &after, &two)) {
+    } else if (before->shut || after->shut) {
         e->how = EDIT_DIFF_WITHHELD;
     } else {
-        r = lines_diff(before, after, EDITS_DIFF, out);
+        r = lines_diff(before->text, after->text, EDITS_DIFF, out);
         e->how = r < 0 ? EDIT_DIFF_NONE : r > 0 ? EDIT_DIFF_CUT : EDIT_DIFF_WHOLE;
         e->diff = (struct str){ (const char *)out->p, out->n };
     }
@@ -212,17 +225,23 @@ tell(struct look *l, const struct seen *s, const struct edit_state *now, const u
     cleanup_buf struct buf out = BUF_INIT(EDITS_DIFF + 256);
     struct edit e = { .path = s->path, .before = s->state, .after = *now };
     /* what was not there, or is not, is an empty text */
-    bool was = s->text != NULL || s->state.kind == 0, is = p != NULL || now->kind == 0;
+    struct side before = { .text = { s->state.kind == 0 ? "" : s->text, s->text_n },
+                           .room = BUF_INIT(16 * EDITS_TEXT) };
+    struct side after = { .text = { now->kind == 0 ? "" : (const char *)p, p != NULL ? n : 0 },
+                          .room = BUF_INIT(16 * EDITS_TEXT) };
 
     if (l->said->files >= EDITS_SAID || late(l)) {
         l->said->more++;
         return;
     }
     l->said->files++;
-    if (was && is && (s->text != NULL || p != NULL))
-        diff(l, &e, (struct str){ s->text != NULL ? s->text : "", s->text_n },
-             (struct str){ p != NULL ? (const char *)p : "", p != NULL ? n : 0 }, &out);
+    clean(l, &before, &e.before);
+    clean(l, &after, &e.after);
+    if (before.text.p != NULL && after.text.p != NULL && (s->text != NULL || p != NULL))
+        diff(&e, &before, &after, &out);
     l->tell(l->ctx, &e);
+    buf_free(&before.room);
+    buf_free(&after.room);
 }
 
 /* @name in @dir, which is @path, is there, and no folder. */
@@ -323,8 +342,10 @@ look_for_gone(struct look *l)
     cleanup_free struct seen **all = calloc(x->n + 1, sizeof(*all));
     size_t n = 0;
 
-    if (all == NULL)
+    if (all == NULL) {
+        l->said->incomplete = true;
         return;
+    }
     for (size_t i = 0; i < SLOTS; i++)
         if (x->slots[i] != NULL)
             all[n++] = x->slots[i];
@@ -334,7 +355,9 @@ look_for_gone(struct look *l)
         struct seen *s = all[i];
         bool gone = false;
 
-        if (s->round != x->round) {
+        if (s->round != x->round && late(l)) {      /* with the next look */
+            l->said->incomplete = true;
+        } else if (s->round != x->round) {
             const char *name;
             cleanup_close int dir = tree_open_parent(l->root, s->path, &name);
             struct stat st;
@@ -380,7 +403,10 @@ edits_look(struct edits *x, int root, edits_redact *redact, edits_tell *tell_fn,
     while (l.n_folders > 0) {
         cleanup_free char *folder = l.folders[--l.n_folders];
 
-        look_into(&l, folder, &entries);
+        if (late(&l))
+            said->incomplete = true;
+        else
+            look_into(&l, folder, &entries);
     }
     look_for_gone(&l);
     free(l.folders);

@@ -84,6 +84,20 @@ def test_no_value_is_in_a_diff(keeps, cloche):
     assert record.count("[variable TOKEN]") >= 2 and "[variable MINE]" in record and "[variable PEM]" in record
 
 
+def test_no_digest_tells_of_a_value(keeps):
+    """A file with a short secret and nothing else has no digest to guess it by, as a text, with NUL bytes, or as a link."""
+    box = keeps.create(policy={"env": {"PIN": "73914406"}})
+    box.exec('printf $PIN > text; printf "$PIN\\0" > raw; ln -s $PIN link; printf $MINE > own; printf plain > plain', env={"MINE": "90217735"})
+    made = {e["path"]: e for e in edits(keeps, box, 5)}
+    assert {name for name, e in made.items() if "sha256" in e["after"]} == {"plain"}
+    assert made["raw"]["compared"] == "binary" and made["text"]["diff"].startswith("@@ -0,0 +1,1 @@\n+[variable PIN]")
+    box.exec("for f in text raw own plain; do echo more > $f; done; rm link")
+    later = {e["path"]: e for e in edits(keeps, box, 10)[5:]}
+    assert {name for name, e in later.items() if "sha256" in e["before"]} == {"plain"}
+    assert {name for name, e in later.items() if "sha256" in e.get("after", {})} == {"text", "raw", "own", "plain"}
+    assert box.delete().ok
+
+
 def test_the_looker_that_is_killed_is_said_and_nothing_else_ends(keeps):
     box = keeps.create()
     box.exec("echo 1 > f")

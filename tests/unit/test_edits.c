@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "workspace/edits.h"
 #include "workspace/tree.h"
 
@@ -22,6 +23,14 @@ static struct edits *x;
 /* What was told, in lines. */
 static char told[8192];
 static int redacted;        /* what redact() answers */
+static uint64_t clock_ahead, slow;      /* how long each file takes that is told of */
+
+/* In place of base/clock.c's. */
+uint64_t
+clock_us(void)
+{
+    return 1000000 + clock_ahead;
+}
 
 static int
 redact(void *ctx, struct str text, struct buf *out)
@@ -39,6 +48,7 @@ tell(void *ctx, const struct edit *e)
     size_t n = strlen(told);
 
     (void)ctx;
+    clock_ahead += slow;
     snprintf(told + n, sizeof(told) - n, "%s %c%c %d %.*s|", e->path, e->before.kind != 0 ? e->before.kind : '-',
              e->after.kind != 0 ? e->after.kind : '-', (int)e->how, (int)e->diff.n, e->diff.p != NULL ? e->diff.p : "");
 }
@@ -74,6 +84,7 @@ begin(void **state)
     root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     x = edits_new();
     redacted = 0;
+    slow = 0;
     put("old", "a\nb\n", 4);
     assert_int_equal(edits_look(x, root, redact, NULL, NULL, &said), 0);
     assert_false(said.incomplete);
@@ -189,6 +200,29 @@ more_than_a_look_tells_is_counted(void **state)
     assert_string_equal(look(&said), "");
 }
 
+/* The time is up with the first one: the other is still known, and told of by the next look. */
+static void
+what_is_gone_is_not_looked_for_when_it_is_late(void **state)
+{
+    struct edits_said said;
+
+    (void)state;
+    put("other", "o\n", 2);
+    look(NULL);
+    assert_int_equal(unlinkat(root, "old", 0), 0);
+    assert_int_equal(unlinkat(root, "other", 0), 0);
+    slow = EDITS_LOOK_US;
+    look(&said);
+    assert_int_equal(said.files, 1);
+    assert_int_equal(said.more, 0);
+    assert_true(said.incomplete);
+    slow = 0;
+    look(&said);
+    assert_int_equal(said.files, 1);
+    assert_false(said.incomplete);
+    assert_string_equal(look(NULL), "");
+}
+
 int
 main(void)
 {
@@ -198,6 +232,7 @@ main(void)
         cmocka_unit_test_setup_teardown(binary_large_and_withheld_have_no_diff, begin, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_hashed_is_told_by_its_time, begin, end),
         cmocka_unit_test_setup_teardown(more_than_a_look_tells_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_gone_is_not_looked_for_when_it_is_late, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
