@@ -170,6 +170,9 @@ looker(struct keeper_live *k, int root, int sock)
     w.edits = edits_new();
     if (w.edits == NULL)
         _exit(2);
+    /* its commands are run by whose folder it is; where it has mounts of its own, these map owners */
+    if (k->policy.mode.v == MODE_LIGHT && sandbox_facts(k->l.sb)->other_user)
+        edits_as(w.edits, sandbox_facts(k->l.sb)->uid, sandbox_facts(k->l.sb)->gid);
     look(&w, NULL);
     while (hear(&w, w.looks == 0))
         if (w.looks > 0) {

@@ -36,6 +36,9 @@ struct edits {
     uint64_t kept;
     uint32_t round;
     uint8_t key[16];
+    bool as;                    /* ... this user and group */
+    uid_t uid;
+    gid_t gid;
 };
 
 struct look {
@@ -98,6 +101,22 @@ slot_of(struct edits *x, const char *path)
             return &x->slots[i];
 }
 
+void
+edits_as(struct edits *x, uid_t uid, gid_t gid)
+{
+    x->as = true;
+    x->uid = uid;
+    x->gid = gid;
+}
+
+static bool
+may_read(const struct edits *x, const struct stat *st)
+{
+    unsigned shift = st->st_uid == x->uid ? 6 : st->st_gid == x->gid ? 3 : 0, want = S_ISDIR(st->st_mode) ? 5 : 4;
+
+    return !x->as || ((unsigned)st->st_mode >> shift & want) == want;
+}
+
 static bool
 late(const struct look *l)
 {
@@ -137,6 +156,8 @@ read_file(struct look *l, const char *path, const struct stat *was, struct edit_
         *moved = true;
         return SIZE_MAX;
     }
+    if (!may_read(l->x, &st))
+        return SIZE_MAX;
     sha256_init(&h);
     while (n <= EDITS_HASHED && (got = read(fd, piece, sizeof(piece))) > 0) {
         if (n + (uint64_t)got <= EDITS_TEXT)
@@ -312,6 +333,10 @@ look_into(struct look *l, const char *folder, size_t *entries)
 
     if (fd < 0) {       /* shut, a mount of somebody else's, or gone */
         l->said->incomplete |= errno != ENOENT && errno != EXDEV && errno != ELOOP && errno != ENOTDIR;
+        return;
+    }
+    if (fstat(fd, &st) < 0 || !may_read(l->x, &st)) {
+        l->said->incomplete = true;
         return;
     }
     while ((name = dirents_next(&names)) != NULL) {

@@ -63,6 +63,9 @@ struct edits;
 
 struct edits *edits_new(void);  /* NULL: no memory */
 void edits_free(struct edits *x);
+/* Of what this user in this group cannot read no look shows what is in it; what is in a folder not even that it is
+ * there. For a caller who may read more than the ones it looks for. */
+void edits_as(struct edits *x, uid_t uid, gid_t gid);
 
 /* Look at all below @root (O_PATH will do). @tell is NULL the first time: nothing is told then. 0, or -1: the folder
  * itself cannot be read. */

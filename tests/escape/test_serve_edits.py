@@ -1,11 +1,13 @@
 """Attacks on who looks at the workspace for the transcript (--transcript edits): it is neither led out nor held up."""
 import json
+import os
 
 import pytest
 
 from helpers import requirement
 from helpers.daemon import Daemon
-from helpers.transcripts import edits, ended, of
+from helpers.runner import wait_for
+from helpers.transcripts import edits, ended, of, transcript
 
 pytestmark = requirement("R29", "R45")
 
@@ -83,6 +85,26 @@ def test_what_is_closed_is_in_no_entry_of_other_engines(cloche, project, has):
     (project / ".env").write_text("TOKEN=what-is-closed-after\n")
     assert edits(daemon, other) and not of(ended(daemon, box), "edit")
     assert other.delete().ok and daemon.stop() == 0
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("policy", [{"mode": "light"}, {"view": "host"}, {"view": "private"}])
+def test_root_does_not_read_for_it_what_it_cannot(keeps, project, policy):
+    """A daemon of root's, and in somebody's folder a file and a folder of root's alone."""
+    (project / "shut").mkdir(mode=0o700)
+    for name in ("file", "shut/in"):
+        (project / name).write_text("what-only-root-reads-before\n")
+        (project / name).chmod(0o600 if name == "file" else 0o644)
+    os.chown(project, 1000, 1000)
+    box = keeps.create(policy={**policy, "workspace": f"{project}:rw"})
+    assert box.exec("cat file shut/in; echo 1 > seen; chmod 600 seen")["stdout"] == ""
+    for name in ("file", "shut/in"):
+        (project / name).write_text("what-only-root-reads-after\n")
+    box.exec("echo 2 >> seen")
+    assert wait_for(lambda: [e for e in of(transcript(keeps, box.id), "edit") if e["path"] == "seen" and e.get("diff", "").endswith("+2\n")])
+    found = ended(keeps, box)
+    assert "what-only-root-reads" not in json.dumps(found) and "shut/in" not in {e["path"] for e in of(found, "edit")}
+    assert not [e for e in of(found, "edit") if e["path"] == "file" and ("sha256" in e["before"] or "sha256" in e["after"])]
 
 
 def test_fifos_sockets_and_sparse_files_hold_nobody_up(keeps):
