@@ -60,6 +60,23 @@ is_known(const char *word)
     return word[strspn(word, "0123456789.")] == '\0';
 }
 
+/* What is judged is what is done. */
+static void
+settled(const json_t *sent, const struct computer *c)
+{
+    json_t *judged = json_deep_copy(sent);
+    struct computer other;
+
+    computer_settle(judged);
+    FUZZ_ASSERT(computer_read(judged, &other) == NULL && strcmp(other.name, c->name) == 0);
+    FUZZ_ASSERT(json_object_get(judged, "type") == NULL &&
+                strcmp(json_string_value(json_object_get(judged, "action")), c->name) == 0);
+    FUZZ_ASSERT(other.words.n == c->words.n && other.ms == c->ms &&
+                (c->words.n == 0 || memcmp(other.words.p, c->words.p, c->words.n) == 0));
+    computer_free(&other);
+    json_decref(judged);
+}
+
 static void
 action(const char *p, size_t n)
 {
@@ -72,6 +89,8 @@ action(const char *p, size_t n)
         FUZZ_ASSERT(is_known(at) || (at[0] != '-' && at[strlen(at) - 1] == '+'));
     FUZZ_ASSERT(wrong != NULL || c.kind != COMPUTER_TYPE || c.text != NULL);
     FUZZ_ASSERT(c.ms <= 400000);
+    if (wrong == NULL)
+        settled(json, &c);
     computer_free(&c);
     json_decref(json);
 }

@@ -1,16 +1,16 @@
 /* adapters/computer.c: see computer.h */
 #include "adapters/computer.h"
 
-#include <stdarg.h>
 #include <string.h>
-#include <strings.h>
 
+#include "adapters/computer_keys.h"
 #include "adapters/desktop_data.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/str.h"
+#include "match/computer_name.h"
 
 #define POINTS_MAX  64          /* of a path */
-#define KEYS_MAX    64          /* presses, and keys of one */
 #define REPEAT_MAX  100
 #define SECONDS_MAX 300
 #define WAIT_MS     2000        /* without a duration */
@@ -25,6 +25,8 @@ struct row {
     reader *read;
     unsigned button, times;
     bool sees;
+    bool keys;                  /* it has some, or may hold some */
+    bool at;                    /* where is a coordinate, or x and y */
 };
 
 static reader read_nothing, read_zoom, read_wait, read_move, read_click, read_button, read_drag, read_scroll, read_key,
@@ -36,22 +38,20 @@ static const struct row rows[] = {
     { "windows", COMPUTER_WINDOWS, read_nothing, .sees = true },
     { "cursor_position", COMPUTER_WHERE, read_nothing, .sees = true },
     { "wait", COMPUTER_INPUT, read_wait, .sees = true },
-    { "mouse_move", COMPUTER_INPUT, read_move },
-    { "move", COMPUTER_INPUT, read_move },
-    { "click", COMPUTER_INPUT, read_click, 0, 1 },
-    { "left_click", COMPUTER_INPUT, read_click, 1, 1 },
-    { "middle_click", COMPUTER_INPUT, read_click, 2, 1 },
-    { "right_click", COMPUTER_INPUT, read_click, 3, 1 },
-    { "double_click", COMPUTER_INPUT, read_click, 1, 2 },
-    { "triple_click", COMPUTER_INPUT, read_click, 1, 3 },
-    { "left_mouse_down", COMPUTER_INPUT, read_button, .times = 1 },
-    { "left_mouse_up", COMPUTER_INPUT, read_button },
-    { "left_click_drag", COMPUTER_INPUT, read_drag },
-    { "drag", COMPUTER_INPUT, read_drag },
-    { "scroll", COMPUTER_INPUT, read_scroll },
-    { "key", COMPUTER_KEYS, read_key },
-    { "keypress", COMPUTER_KEYS, read_key },
-    { "hold_key", COMPUTER_KEYS, read_hold },
+    { "mouse_move", COMPUTER_INPUT, read_move, .at = true },
+    { "left_click", COMPUTER_INPUT, read_click, 1, 1, .keys = true, .at = true },
+    { "middle_click", COMPUTER_INPUT, read_click, 2, 1, .keys = true, .at = true },
+    { "right_click", COMPUTER_INPUT, read_click, 3, 1, .keys = true, .at = true },
+    { "back_click", COMPUTER_INPUT, read_click, 8, 1, .keys = true, .at = true },
+    { "forward_click", COMPUTER_INPUT, read_click, 9, 1, .keys = true, .at = true },
+    { "double_click", COMPUTER_INPUT, read_click, 1, 2, .keys = true, .at = true },
+    { "triple_click", COMPUTER_INPUT, read_click, 1, 3, .keys = true, .at = true },
+    { "left_mouse_down", COMPUTER_INPUT, read_button, .times = 1, .at = true },
+    { "left_mouse_up", COMPUTER_INPUT, read_button, .at = true },
+    { "left_click_drag", COMPUTER_INPUT, read_drag, .keys = true, .at = true },
+    { "scroll", COMPUTER_INPUT, read_scroll, .keys = true, .at = true },
+    { "key", COMPUTER_KEYS, read_key, .keys = true },
+    { "hold_key", COMPUTER_KEYS, read_hold, .keys = true },
     { "type", COMPUTER_TYPE, read_text },
     { "clipboard_get", COMPUTER_CLIP_GET, read_nothing, .sees = true },
     { "clipboard_set", COMPUTER_CLIP_SET, read_text },
@@ -59,142 +59,15 @@ static const struct row rows[] = {
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 2, 3)))
-word(struct computer *c, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-    int n;
-
-    va_start(ap, fmt);
-    n = vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (n < 0 || (size_t)n >= sizeof(text) || c->n_words == COMPUTER_WORDS_MAX)
-        c->words.broken = true;
-    else if (buf_append(&c->words, text, (size_t)n + 1) == 0)
-        c->n_words++;
-}
-
 static void
 words(struct computer *c, const char *const list[])
 {
     for (; *list != NULL; list++)
-        word(c, "%s", *list);
+        computer_word(c, "%s", *list);
 }
 #define WORDS(c, ...) words(c, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* --- keys --------------------------------------------------------------------------------------------------------- */
-
-/* As OpenAI's models and keyboards name them, and X. Of characters that are a key by themselves X has names only. */
-static const char *const names[][2] = {
-    { "alt", "alt" }, { "arrowdown", "Down" }, { "arrowleft", "Left" }, { "arrowright", "Right" }, { "arrowup", "Up" },
-    { "backspace", "BackSpace" }, { "capslock", "Caps_Lock" }, { "cmd", "super" }, { "command", "super" },
-    { "control", "ctrl" }, { "ctrl", "ctrl" }, { "del", "Delete" }, { "delete", "Delete" }, { "down", "Down" },
-    { "end", "End" }, { "enter", "Return" }, { "esc", "Escape" }, { "escape", "Escape" }, { "home", "Home" },
-    { "insert", "Insert" }, { "left", "Left" }, { "meta", "super" }, { "option", "alt" }, { "pagedown", "Page_Down" },
-    { "pageup", "Page_Up" }, { "return", "Return" }, { "right", "Right" }, { "shift", "shift" }, { "space", "space" },
-    { "super", "super" }, { "tab", "Tab" }, { "up", "Up" }, { "win", "super" },
-    { " ", "space" }, { "!", "exclam" }, { "\"", "quotedbl" }, { "#", "numbersign" }, { "$", "dollar" },
-    { "%", "percent" }, { "&", "ampersand" }, { "'", "apostrophe" }, { "(", "parenleft" }, { ")", "parenright" },
-    { "*", "asterisk" }, { "+", "plus" }, { ",", "comma" }, { "-", "minus" }, { ".", "period" }, { "/", "slash" },
-    { ":", "colon" }, { ";", "semicolon" }, { "<", "less" }, { "=", "equal" }, { ">", "greater" }, { "?", "question" },
-    { "@", "at" }, { "[", "bracketleft" }, { "\\", "backslash" }, { "]", "bracketright" }, { "^", "asciicircum" },
-    { "_", "underscore" }, { "`", "grave" }, { "{", "braceleft" }, { "|", "bar" }, { "}", "braceright" },
-    { "~", "asciitilde" },
-};
-
-static bool
-key_put(struct buf *out, struct str key)
-{
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strlen(names[i][0]) == key.n && strncasecmp(names[i][0], key.p, key.n) == 0)
-            return buf_printf(out, "%s+", names[i][1]) == 0;
-    for (size_t i = 0; i < key.n; i++) {
-        char c = key.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
-            return false;
-    }
-    return key.n > 0 && buf_append(out, key.p, key.n) == 0 && buf_put_u8(out, '+') == 0;
-}
-
 static const char not_keys[] = "keys are named as X names them, with + between those of one press (ctrl+c, Return)";
-
-/* "ctrl+c" into words as "ctrl+c+": xdotool takes a word that is called like one of its commands ("exec") for that,
- * and none ends in a plus, which adds no key. */
-static bool
-chord(struct computer *c, struct str text)
-{
-    uint8_t room[256];
-    cleanup_buf struct buf out = BUF_INIT_IN(room, sizeof(room));
-
-    if (text.n == 1 && text.p[0] == '+') {
-        word(c, "plus+");
-        return true;
-    }
-    for (size_t i = 0, n; i < text.n; i += n + 1) {
-        const char *plus = memchr(text.p + i, '+', text.n - i);
-        n = (plus != NULL ? (size_t)(plus - text.p) : text.n) - i;
-        if (!key_put(&out, (struct str){ text.p + i, n }))
-            return false;
-    }
-    word(c, "%.*s", (int)out.n, (const char *)out.p);
-    return out.n > 0;
-}
-
-/* Presses with blanks or commas between them. Their number, 0: none, or wrong. */
-static size_t
-chords(struct computer *c, const char *text)
-{
-    size_t count = 0;
-
-    if (strcmp(text, ",") == 0 || strcmp(text, " ") == 0)
-        return chord(c, str_of(text)) ? 1 : 0;
-    for (size_t n; *text != '\0'; text += n) {
-        n = strcspn(text, ", ");
-        if (n > 0 && (count++ == KEYS_MAX || !chord(c, (struct str){ text, n })))
-            return 0;
-        n += n == 0 ? 1 : 0;
-    }
-    return count;
-}
-
-/* A list of keys that are pressed together. */
-static bool
-together(struct computer *c, const json_t *keys)
-{
-    uint8_t room[256];
-    cleanup_buf struct buf out = BUF_INIT_IN(room, sizeof(room));
-    size_t n = json_array_size(keys);
-
-    if (n == 0 || n > KEYS_MAX)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *key = json_array_get(keys, i);
-        struct str s = { json_string_value(key), json_string_length(key) };
-        char small = s.n == 1 && s.p[0] >= 'A' && s.p[0] <= 'Z' ? (char)(s.p[0] | 0x20) : 0;    /* "C" is the key */
-        if (s.p == NULL || !key_put(&out, small != 0 ? (struct str){ &small, 1 } : s))
-            return false;
-    }
-    word(c, "%.*s", (int)out.n, (const char *)out.p);
-    return true;
-}
-
-/* The keys of @a: {"keys": [...]} or {"text": "ctrl+c"}, {"keys": "ctrl+c"}. -1 wrong, 0 none. */
-static int
-keys_of(const json_t *a, struct computer *c)
-{
-    const json_t *keys = json_object_get(a, "keys"), *text = json_object_get(a, "text");
-
-    if (keys != NULL && text != NULL)
-        return -1;
-    if (json_is_array(keys))
-        return json_array_size(keys) == 0 ? 0 : together(c, keys) ? 1 : -1;
-    text = text != NULL ? text : keys;
-    if (text == NULL)
-        return 0;
-    return json_is_string(text) && strlen(json_string_value(text)) == json_string_length(text) &&
-           chords(c, json_string_value(text)) > 0 ? 1 : -1;
-}
 
 /* --- where -------------------------------------------------------------------------------------------------------- */
 
@@ -221,9 +94,9 @@ point(const json_t *v, uint32_t out[2])
 static void
 go_to(struct computer *c, const uint32_t at[2])
 {
-    word(c, "mousemove");
-    word(c, "%u", at[0]);
-    word(c, "%u", at[1]);
+    computer_word(c, "mousemove");
+    computer_word(c, "%u", at[0]);
+    computer_word(c, "%u", at[1]);
 }
 
 /* Moves there; where none is named, and need not be, it stays. */
@@ -258,8 +131,8 @@ seconds(const json_t *a, json_int_t otherwise, uint64_t *ms)
 static void
 rest(struct computer *c, uint64_t ms)
 {
-    word(c, "sleep");
-    word(c, "%u.%03u", (unsigned)(ms / 1000), (unsigned)(ms % 1000));
+    computer_word(c, "sleep");
+    computer_word(c, "%u.%03u", (unsigned)(ms / 1000), (unsigned)(ms % 1000));
     c->ms += ms;
 }
 
@@ -319,9 +192,9 @@ holding(const json_t *a, struct computer *c, reader *act, const struct row *row)
     const char *wrong;
     int held;
 
-    word(c, "keydown");
+    computer_word(c, "keydown");
     begin = c->words.n;
-    held = keys_of(a, c);
+    held = computer_keys(a, c);
     end = c->words.n;
     if (held < 0 || (held > 0 && c->n_words != 2))
         return not_keys;
@@ -330,34 +203,21 @@ holding(const json_t *a, struct computer *c, reader *act, const struct row *row)
         return act(a, row, c);
     }
     wrong = act(a, row, c);
-    word(c, "keyup");
+    computer_word(c, "keyup");
     if (wrong == NULL && buf_ok(&c->words) && buf_reserve(&c->words, end - begin) == 0)
-        word(c, "%s", (const char *)c->words.p + begin);
+        computer_word(c, "%s", (const char *)c->words.p + begin);
     return wrong;
 }
 
 static const char *
 clicks(const json_t *a, const struct row *row, struct computer *c)
 {
-    static const struct { const char *name; unsigned number; } buttons[] = {
-        { "left", 1 }, { "middle", 2 }, { "wheel", 2 }, { "right", 3 }, { "back", 8 }, { "forward", 9 },
-    };
-    const json_t *named = row->button == 0 ? json_object_get(a, "button") : NULL;
     const char *wrong = position(a, c, false);
-    unsigned button = row->button != 0 ? row->button : 1;
-    size_t i = 0;
 
-    while (named != NULL && i < ARRAY_LEN(buttons) &&
-           (!json_is_string(named) || strcmp(json_string_value(named), buttons[i].name) != 0))
-        i++;
-    if (i == ARRAY_LEN(buttons))
-        return "button is left, middle, wheel, right, back or forward";
-    if (named != NULL)
-        button = buttons[i].number;
     WORDS(c, "click", "--repeat");
-    word(c, "%u", row->times);
+    computer_word(c, "%u", row->times);
     WORDS(c, "--delay", "80");
-    word(c, "%u", button);
+    computer_word(c, "%u", row->button);
     return wrong;
 }
 
@@ -425,7 +285,7 @@ turn(struct computer *c, json_int_t n, const char *button)
     if (n == 0)
         return;
     WORDS(c, "click", "--repeat");
-    word(c, "%lld", (long long)(n < REPEAT_MAX ? n : REPEAT_MAX));
+    computer_word(c, "%lld", (long long)(n < REPEAT_MAX ? n : REPEAT_MAX));
     WORDS(c, "--delay", "10", button);
 }
 
@@ -480,9 +340,9 @@ read_key(const json_t *a, const struct row *row, struct computer *c)
     if ((repeat != NULL && !json_is_integer(repeat)) || n < 1 || n > REPEAT_MAX)
         return "repeat is an integer from 1 to 100";
     WORDS(c, "key", "--repeat");
-    word(c, "%lld", (long long)n);
-    word(c, "--");
-    return keys_of(a, c) > 0 ? NULL : not_keys;
+    computer_word(c, "%lld", (long long)n);
+    computer_word(c, "--");
+    return computer_keys(a, c) > 0 ? NULL : not_keys;
 }
 
 static const char *
@@ -494,13 +354,13 @@ read_hold(const json_t *a, const struct row *row, struct computer *c)
     (void)row;
     if (!seconds(a, WAIT_MS, &ms))
         return "duration is a number of seconds from 0 to 300";
-    word(c, "keydown");
+    computer_word(c, "keydown");
     begin = c->words.n;
-    if (keys_of(a, c) <= 0 || c->n_words != 2)
+    if (computer_keys(a, c) <= 0 || c->n_words != 2)
         return not_keys;
     rest(c, ms);
-    word(c, "keyup");
-    word(c, "%s", (const char *)c->words.p + begin);
+    computer_word(c, "keyup");
+    computer_word(c, "%s", (const char *)c->words.p + begin);
     return NULL;
 }
 
@@ -528,18 +388,86 @@ row_of(const char *name)
     return NULL;
 }
 
+/* The row of @action, by either name. NULL: @wrong. */
+static const struct row *
+row_of_action(const json_t *action, const char **wrong)
+{
+    const json_t *name = json_object_get(action, "action"), *type = json_object_get(action, "type");
+    const json_t *button = json_object_get(action, "button");
+    const char *called = json_string_value(name != NULL ? name : type), *known = NULL;
+    const struct row *row;
+
+    if (called != NULL)     /* no button is called "" */
+        known = computer_name(called, button != NULL && !json_is_string(button) ? "" : json_string_value(button));
+    row = row_of(known);
+    *wrong = name != NULL && type != NULL ? "an action has one name: action, or type"
+             : called != NULL && known == NULL ? "button is left, middle, wheel, right, back or forward"
+             : row == NULL ? "there is no such action" : NULL;
+    return *wrong == NULL ? row : NULL;
+}
+
+/* Presses as the readers put them, without the pluses behind them, and blanks between: one text for each way to say
+ * them. */
+static void
+settle_keys(json_t *action)
+{
+    struct computer c = { .words = BUF_INIT(COMPUTER_BYTES_MAX) };
+    const char *at;
+
+    if (computer_keys(action, &c) > 0 && buf_ok(&c.words)) {
+        cleanup_buf struct buf text = BUF_INIT(COMPUTER_BYTES_MAX);
+        at = (const char *)c.words.p;
+        for (size_t i = 0; i < c.n_words; i++, at += strlen(at) + 1)
+            (void)buf_printf(&text, "%s%.*s", i > 0 ? " " : "", (int)strlen(at) - 1, at);
+        if (buf_ok(&text) && json_object_set_new(action, "text", json_stringn((const char *)text.p, text.n)) == 0)
+            (void)json_object_del(action, "keys");
+    }
+    buf_free(&c.words);
+}
+
+static void
+settle_position(json_t *action)
+{
+    uint32_t at[2];
+
+    if (!json_is_array(json_object_get(action, "coordinate")) || json_object_get(action, "x") != NULL ||
+        json_object_get(action, "y") != NULL || !point(json_object_get(action, "coordinate"), at))
+        return;
+    if (json_object_set_new(action, "x", json_integer(at[0])) == 0 &&
+        json_object_set_new(action, "y", json_integer(at[1])) == 0)
+        (void)json_object_del(action, "coordinate");
+}
+
+void
+computer_settle(json_t *action)
+{
+    const char *wrong, *called = json_string_value(json_object_get(action, "action"));
+    const struct row *row = row_of_action(action, &wrong);
+    bool by_button;
+
+    if (row == NULL)
+        return;
+    called = called != NULL ? called : json_string_value(json_object_get(action, "type"));
+    by_button = strcmp(called, row->name) != 0 && row->read == read_click;
+    (void)json_object_set_new(action, "action", json_string(row->name));
+    (void)json_object_del(action, "type");
+    if (by_button)
+        (void)json_object_del(action, "button");
+    if (row->keys)
+        settle_keys(action);
+    if (row->at)
+        settle_position(action);
+}
+
 const char *
 computer_read(const json_t *action, struct computer *c)
 {
-    const json_t *name = json_object_get(action, "action"), *type = json_object_get(action, "type");
-    const struct row *row = row_of(json_string_value(name != NULL ? name : type));
     const char *wrong;
+    const struct row *row = row_of_action(action, &wrong);
 
     *c = (struct computer){ .words = BUF_INIT(COMPUTER_BYTES_MAX) };
-    if (name != NULL && type != NULL)
-        return "an action has one name: action, or type";
     if (row == NULL)
-        return "there is no such action";
+        return wrong;
     c->kind = row->kind;
     c->name = row->name;
     wrong = row->read(action, row, c);

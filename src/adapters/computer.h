@@ -25,7 +25,7 @@ enum computer_kind {
 
 struct computer {
     enum computer_kind kind;
-    const char *name;           /* the table's */
+    const char *name;           /* the table's: canonical */
     bool has_region;
     uint32_t region[4];         /* of a screenshot: x, y, width, height */
     const char *text;           /* borrowed from what was read */
@@ -37,6 +37,10 @@ struct computer {
 /* Reads @action, an object that outlives @c. NULL, or what is wrong with it. */
 const char *computer_read(const json_t *action, struct computer *c);
 void computer_free(struct computer *c);
+/* @action in one form, whichever words it came in, which reads the same: `action` its canonical name
+ * (match/computer_name.h) and no `type`, keys as `text`, a position as `x` and `y`. What is judged; an action that
+ * cannot be read stays as it is. */
+void computer_settle(json_t *action);
 /* Whether @name is one that only looks. */
 bool computer_sees(const char *name);
 /* Where the pointer is, of what `xdotool getmouselocation` says. */

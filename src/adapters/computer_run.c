@@ -248,14 +248,13 @@ put_words(struct visit *r, const struct computer *c)
     return true;
 }
 
-/* Under one name, which rules of the gate match. */
+/* In one form, which rules of the gate match. */
 static json_t *
-params_of(const json_t *action, const char *name)
+params_of(json_t *action)
 {
-    json_t *params = json_copy((json_t *)(uintptr_t)action);
+    json_t *params = json_copy(action);
 
-    json_object_del(params, "type");
-    json_object_set_new(params, "action", json_string(name));
+    computer_settle(params);
     return params;
 }
 
@@ -273,7 +272,7 @@ computer_go(struct visit *r, const char *id, json_t *action, bool judged, const 
             desktop_refused(r, answers->no);
             op->timeout_ms = c.kind == COMPUTER_TYPE ? TYPE_MS : op->timeout_ms + c.ms;
             if (put_words(r, &c))
-                desktop_go(r, id, judged ? NULL : params_of(action, c.name));
+                desktop_go(r, id, judged ? NULL : params_of(action));
         }
     }
     computer_free(&c);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gate/rules.h"
+#include "match/computer_name.h"
 
 /* What a match may take beside the account of match.c: frames open at once, and memory in KiB. */
 #define MATCH_MAX (2 * GATE_FUEL)
@@ -146,10 +147,33 @@ digest_rule(struct gate *g, const struct node *map)
     sha256_text(hash, r->digest);
 }
 
+/* A rule for `computer` that compares its action with a name that no action has when it is judged: it never held. */
+static const char *
+unheard_of(const struct rule *r)
+{
+    const char *alias = NULL;
+    bool meant = false;
+
+    for (size_t i = 0; i < r->n_tools; i++)
+        meant = meant || strcmp(r->tools[i], "computer") == 0;
+    for (size_t i = 0; meant && i < r->n_conditions; i++) {
+        const struct condition *c = &r->conditions[i];
+        bool compares = c->op == IS_EQUALS || c->op == IS_NOT_EQUALS || c->op == IS_ONE_OF;
+        size_t n = json_is_array(c->value) ? json_array_size(c->value) : 1;
+        for (size_t k = 0; compares && strcmp(c->param, "action") == 0 && k < n; k++) {
+            const char *name = json_string_value(json_is_array(c->value) ? json_array_get(c->value, k) : c->value);
+            if (name != NULL && computer_alias(name) != NULL)
+                alias = name;
+        }
+    }
+    return alias;
+}
+
 static int
 put_rule(struct gate *g, const struct node *map, const char *name, struct err *err)
 {
     struct rule *r = calloc(1, sizeof(*r));
+    const char *alias;
 
     if (r == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
@@ -164,6 +188,12 @@ put_rule(struct gate *g, const struct node *map, const char *name, struct err *e
         return parse_refuse(name, map->line, err, "a rule has a name, of at most 63 letters, digits and ._:/-");
     if (r->n_tools == 0 || r->risk == GATE_RISKS)
         return parse_refuse(name, map->line, err, "a rule has tools and a risk");
+    alias = unheard_of(r);
+    if (alias != NULL) {
+        err_set(err, ERR_POLICY, "gate.condition", "%s:%u: no action of computer is judged as \"%s\"", name, map->line,
+                alias);
+        return err_hint(err, "call it %s", computer_alias(alias));
+    }
     r->timeout_s = r->timeout_s != 0 ? r->timeout_s : gate_timeout_of(r->risk);
     for (size_t i = 0; i + 1 < g->n_rules; i++)
         if (strcmp(g->rules[i]->name, r->name) == 0)

@@ -197,3 +197,42 @@ def test_a_client_that_goes_takes_its_question_along(daemon):
     assert wait_for(lambda: pending(daemon), 60)
     connection.close()
     assert wait_for(lambda: not pending(daemon), 60)
+
+
+RULE = """gate:
+  auto-approve: [LOW, MEDIUM, HIGH]
+  rules:
+    - name: keyboard
+      tools: [computer]
+      conditions: [{param: action, one-of: [type, key, hold_key, right_click, clipboard_set]}]
+      risk: CRITICAL
+    - {name: copying, tools: [computer], conditions: [{param: text, matches: 'ctrl\\+c'}], risk: CRITICAL}
+"""
+# Each of them types, presses or sets; what is between is ignored by who does it.
+SAID = [{"action": "type", "text": "x"}, {"type": "type", "text": "y"}, {"type": "keypress", "keys": ["a"]}, {"action": "keypress", "text": "b"},
+        {"action": "hold_key", "keys": ["a"]}, {"type": "click", "button": "right"}, {"type": "click", "keys": ["Control", "C"]},
+        {"type": "type", "text": "x", "path": [{"ignored": "y" * 61000}]}, {"action": "clipboard_set", "text": "x" * 61500}]
+
+
+def test_a_desktops_action_has_one_name(cloche):
+    """Rules name actions; an agent has other words for them, and room to be long."""
+    rules = cloche.home / "rules.yaml"
+    rules.write_text(RULE, encoding="ascii")
+    daemon = Daemon(cloche, gate=rules)
+    client = agent(daemon, STATELESS)
+    box = client.call("create_sandbox")["sandbox_id"]
+    seen = client.call("computer", sandbox_id=box, type="move", x=1, y=1)
+    assert seen.get("error_type") != "ApprovalRequired" and not pending(daemon), "what no rule names goes on"
+    for said in SAID:
+        waits = Calling(client, "computer", sandbox_id=box, **said)
+        assert wait_for(lambda: pending(daemon) or waits.result is not None, 60)
+        [asked] = pending(daemon) or pytest.fail(f"unasked: {said}"[:200] + f" {waits.result}")
+        assert asked["tool"] == "computer" and asked["rule"] in ("keyboard", "copying"), asked
+        decide(daemon, asked["id"], "deny")
+        waits.wait()
+    # so that who was denied is denied in other words too
+    assert client.call("computer", sandbox_id=box, type="type", text="x")["error_type"] == "gate.denied"
+    rules.write_text(RULE.replace("hold_key", "keypress"), encoding="ascii")
+    checked = cloche("gate", "check", rules)
+    assert checked.code == 125 and "[gate.condition]" in checked.err and "call it key" in checked.err, checked
+    assert daemon.stop() == 0, daemon.log

@@ -133,7 +133,7 @@ def test_the_gate_hears_of_an_action_once(cloche):
     at = f"/api/sandbox/computer/action?id={box.id}"
     for action in ({"type": "keypress", "keys": ["a"]}, {"action": "type", "text": "\u0142"}, {"type": "screenshot"}):
         asking = Asking(agent, "POST", at, action)
-        asked, name = one_pending(approver), next(iter(action.values()))
+        asked, name = one_pending(approver), next(iter(action.values())).replace("keypress", "key")
         sees = name == "screenshot"
         assert (asked["tool"], asked["risk"], asked["rule"]) == ("computer", "MEDIUM" if sees else "HIGH", "computer-sees" if sees else "computer"), asked
         assert asked["params"]["action"] == name and "type" not in asked["params"], asked
@@ -141,7 +141,7 @@ def test_the_gate_hears_of_an_action_once(cloche):
         assert asking.wait().json["success"] and not pending(approver), asking.answer
     asking = Asking(agent, "POST", f"/api/sandbox/computer/click?id={box.id}", {"x": 1, "y": 1})
     asked = one_pending(approver)
-    assert asked["params"] == {"action": "left_click", "coordinate": [1, 1]}, asked
+    assert asked["params"] == {"action": "left_click", "x": 1, "y": 1}, asked
     assert approver.post(f"/v1/approvals/{asked['id']}/deny", {}).ok
     assert asking.wait().status == 403, asking.answer
     assert daemon.stop() == 0, daemon.log

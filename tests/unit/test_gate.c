@@ -315,6 +315,8 @@ static const struct { const char *text, *code; } refused[] = {
     { ONE("{param: x, range: {min: 2, max: 1}}"), "gate.condition" },
     { ONE("{param: x, one-of: []}"), "gate.condition" },
     { ONE("{param: x, present: 1}"), "gate.condition" },
+    { "gate: {rules: [{name: a, tools: [x, computer], risk: LOW, conditions: [{param: action, equals: keypress}]}]}", "gate.condition" },
+    { "gate: {rules: [{name: a, tools: [computer], risk: LOW, conditions: [{param: action, one-of: [type, click]}]}]}", "gate.condition" },
 };
 
 static void

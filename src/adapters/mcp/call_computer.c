@@ -34,7 +34,8 @@ call_computer(struct visit *r)
 
     if (!call_names_box(r))
         return;
-    wrong = computer_go(r, r->mcp->box, r->mcp->args, true, &answers);
+    /* one that was too long to be judged as a call is judged as an action now; its commands say too little */
+    wrong = computer_go(r, r->mcp->box, r->mcp->args, r->mcp->judged, &answers);
     if (wrong != NULL)
         mcp_fail(r, "InvalidArguments", "%s", wrong);
 }

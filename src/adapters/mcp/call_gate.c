@@ -30,6 +30,7 @@ hold_for(struct visit *r, bool hold)
         return false;
     visit_gate(r, id != NULL ? id : "", r->mcp->tool->name, r->mcp->args, hold,
                hold ? &waiting_answers : &first_answers);
+    r->mcp->judged = true;
     return true;
 }
 
@@ -180,6 +181,8 @@ mcp_gate(struct visit *r)
 {
     bool again;
 
+    if (r->mcp->tool->settle != NULL)
+        r->mcp->tool->settle(r->mcp->args);
     if (!r->mcp->tool->gated) {
         r->mcp->tool->begin(r);
         return;

@@ -62,6 +62,7 @@ struct mcp_call {
     json_t *capabilities;                   /* of the client, owned: its session may end first */
     char wait[40];                          /* the id of a question to the client; "" none */
     void (*answered)(struct visit *r, const json_t *result);     /* NULL @result: it refused */
+    bool judged;                            /* as a whole, by its arguments */
     bool holds;                             /* until somebody has decided: the client knows what for */
     char box[EDGE_NAME_MAX + 1];
     bool made;                              /* by this call, whose client has not been told which it is */
@@ -80,6 +81,7 @@ struct mcp_tool {
     const char *input, *output;             /* schemas, as text */
     bool reads_only, destroys, reaches_out; /* what clients tell their user */
     bool gated;                             /* judged before it begins; others by what they ask for (mcp_gate_own) */
+    void (*settle)(json_t *args);           /* its arguments in one form, before they are judged; or NULL */
     void (*begin)(struct visit *r);
     json_t *listed;                         /* made of the above at the start */
 };

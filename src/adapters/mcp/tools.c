@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "adapters/computer.h"
 #include "adapters/mcp/mcp.h"
 #include "match/language.h"
 
@@ -119,9 +120,9 @@ struct mcp_tool mcp_tools[] = {
                      "use tool (action) and of OpenAI's (type), and windows, clipboard_get, clipboard_set.",
       .input = OBJECT("\"sandbox_id\"", SANDBOX_ID JSON(,
           "action": {"type": "string", "maxLength": 32, "description":)
-          "\"screenshot, zoom, cursor_position, mouse_move, left_click, right_click, middle_click, double_click, "
-          "triple_click, left_mouse_down, left_mouse_up, left_click_drag, scroll, key, hold_key, type, wait, windows, "
-          "clipboard_get, clipboard_set\"" JSON(},
+          "\"screenshot, zoom, cursor_position, mouse_move, left_click, right_click, middle_click, back_click, "
+          "forward_click, double_click, triple_click, left_mouse_down, left_mouse_up, left_click_drag, scroll, key, "
+          "hold_key, type, wait, windows, clipboard_get, clipboard_set\"" JSON(},
           "type": {"type": "string", "maxLength": 32, "description":)
           "\"Instead of action: screenshot, click, double_click, drag, keypress, move, scroll, type, wait\"" JSON(},
           "coordinate": {"type": "array", "maxItems": 2, "items": {"type": "integer"}},
@@ -141,7 +142,7 @@ struct mcp_tool mcp_tools[] = {
       .output = RESULT(JSON(, "width": {"type": "integer"}, "height": {"type": "integer"}, "x": {"type": "integer"},
           "y": {"type": "integer"}, "text": {"type": "string"},
           "windows": {"type": "array", "items": {"type": "object"}})),
-      .destroys = true, .gated = true, .begin = call_computer },
+      .destroys = true, .gated = true, .settle = computer_settle, .begin = call_computer },
     { .name = "diff", .title = "Show what changed",
       .description = "How the user sees what a sandbox changed in their folder (a copy-on-write workspace).",
       .input = OBJECT("\"sandbox_id\"", SANDBOX_ID),
