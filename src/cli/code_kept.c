@@ -97,47 +97,55 @@ code_kept_find(struct kept_set *set, const struct package_client *client, const 
 
 /* --- keeping one -------------------------------------------------------------------------------------------------- */
 
-/* Remove what is named so, unless somebody uses or makes it. */
-static void
+/* Remove what is named so, unless somebody uses or makes it. Whether it is gone. */
+static bool
 remove_unused(int dir, const char *name)
 {
     cleanup_close int fd = open_folder(dir, name);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        (void)tree_remove(dir, name, NULL);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && tree_remove(dir, name, NULL) == 0;
 }
 
-/* What was left half made, what is too old, and the oldest ones where there are too many. */
-static void
+/* Its place in @names; their number: there is none. */
+static size_t
+oldest_of(int dir, const struct tree_names *names)
+{
+    size_t oldest = names->n;
+    time_t when = 0;
+
+    for (size_t i = 0; i < names->n; i++) {
+        struct stat st = { .st_mtime = 0 };
+        (void)fstatat(dir, names->v[i], &st, AT_SYMLINK_NOFOLLOW);
+        if (oldest < names->n && st.st_mtime >= when)
+            continue;
+        oldest = i;
+        when = st.st_mtime;
+    }
+    return oldest;
+}
+
+/* What was left half made, what is too old, and the oldest ones where there are too many. Whether there is room for
+ * one more then: sets that are in use stay. */
+static bool
 tidy(int dir)
 {
     struct tree_names names;
     size_t n = 0;
 
     if (tree_names_read(dir, &names) < 0)
-        return;
+        return false;
     for (size_t i = 0; i < names.n; i++) {
+        bool fresh = strncmp(names.v[i], FRESH, strlen(FRESH)) == 0;
         struct stat st;
-        if (strncmp(names.v[i], FRESH, strlen(FRESH)) == 0 || fstatat(dir, names.v[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !is_young(&st))
-            remove_unused(dir, names.v[i]);
-        else
-            n++;
+        bool goes = fresh || fstatat(dir, names.v[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_young(&st);
+        if ((!goes || !remove_unused(dir, names.v[i])) && !fresh)
+            names.v[n++] = names.v[i];
     }
-    for (; n >= KEPT_SETS_MAX; n--) {
-        const char *oldest = NULL;
-        time_t when = 0;
-        for (size_t i = 0; i < names.n; i++) {
-            struct stat st;
-            if (fstatat(dir, names.v[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || (oldest != NULL && st.st_mtime >= when))
-                continue;
-            oldest = names.v[i];
-            when = st.st_mtime;
-        }
-        if (oldest != NULL)
-            remove_unused(dir, oldest);
-    }
+    names.n = n;
+    for (size_t i; n >= KEPT_SETS_MAX && (i = oldest_of(dir, &names)) < names.n; names.v[i] = names.v[--names.n])
+        n -= remove_unused(dir, names.v[i]) ? 1 : 0;
     tree_names_free(&names);
+    return n < KEPT_SETS_MAX;
 }
 
 static int
@@ -161,9 +169,8 @@ code_kept_keep(const struct package_client *client, const struct policy *p, cons
     cleanup_close int dir = state_own_open(FOLDER, "cli.package", NULL), fresh = -1;
     char key[SHA256_TEXT + 1], name[NAME_SIZE];
 
-    if (dir < 0 || !key_of(client, p, words, key))
+    if (dir < 0 || !key_of(client, p, words, key) || !tidy(dir))
         return;
-    tidy(dir);
     snprintf(name, sizeof(name), FRESH "%s", key);
     if (mkdirat(dir, name, 0755) < 0)
         return;         /* another process is at it */
