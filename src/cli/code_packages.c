@@ -26,9 +26,11 @@
 #include "match/path.h"
 #include "policy/spec.h"
 #include "wall/janitor.h"
+#include "workspace/patch.h"
 #include "workspace/tree.h"
 
 #define OUTPUT_MAX (16UL * 1024 * 1024)
+#define SHOWN_MAX  (8 * OUTPUT_MAX)     /* ... made visible: at most "<FF>" of a byte, "<U+202E>" of three */
 #define CA_MAX     32
 #define WORDS_MAX  (256 + 2 * CA_MAX + PACKAGES_MAX)
 #define INNER      "ws"        /* ... of the folder, in which it can be removed without meeting what is others' */
@@ -206,7 +208,11 @@ refuse(const char *registry, const struct buf *said, struct err *err)
     };
     enum package_fault fault = package_fault_of(said->p, said->n);
 
-    (void)io_write_full(STDERR_FILENO, said->p, said->n);
+    cleanup_buf struct buf shown = BUF_INIT(SHOWN_MAX);
+
+    /* strangers speak, to a terminal */
+    (void)patch_visible(&shown, said->p, said->n);
+    (void)io_write_full(STDERR_FILENO, shown.p, shown.n);
     if (fault == PACKAGE_FAILED && said->n == 0)
         return err_set(err, ERR_SYSTEM, rows[fault].code, "--package (%s): %s, and its client said nothing that can be "
                        "shown", registry, rows[fault].text);

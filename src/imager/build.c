@@ -22,6 +22,7 @@
 #include "imager/recipes.h"
 #include "match/url_host.h"
 #include "program/say.h"
+#include "workspace/patch.h"
 
 #define SOURCES_MAX (1024UL * 1024)
 #define ASK_APT_MS  60000
@@ -29,6 +30,7 @@
 #define TMP_SIZE    "8g"        /* of the sandbox's /tmp, in which the system is made */
 #define MEMORY      "10g"       /* that and its programs */
 #define WORDS_MAX   320
+#define HEARD_MAX   (64UL * 1024)   /* a line of build_run.h, made visible */
 #define KEYRING     "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 /* --- showing ------------------------------------------------------------------------------------------------------ */
@@ -125,12 +127,28 @@ add_host(struct sources *s, struct str url, struct err *err)
     return 0;
 }
 
+/* Whether @url says who asks, and so perhaps a password: an "@" before its path. */
+static bool
+names_user(struct str url)
+{
+    const char *at = memmem(url.p, url.n, "//", 2), *from = at != NULL ? at + 2 : url.p, *end = url.p + url.n;
+    const char *slash = memchr(from, '/', (size_t)(end - from));
+
+    return memchr(from, '@', (size_t)((slash != NULL ? slash : end) - from)) != NULL;
+}
+
 static int
 add_source(struct sources *s, struct str url, const char *suite, struct err *err)
 {
     char line[1024];
     int n = snprintf(line, sizeof(line), "deb [signed-by=" KEYRING "] %.*s %s main\n", (int)url.n, url.p, suite);
 
+    /* what strangers' scripts run beside would read it, and the message is not the place for it either */
+    if (names_user(url)) {
+        err_set(err, ERR_UNSUPPORTED, "image.build.mirror-password", "a mirror for %s has a user or a password in its "
+                "URL, which what is built could read", suite);
+        return err_hint(err, "give apt a mirror for %s that asks for none (sources.list(5))", s->suite);
+    }
     if (n <= 0 || (size_t)n >= sizeof(line))
         return 0;               /* apt has none that long */
     if (s->text.n > 0 && buf_nul(&s->text) == 0 && strstr((const char *)s->text.p, line) != NULL)
@@ -378,7 +396,12 @@ heard(void *ctx, const char *line)
 {
     static const char *const faults[] = { "E: ", "cloche: ", "dpkg: error", "ERROR: ", "npm error" };
     struct hearing *h = ctx;
+    cleanup_buf struct buf shown = BUF_INIT(HEARD_MAX);
 
+    /* it is strangers who speak, to a terminal */
+    if (patch_visible(&shown, (const uint8_t *)line, strlen(line)) < 0 || buf_nul(&shown) < 0)
+        return;
+    line = (const char *)shown.p;
     if (h->verbose)
         fprintf(stderr, "%s\n", line);
     else if (h->progress && strncmp(line, "I: ", 3) == 0)

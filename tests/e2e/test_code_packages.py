@@ -80,6 +80,18 @@ def test_an_installation_that_reaches_out(index):
     assert worked.out == "42\n42\n" and nothing_more(before), worked
 
 
+SPEAKS = """process.stderr.write('spoke ' + String.fromCharCode(27) + ']0;owned' + String.fromCharCode(7) + String.fromCharCode(0x202e, 0x9b) + '\\n');
+process.exit(1);"""
+
+
+@pytest.mark.root
+def test_an_installation_that_speaks_to_the_terminal(index):
+    publish_npm(index.net, "mine", scripts={"postinstall": f"node -e {json.dumps(SPEAKS.replace(chr(10), ' '))}"})
+    failed = index.cloche("code", "--language", "javascript", "--package", "mine@1.0.0", "-", stdin="console.log('ran')", timeout=PATIENCE)
+    assert failed.code == 125 and "[cli.package.failed]" in failed.err and "spoke" in failed.err, failed
+    assert not set(failed.err) & set("\x1b\x07\x9b\u202e") and "owned" in failed.err, failed
+
+
 LINK = """const fs = require('fs');
 fs.rmSync('/workspace/node_modules', {recursive: true, force: true});
 fs.symlinkSync('/proc/self/cwd', '/workspace/node_modules');"""
@@ -171,6 +183,27 @@ def test_what_was_installed_is_taken_again(index):
     index.cloche.env["PIP_EXTRA_INDEX_URL"] = f"http://{INDEX}/simple/"
     assert asks("mine==1.0")
     assert nothing_more(before)
+
+
+@pytest.mark.root
+def test_sets_have_a_ceiling(index):
+    """The oldest ones go; those that are in use stay, and are no reason to keep more."""
+    assert python(index, "mine==1.0").out == "42\n"
+    [one] = sets(index)
+    others = [one.parent / f"{i:064x}" for i in range(34)]
+    for i, other in enumerate(others):
+        other.mkdir()
+        os.utime(other, (one.stat().st_mtime - 3600 + i,) * 2)
+    with open_locked(others[0]), open_locked(others[1]):
+        assert python(index, "mine==1.0", "six==1.0").out == "42\n"
+    kept = sets(index)
+    assert len(kept) == 32 and others[0] in kept and others[1] in kept and one in kept and others[2] not in kept, kept
+    [two] = set(kept) - {one, *others}
+    with contextlib.ExitStack() as all_of_them:
+        for used in kept:
+            all_of_them.enter_context(open_locked(used))
+        assert python(index, "six==1.0", code="print(42)").out == "42\n" and sets(index) == kept
+    assert two.exists()
 
 
 @pytest.mark.root

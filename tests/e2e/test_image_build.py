@@ -103,6 +103,24 @@ def mirrors():
     return flags
 
 
+def mirror(cloche, line):
+    """apt-get that knows one mirror: "URI RELEASE COMPONENT"."""
+    program = cloche.home / "bin" / "apt-get"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{line}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    cloche.env["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("url", ["http://joe:s3cret@mirror.example/debian", "https://s3cret@mirror.example", "ftp://joe:s3cret@mirror.example/debian"])
+def test_a_mirrors_password_is_not_for_what_is_built(cloche, has, url):
+    has(*NEEDS)
+    recipe(cloche, TINY)
+    mirror(cloche, f"{url} bookworm main")
+    said = refused(cloche, "image.build.mirror-password", "mine")
+    assert "s3cret" not in said and not os.listdir(store(cloche) / "tmp"), said
+
+
 def test_a_build_and_a_run(anyone, has):
     has(*NEEDS)
     recipe(anyone, TINY)
