@@ -121,6 +121,16 @@ def test_a_mirrors_password_is_not_for_what_is_built(cloche, has, url):
     assert "s3cret" not in said and not os.listdir(store(cloche) / "tmp"), said
 
 
+def test_what_is_said_of_a_build_is_made_visible(cloche, has):
+    """Programs that a build runs repeat what they were told by strangers; apt keeps from its messages no more than C0 controls."""
+    has(*NEEDS)
+    recipe(cloche, TINY)
+    mirror(cloche, "http://mirror.example/a\u202eb\u009bc bookworm main")
+    for words in ((), ("--verbose",)):
+        said = refused(cloche, "image.build", "mine", *words)
+        assert "mirror.example/a<U+202E>b<U+009B>c" in said and not set(said) & set("\u202e\x9b"), said
+
+
 def test_a_build_and_a_run(anyone, has):
     has(*NEEDS)
     recipe(anyone, TINY)
