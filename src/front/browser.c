@@ -1,8 +1,10 @@
 /* front/browser.c: /v1/sandboxes/{}/browser: a browser in a sandbox, by Chrome's DevTools protocol (docs/browser.md)
  *
  * A request is passed to the browser as one to a preview is (preview.c), with two differences: its caller is known, and
- * reaches the sandbox as for a command; and first of all the keeper is asked to see that the browser runs. Of what
- * DevTools answer in JSON the addresses of their WebSockets are made ours.
+ * reaches the sandbox as for a command; and first of all the keeper is asked to see that the browser runs. Whoever runs
+ * code in the sandbox can take the browser's place, and this client sends its credential wherever the answer leads. So
+ * no answer leads away: none is passed on, each is kept until it is whole, read, and said anew, with no field of the
+ * browser's and with addresses of WebSockets that are ours.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,20 +27,73 @@ socket_base(const struct request *r, char out[512])
              host != NULL && host[0] != '\0' ? host : "localhost", r->id);
 }
 
+static bool
+refuse(struct request *r, const char *what)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "the sandbox's browser answers %s, which Chromium's DevTools do not", what);
+    preview_fail(r, MHD_HTTP_BAD_GATEWAY, "browser.answer", "something else in the sandbox may have taken its place", text);
+    return false;
+}
+
 bool
-browser_rewritten(struct request *r)
+browser_begin(struct request *r, const struct http1_head *head)
+{
+    /* neither elsewhere (3xx), nor for a credential that it has no right to (401, 407) */
+    if (head->status != 200 && (head->status < 400 || head->status == 401 || head->status == 407))
+        return refuse(r, "with a redirection or another status");
+    if (http1_find(head, STR_LIT("content-encoding"), NULL) != NULL)
+        return refuse(r, "in a coding");
+    r->preview->status = head->status;
+    return true;
+}
+
+bool
+browser_keep(struct request *r, struct str piece)
+{
+    struct buf *text = &r->preview->text;
+
+    if (piece.n > text->max - text->n)
+        return refuse(r, "with more than 2 MiB");
+    /* what is kept now is counted, and what it grows to has room beside it */
+    if (piece.n > text->cap - text->n && !waits_room(r, text->cap + piece.n)) {
+        buf_free(text);
+        preview_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE, "http.busy", "read the answers that wait for you, and ask again",
+                     "there is no room for the answer: too much waits for this caller's clients");
+        return false;
+    }
+    if (piece.n > 0 && buf_append(text, piece.p, piece.n) < 0) {
+        preview_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE, "memory", "", "out of memory");
+        return false;
+    }
+    waits_count(r);
+    return true;
+}
+
+void
+browser_answer(struct request *r)
 {
     struct preview *p = r->preview;
-    cleanup_buf struct buf out = BUF_INIT(2 * p->text.max);
-    const struct str text = { p->text.n > 0 ? (const char *)p->text.p : "", p->text.n };
+    cleanup_buf struct buf kept = p->text;
+    const struct str text = { kept.n > 0 ? (const char *)kept.p : "", kept.n };
     char base[512];
+    json_t *said;
 
+    p->text = (struct buf)BUF_INIT(0);
     socket_base(r, base);
-    if (preview_devtools(text, p->port, str_of(base), &out) < 0)
-        return false;
-    if (out.n > 0)
-        stream_add(r, out.p, out.n);
-    return true;
+    said = preview_devtools(text, p->port, str_of(base));
+    if (said == NULL && !preview_devtools_plain(text)) {
+        (void)refuse(r, "with an address elsewhere, or in broken JSON");
+        return;
+    }
+    preview_over(r);
+    if (said != NULL)
+        reply_json(r, p->status, said);
+    else if (text.n > 0)
+        reply_text(r, p->status, "text/plain; charset=utf-8", text.p, text.n);
+    else
+        reply_empty(r, p->status);
 }
 
 /* --- starting it -------------------------------------------------------------------------------------------------- */
@@ -89,7 +144,7 @@ browser_pass(struct request *r)
                      "a browser's DevTools have no such path");
         return;
     }
-    p->rewrites = str_starts(p->target.path, STR_LIT("/json"));
+    p->browser = true;
     if (!preview_upgrades(r))
         return;
     r->op_answers = &start_said;
@@ -117,7 +172,7 @@ static void
 browser_start(struct request *r)
 {
     r->op_answers = &only_said;
-    ASK(r, EDGE_ASK_BROWSER, &only_answers, .id = r->id, .what = BROWSER_START);
+    ASK(r, EDGE_ASK_BROWSER, &only_answers, .id = r->id, .what = BROWSER_ONLY);
 }
 
 const struct route browser_routes[] = {

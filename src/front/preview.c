@@ -25,7 +25,7 @@
 #define EARLY_FREE (64UL * 1024)        /* of them those that are not counted... */
 #define EARLY_ALL  (16UL * 1024 * 1024) /* ... in what all such answers have together */
 #define HEAD_MAX   (16UL * 1024)        /* of an answer */
-#define TEXT_MAX   (4UL * 1024 * 1024)  /* of an answer that is changed */
+#define TEXT_MAX   (2UL * 1024 * 1024)  /* of what a browser answers; Chromium's longest, json/protocol, has 1.6 MB */
 #define INTERIM    8                    /* answers of 1xx before the answer */
 #define HEAD_MS    120000               /* for an answer to begin, once the server has what there is of the request */
 #define BODY_MS    600000               /* of silence in it */
@@ -68,8 +68,8 @@ preview_route(struct request *r)
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-static void
-over(struct request *r)
+void
+preview_over(struct request *r)
 {
     r->preview->state = PREVIEW_OVER;
     r->preview->heard_ms = clock_ms();
@@ -85,7 +85,7 @@ preview_fail(struct request *r, unsigned status, const char *code, const char *h
 
     if (p->state == PREVIEW_OVER)
         return;
-    over(r);
+    preview_over(r);
     if (r->up.fd >= 0 || r->upgraded != NULL)
         return;                         /* what is there is still told */
     if (r->response == NULL) {
@@ -103,8 +103,6 @@ preview_fail_err(struct request *r, const struct err *err)
     static const struct { const char *code; unsigned status; } codes[] = {
         { "preview.none", 404 }, { "ports.closed", 404 }, { "ports.refused", 502 }, { "ports.connect", 502 },
         { "sandbox.gone", 502 }, { "ports.network", 502 }, { "ports.reserved", 502 }, { "ports.timeout", 504 },
-        { "browser.missing", 409 }, { "browser.network", 409 }, { "browser.ended", 502 }, { "browser.start", 502 },
-        { "browser.none", 502 }, { "browser.timeout", 504 },
     };
     unsigned status = r->route->open ? 503 : status_of(err);     /* a preview's visitor may try again */
 
@@ -187,7 +185,8 @@ preview_upload_end(struct request *r)
     if (p == NULL || p->state == PREVIEW_ASKED || p->state == PREVIEW_OVER)
         return;
     end_body(r);
-    r->stream = r->stream || p->state == PREVIEW_BODY;  /* now it is heard by how much waits for the client */
+    /* now it is heard by how much waits for the client */
+    r->stream = r->stream || (p->state == PREVIEW_BODY && !p->browser);
     op_send(r);
     op_flow(r);
 }
@@ -231,7 +230,9 @@ add_fields(struct request *r, const struct http1_head *head)
 static void
 finish(struct request *r)
 {
-    over(r);
+    if (r->preview->browser)
+        return browser_answer(r);
+    preview_over(r);
     stream_close(r);
 }
 
@@ -270,15 +271,13 @@ take_body(struct request *r, const uint8_t *bytes, size_t n)
         struct str data = { "", 0 };
         size_t used = 0;
         result = http1_body_next(&p->body, bytes, n, &data, &used);
-        if (data.n > 0 && !p->rewrites)
+        if (p->browser && !browser_keep(r, data))
+            return;
+        if (data.n > 0 && !p->browser)
             stream_add(r, data.p, data.n);
-        else if (data.n > 0 && buf_append(&p->text, data.p, data.n) < 0)
-            result = HTTP1_BODY_TOO_LARGE;
         bytes += used;
         n -= used;
     }
-    if (result == HTTP1_OK && p->rewrites && !browser_rewritten(r))
-        result = HTTP1_BODY_TOO_LARGE;
     if (result == HTTP1_OK) {
         finish(r);
     } else if (result != HTTP1_MORE) {
@@ -324,7 +323,7 @@ begin_answer(struct request *r, const struct http1_head *head)
 {
     struct preview *p = r->preview;
     bool empty = head->framing == HTTP1_BODY_NONE;
-    uint64_t size = head->length_stated && head->framing != HTTP1_BODY_CHUNKED && !p->rewrites ? head->stated_length
+    uint64_t size = head->length_stated && head->framing != HTTP1_BODY_CHUNKED ? head->stated_length
                                                                                 : MHD_SIZE_UNKNOWN;
 
     if (http1_body_begin(&p->body, head, INT64_MAX) != HTTP1_OK) {
@@ -336,6 +335,11 @@ begin_answer(struct request *r, const struct http1_head *head)
         return;
     }
     p->state = PREVIEW_BODY;
+    if (p->browser) {
+        if (browser_begin(r, head) && (empty || (head->framing == HTTP1_BODY_LENGTH && head->body_length == 0)))
+            finish(r);
+        return;
+    }
     if (empty && (strcmp(r->method, MHD_HTTP_METHOD_HEAD) != 0 || head->status == 204 || head->status == 304))
         reply_empty(r, head->status);
     else
@@ -411,7 +415,7 @@ on_closed(struct request *r, uint8_t flags, uint32_t code, uint64_t ms)
     (void)flags;
     (void)ms;
     if (p->state == PREVIEW_TUNNEL)
-        over(r);
+        preview_over(r);
     else if (p->state == PREVIEW_BODY && code == 0 && http1_body_end(&p->body) == HTTP1_OK)
         finish(r);
     else if (p->state == PREVIEW_BODY)
@@ -517,7 +521,7 @@ preview_upgrades(struct request *r)
     r->preview->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
     if (!r->preview->websocket || upgrade_asked(r))
         return true;
-    over(r);
+    preview_over(r);
     return false;
 }
 
@@ -542,7 +546,7 @@ preview_begin(struct request *r)
     }
     if (p->target.bare) {
         /* so that what its pages name relative to themselves is below it */
-        over(r);
+        preview_over(r);
         reply_empty(r, MHD_HTTP_PERMANENT_REDIRECT);
         snprintf(place, sizeof(place), "%s/", p->root);
         reply_location(r, place);
@@ -552,6 +556,12 @@ preview_begin(struct request *r)
         return;
     r->op_answers = &preview_said;
     ASK(r, EDGE_ASK_PREVIEW, &preview_answers, .capability = p->host_form ? r->id : p->root + PREVIEW_PATH_N);
+}
+
+size_t
+preview_held(const struct request *r)
+{
+    return r->preview != NULL ? r->preview->text.cap : 0;
 }
 
 void
@@ -581,7 +591,8 @@ preview_time(struct front *f)
 
     for (struct request *r = f->requests; r != NULL; r = r->next) {
         if (!is_timed(r) ||
-            clock_since(now, r->preview->heard_ms) < (r->preview->state == PREVIEW_WAITS ? HEAD_MS : BODY_MS))
+            clock_since(now, r->preview->heard_ms) <
+                (r->preview->state == PREVIEW_WAITS || r->preview->browser ? HEAD_MS : BODY_MS))
             continue;
         preview_fail(r, MHD_HTTP_GATEWAY_TIMEOUT, "preview.timeout", "", "the sandbox's server does not answer");
         http_wake(r);

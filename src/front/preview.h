@@ -15,6 +15,7 @@ size_t preview_upload(struct request *r, const uint8_t *p, size_t n);
 void preview_upload_end(struct request *r);
 void preview_time(struct front *f);             /* once a second */
 void preview_free(struct request *r);
+size_t preview_held(const struct request *r);   /* bytes of an answer that waits to be whole */
 
 /* ports.c: a port as JSON; with where it is found when there is a capability. */
 bool ports_have_address(const struct request *r);     /* that has a URL */

@@ -20,8 +20,9 @@ struct preview {
     size_t seen;
     unsigned interim;
     struct http1_body body;
-    bool rewrites;                      /* its answer is kept in @text and passed on changed (browser.c) */
-    struct buf text;
+    bool browser;                       /* its answer is kept until it is whole, and said anew (browser.c) */
+    unsigned status;                    /* of that, and */
+    struct buf text;                    /* what there is of its body */
     size_t early;                       /* of front.early: what of it is this answer's */
     uint64_t heard_ms;                  /* when something happened last */
 };
@@ -30,12 +31,15 @@ struct preview {
  * none can be, which is said. */
 struct preview *preview_new(struct request *r);
 bool preview_upgrades(struct request *r);
+void preview_over(struct request *r);       /* nothing more is heard of it */
 void preview_fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why);
 void preview_fail_err(struct request *r, const struct err *err);
 extern const struct answers preview_answers;
 extern const struct op_answers preview_said;
-/* browser.c: what is in p->text as the client is to have it. False: no memory. */
-bool browser_rewritten(struct request *r);
+/* browser.c, for answers of browsers. begin and keep: false: it is refused, which is said. answer: it is whole. */
+bool browser_begin(struct request *r, const struct http1_head *head);
+bool browser_keep(struct request *r, struct str piece);
+void browser_answer(struct request *r);
 
 /* preview_request.c: the request's head as the server is to have it, into r->in; and how its body goes there, into the
  * preview's framing and length. False: it cannot be passed on. */

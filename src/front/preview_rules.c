@@ -10,6 +10,10 @@
 #define LABEL     ".preview."
 #define FORWARDED "x-forwarded-"       /* there are more of them than one would list: -port, -server, -ssl ... */
 #define PARTS     "multipart/x-mixed-replace"
+#define SOCKET    "webSocketDebuggerUrl"
+#define FRONTEND  "devtoolsFrontendUrl"
+#define ID_MAX    128                  /* of a browser or a page, in bytes */
+#define ID_CHARS  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
 static bool
 named(struct str name, const char *const *names, size_t n)
@@ -183,24 +187,72 @@ preview_devtools_path(struct str path)
     return str_eq_c(path, "/json") || str_starts(path, STR_LIT("/json/")) || str_starts(path, STR_LIT("/devtools/"));
 }
 
-int
-preview_devtools(struct str body, uint16_t port, struct str base, struct buf *out)
+/* "ws://localhost:PORT/devtools/KIND/ID" with @base in place of "ws://localhost:PORT/"; NULL: it is none. */
+static json_t *
+socket_of(const json_t *value, uint16_t port, struct str base)
 {
-    char own[32];
-    size_t n = (size_t)snprintf(own, sizeof(own), "localhost:%u/", (unsigned)port), from = 0;
-    size_t scheme = base.n > 6 && str_starts(base, STR_LIT("wss://")) ? 6 : 5;
+    static const char *const kinds[] = { "devtools/browser/", "devtools/page/" };
+    char own[40];
+    size_t n = (size_t)snprintf(own, sizeof(own), "ws://localhost:%u/", (unsigned)port);
+    struct str at = { json_string_value(value), json_string_length(value) };
 
-    for (size_t at = 0; at + n <= body.n; at++) {
-        bool url = at >= from + 5 && memcmp(body.p + at - 5, "ws://", 5) == 0;
-        bool query = at >= from + 3 && memcmp(body.p + at - 3, "ws=", 3) == 0;
-        if (body.p[at] != 'l' || (!url && !query) || memcmp(body.p + at, own, n) != 0)
-            continue;
-        /* "ws=" is followed by what is behind "ws://" */
-        buf_append(out, body.p + from, at - from - (url ? 5 : 0));
-        buf_append(out, base.p + (url ? 0 : scheme), base.n - (url ? 0 : scheme));
-        from = at + n;
-        at = from - 1;
+    if (at.p == NULL || at.n <= n || memcmp(at.p, own, n) != 0)
+        return NULL;
+    at = (struct str){ at.p + n, at.n - n };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        size_t kind = strlen(kinds[i]);
+        if (at.n > kind && at.n <= kind + ID_MAX && memcmp(at.p, kinds[i], kind) == 0 &&
+            strspn(at.p + kind, ID_CHARS) == at.n - kind)
+            return json_sprintf("%.*s%.*s", (int)base.n, base.p, (int)at.n, at.p);
     }
-    buf_append(out, body.p + from, body.n - from);
-    return buf_ok(out) ? 0 : -1;
+    return NULL;
+}
+
+/* Some readers of JSON take a member whatever the case of its name, also that of letters which fold to one of ASCII. */
+static bool
+is_like(const char *name, const char *want)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        if ((unsigned char)*c >= 0x80)
+            return true;
+    return strcasecmp(name, want) == 0;
+}
+
+static bool
+make_ours(json_t *object, uint16_t port, struct str base)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(object, next, name, value) {
+        if (strncasecmp(name, FRONTEND, strlen(FRONTEND)) == 0)
+            (void)json_object_del(object, name);
+        else if (strcmp(name, SOCKET) != 0 && is_like(name, SOCKET))
+            return false;
+    }
+    value = json_object_get(object, SOCKET);
+    return value == NULL || json_object_set_new(object, SOCKET, socket_of(value, port, base)) == 0;
+}
+
+json_t *
+preview_devtools(struct str body, uint16_t port, struct str base)
+{
+    json_t *said = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *one;
+    bool ours = !json_is_object(said) || make_ours(said, port, base);
+    size_t i;
+
+    json_array_foreach(said, i, one)
+        ours = ours && (!json_is_object(one) || make_ours(one, port, base));
+    if (!ours) {
+        json_decref(said);
+        return NULL;
+    }
+    return said;
+}
+
+bool
+preview_devtools_plain(struct str body)
+{
+    return body.n == 0 || memchr(body.p, '{', body.n) == NULL;
 }

@@ -7,6 +7,7 @@
 #ifndef CLOCHE_FRONT_PREVIEW_RULES_H
 #define CLOCHE_FRONT_PREVIEW_RULES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,9 +43,13 @@ bool preview_has_parts(struct str type);
  * @root ("/preview/CAPABILITY"), in the host form at "/". Appended to @out, with a NUL. 0 or -1. */
 int preview_location(struct str value, const char *root, uint16_t port, struct buf *out);
 
-/* What a browser's DevTools say of themselves as JSON, in @body, as who came by @base ("ws://HOST/PATH/") can use it:
- * their WebSockets are at "localhost:@port/". Appended to @out. 0 or -1. */
-int preview_devtools(struct str body, uint16_t port, struct str base, struct buf *out);
+/* What a browser's DevTools say in @body as JSON, as who came by @base ("ws://HOST/PATH/") can use it: the WebSockets
+ * that they name are at "ws://localhost:@port/devtools/browser|page/ID" and become those below @base, and addresses of
+ * the DevTools' pages are left out, since nobody serves them. An object, or an array of them. NULL: it is no such JSON,
+ * or leads elsewhere. */
+json_t *preview_devtools(struct str body, uint16_t port, struct str base);
+/* Whether nobody can take it for an object of JSON, in whatever coding of characters that has ASCII in it. */
+bool preview_devtools_plain(struct str body);
 /* Whether a path of theirs is one that leads on: "/json..." or "/devtools/...". */
 bool preview_devtools_path(struct str path);
 

@@ -6,6 +6,7 @@
  */
 #include "front/collect.h"
 #include "front/front.h"
+#include "front/preview.h"
 
 #define GIVEN_BACK 65536        /* of memory that is empty: kept no longer when there is little */
 
@@ -37,7 +38,7 @@ waits_count(struct request *r)
     bool little = f->waits.all > f->waits.max / 2;
     size_t n = taken(&r->out, little) + taken(&r->err_out, little) + taken(&r->in, little) + r->answer_bytes;
 
-    n += collect_held(r) + visit_held(r) + (r->rich != NULL ? rich_held(r->rich) : 0);
+    n += collect_held(r) + visit_held(r) + preview_held(r) + (r->rich != NULL ? rich_held(r->rich) : 0);
     f->eased = f->eased || n < r->waits;
     hold_count(&f->waits, r->caller, r->waits, n);
     r->waits = n;

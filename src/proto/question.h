@@ -141,7 +141,7 @@ PROTO_STRUCT(ask_preview, ASK_PREVIEW);
 /* GRANTED: an operation BROWSER. */
 #define ASK_BROWSER(F) \
     F(TEXT, id, EDGE_NAME_MAX) \
-    F(ENUM, edge_browse, what, BROWSER_START, BROWSER_CONNECT)
+    F(ENUM, edge_browse, what, BROWSER_START, BROWSER_ONLY)
 PROTO_STRUCT(ask_browser, ASK_BROWSER);
 
 /* A ticket for a session of an editor. */

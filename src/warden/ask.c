@@ -480,7 +480,38 @@ asked_op(struct warden *w, const struct ask_op *m)
     return 0;
 }
 
-#define BROWSERS_MAX 64         /* starts after which no connection was asked for */
+#define BROWSERS_MAX 64         /* starts after which no connection was asked for... */
+#define BROWSERS_MS  90000      /* ... and none will be any more: a start takes at most 60 s */
+
+/* Each start for a connection is the permission for one. */
+static int
+count_browsers(struct box *b, uint32_t what, struct err *err)
+{
+    uint64_t now = clock_ms();
+
+    if (what == BROWSER_ONLY)
+        return 0;
+    if (b->browsers > 0 && clock_since(now, b->browsers_ms) >= BROWSERS_MS)
+        b->browsers = 0;
+    if (what == BROWSER_CONNECT && b->browsers == 0)
+        return err_set(err, ERR_DENIED, "browser.none", "a connection is asked for after a start");
+    if (what == BROWSER_START && b->browsers >= BROWSERS_MAX) {
+        err_set(err, ERR_LIMIT, "browser.busy", "%d requests wait for the browser of this sandbox already", BROWSERS_MAX);
+        return err_hint(err, "let some of them end, and ask again");
+    }
+    return 0;
+}
+
+static void
+browser_granted(struct box *b, uint32_t what)
+{
+    if (what == BROWSER_CONNECT)
+        b->browsers--;
+    if (what == BROWSER_START) {
+        b->browsers++;
+        b->browsers_ms = clock_ms();
+    }
+}
 
 int
 asked_browser(struct warden *w, const struct ask_browser *m)
@@ -492,16 +523,17 @@ asked_browser(struct warden *w, const struct ask_browser *m)
 
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
-    if (err.kind == ERR_NONE && m->what == BROWSER_CONNECT && b->browsers == 0)
-        err_set(&err, ERR_DENIED, "browser.none", "a connection is asked for after a start");
-    if (err.kind == ERR_NONE && record_asked(w, b, b->r.id, m->what == BROWSER_START ? "start" : "connect"))
+    if (err.kind == ERR_NONE)
+        (void)count_browsers(b, m->what, &err);
+    if (err.kind == ERR_NONE && record_asked(w, b, b->r.id, m->what == BROWSER_CONNECT ? "connect" : "start"))
         return 0;
     if (err.kind == ERR_NONE) {
-        op = (struct edge_op){ .kind = OP_BROWSER, .offset = m->what, .path = b->r.id };
+        op = (struct edge_op){ .kind = OP_BROWSER, .path = b->r.id,
+                               .offset = m->what == BROWSER_CONNECT ? BROWSER_CONNECT : BROWSER_START };
         if (edge_op_put(&said, &op) < 0)
             err_set(&err, ERR_SYSTEM, "memory", "out of memory");
         else if (grant(w, b, said.p, said.n, &err) == 0) {
-            b->browsers += m->what == BROWSER_START ? b->browsers < BROWSERS_MAX : -1U;
+            browser_granted(b, m->what);
             return 0;
         }
     }

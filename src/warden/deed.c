@@ -443,7 +443,7 @@ int
 deed_browser(struct warden *w, const struct ask_browser *m, struct deed *out, struct err *err)
 {
     char id[EDGE_ID + 1];
-    int r = m->what == BROWSER_START ? subject_of(w, m->id, id, err) : 0;   /* without that there is no CONNECT */
+    int r = m->what != BROWSER_CONNECT ? subject_of(w, m->id, id, err) : 0;   /* without that there is no CONNECT */
 
     return r <= 0 ? r : deed_whole(w, "browser_control", id, json_object(), out, err);
 }

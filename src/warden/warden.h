@@ -140,6 +140,7 @@ struct box {
     unsigned ops;                       /* that run */
     struct box_asked asked;
     unsigned browsers;                  /* starts of its browser after which no connection was asked for */
+    uint64_t browsers_ms;               /* when the last of them was granted */
     bool again;                         /* when it is gone it is made anew (recovery) */
     bool once;                          /* it ends with the call that made it, whatever is known of it */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
