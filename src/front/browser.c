@@ -33,7 +33,8 @@ refuse(struct request *r, const char *what)
     char text[160];
 
     snprintf(text, sizeof(text), "the sandbox's browser answers %s, which Chromium's DevTools do not", what);
-    preview_fail(r, MHD_HTTP_BAD_GATEWAY, "browser.answer", "something else in the sandbox may have taken its place", text);
+    preview_fail(r, MHD_HTTP_BAD_GATEWAY, "browser.answer",
+                 "something else in the sandbox may have taken its place", text);
     return false;
 }
 
@@ -69,6 +70,12 @@ browser_keep(struct request *r, struct str piece)
     }
     waits_count(r);
     return true;
+}
+
+size_t
+preview_held(const struct request *r)
+{
+    return r->preview != NULL ? r->preview->text.cap : 0;
 }
 
 void

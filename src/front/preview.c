@@ -513,18 +513,6 @@ preview_new(struct request *r)
     return p;
 }
 
-bool
-preview_upgrades(struct request *r)
-{
-    const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
-
-    r->preview->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
-    if (!r->preview->websocket || upgrade_asked(r))
-        return true;
-    preview_over(r);
-    return false;
-}
-
 static void
 preview_begin(struct request *r)
 {
@@ -556,12 +544,6 @@ preview_begin(struct request *r)
         return;
     r->op_answers = &preview_said;
     ASK(r, EDGE_ASK_PREVIEW, &preview_answers, .capability = p->host_form ? r->id : p->root + PREVIEW_PATH_N);
-}
-
-size_t
-preview_held(const struct request *r)
-{
-    return r->preview != NULL ? r->preview->text.cap : 0;
 }
 
 void

@@ -27,10 +27,8 @@ struct preview {
     uint64_t heard_ms;                  /* when something happened last */
 };
 
-/* preview.c, for browser.c. new: NULL: no memory, and the front ends. upgrades: false where a WebSocket is asked for as
- * none can be, which is said. */
+/* preview.c, for browser.c. new: NULL: no memory, and the front ends. */
 struct preview *preview_new(struct request *r);
-bool preview_upgrades(struct request *r);
 void preview_over(struct request *r);       /* nothing more is heard of it */
 void preview_fail(struct request *r, unsigned status, const char *code, const char *hint, const char *why);
 void preview_fail_err(struct request *r, const struct err *err);
@@ -44,5 +42,7 @@ void browser_answer(struct request *r);
 /* preview_request.c: the request's head as the server is to have it, into r->in; and how its body goes there, into the
  * preview's framing and length. False: it cannot be passed on. */
 bool preview_write_head(struct request *r);
+/* False where a WebSocket is asked for as none can be, which is said. */
+bool preview_upgrades(struct request *r);
 
 #endif

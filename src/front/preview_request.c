@@ -1,7 +1,9 @@
 /* front/preview_request.c: a client's request to a server in a sandbox, written anew */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "front/live.h"
 #include "front/preview_priv.h"
 
 #define FIELDS_MAX HTTP1_FIELDS_MAX
@@ -119,4 +121,16 @@ preview_write_head(struct request *r)
                                   .connection = p->websocket ? HTTP1_CONN_DEFAULT : HTTP1_CONN_CLOSE,
                                   .upgrade = p->websocket ? STR_LIT("websocket") : (struct str){ "", 0 } };
     return http1_write_request(&r->in, &out) == 0;
+}
+
+bool
+preview_upgrades(struct request *r)
+{
+    const char *upgrade = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, MHD_HTTP_HEADER_UPGRADE);
+
+    r->preview->websocket = upgrade != NULL && strcasecmp(upgrade, "websocket") == 0 && strcmp(r->method, "GET") == 0;
+    if (!r->preview->websocket || upgrade_asked(r))
+        return true;
+    preview_over(r);
+    return false;
 }

@@ -267,7 +267,8 @@ enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_M
                OP_BROWSER, OP_KINDS };
 
 /* BROWSER, in @offset: START: one runs and listens, at the port that DONE says, then or already; CONNECT: a connection
- * to that port, as of CONNECT. ONLY is asked of the warden: a START that no CONNECT follows. @path: the sandbox's id. */
+ * to that port, as of CONNECT. ONLY is asked of the warden: a START that no CONNECT follows. @path: the sandbox's
+ * id. */
 enum edge_browse { BROWSER_START = 1, BROWSER_CONNECT, BROWSER_ONLY };
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */

@@ -496,7 +496,8 @@ count_browsers(struct box *b, uint32_t what, struct err *err)
     if (what == BROWSER_CONNECT && b->browsers == 0)
         return err_set(err, ERR_DENIED, "browser.none", "a connection is asked for after a start");
     if (what == BROWSER_START && b->browsers >= BROWSERS_MAX) {
-        err_set(err, ERR_LIMIT, "browser.busy", "%d requests wait for the browser of this sandbox already", BROWSERS_MAX);
+        err_set(err, ERR_LIMIT, "browser.busy", "%d requests wait for the browser of this sandbox already",
+                BROWSERS_MAX);
         return err_hint(err, "let some of them end, and ask again");
     }
     return 0;
