@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Caller, Daemon, caller, is_sanitized, kill_one, restart, status_of
+from helpers.daemon import Caller, Daemon, caller, is_sanitized, restart, status_of
 from helpers.runner import wait_for
 from helpers.signing import ADDRESS, APPROVE, ETH, FEES, FIVES, GWEI, KEY, Signing, TRANSFER, body, needs_person, signed
 
@@ -461,7 +461,7 @@ def test_without_a_signer_there_is_none(cloche, tmp_path, signing):
         assert (answer.status, answer.json) == (503, {"error": "Signing service not configured"}), answer
     daemon.stop()
     s = signing()
-    kill_one(s.daemon, "cloche-signer")
+    restart(s.daemon, "cloche-signer")
     s.wait()
     signed(s.ask())
 

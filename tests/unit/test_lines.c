@@ -51,7 +51,7 @@ static void
 apply(struct str before, struct str hunks, struct buf *out)
 {
     size_t at = 0, line = 1, first, n;
-    const char *p = hunks.p, *end = hunks.p + hunks.n;
+    const char *p = hunks.n > 0 ? hunks.p : "", *end = p + hunks.n;
 
     while (p < end) {
         const char *next = memchr(p, '\n', (size_t)(end - p));
