@@ -104,7 +104,7 @@ on_pressed(struct visit *r)
 {
     static const char wrong[] = "No such key name";
 
-    if (memmem(r->err_out.p, r->err_out.n, wrong, sizeof(wrong) - 1) != NULL)
+    if (r->err_out.n > 0 && memmem(r->err_out.p, r->err_out.n, wrong, sizeof(wrong) - 1) != NULL)
         failed(r, "there is no such key: keys are named as X names them (ctrl+c, Return, Page_Up)");
     else
         on_done(r);

@@ -186,6 +186,7 @@ const struct route browser_routes[] = {
     { "POST", "/v1/sandboxes/{}/browser",   browser_start, .json = true },
     { "GET",  "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
     { "GET",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
+    { "PUT",  "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
     { "PUT",  "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
     { "HEAD", "/v1/sandboxes/{}/browser/json",       browser_pass, .upload = true },
     { "HEAD", "/v1/sandboxes/{}/browser/json/~",     browser_pass, .upload = true },
