@@ -10,14 +10,18 @@
 static bool
 next_line(struct str *s, struct str *line)
 {
-    const char *end = s->n > 0 ? memchr(s->p, '\n', s->n) : NULL;
-    size_t n = end != NULL ? (size_t)(end - s->p) + 1 : s->n;
+    const char *end;
+    size_t n;
 
+    if (s->n == 0)
+        return false;
+    end = memchr(s->p, '\n', s->n);
+    n = end != NULL ? (size_t)(end - s->p) + 1 : s->n;
     *line = (struct str){ s->p, n };
     s->p += n;
     s->n -= n;
     line->n -= end != NULL;     /* of the last line of a text it may be missing */
-    return n > 0;
+    return true;
 }
 
 /* What the hunks say of each text, in its order, is a part of it: what is ' ' or @sign. */
