@@ -25,7 +25,8 @@ struct row {
     reader *read;
     unsigned button, times;
     bool sees;
-    bool keys;                  /* it has some, or may hold some */
+    bool keys;                  /* it is of keys */
+    bool holds;                 /* keys may be held while it is done */
     bool at;                    /* where is a coordinate, or x and y */
 };
 
@@ -39,17 +40,17 @@ static const struct row rows[] = {
     { "cursor_position", COMPUTER_WHERE, read_nothing, .sees = true },
     { "wait", COMPUTER_INPUT, read_wait, .sees = true },
     { "mouse_move", COMPUTER_INPUT, read_move, .at = true },
-    { "left_click", COMPUTER_INPUT, read_click, 1, 1, .keys = true, .at = true },
-    { "middle_click", COMPUTER_INPUT, read_click, 2, 1, .keys = true, .at = true },
-    { "right_click", COMPUTER_INPUT, read_click, 3, 1, .keys = true, .at = true },
-    { "back_click", COMPUTER_INPUT, read_click, 8, 1, .keys = true, .at = true },
-    { "forward_click", COMPUTER_INPUT, read_click, 9, 1, .keys = true, .at = true },
-    { "double_click", COMPUTER_INPUT, read_click, 1, 2, .keys = true, .at = true },
-    { "triple_click", COMPUTER_INPUT, read_click, 1, 3, .keys = true, .at = true },
+    { "left_click", COMPUTER_INPUT, read_click, 1, 1, .holds = true, .at = true },
+    { "middle_click", COMPUTER_INPUT, read_click, 2, 1, .holds = true, .at = true },
+    { "right_click", COMPUTER_INPUT, read_click, 3, 1, .holds = true, .at = true },
+    { "back_click", COMPUTER_INPUT, read_click, 8, 1, .holds = true, .at = true },
+    { "forward_click", COMPUTER_INPUT, read_click, 9, 1, .holds = true, .at = true },
+    { "double_click", COMPUTER_INPUT, read_click, 1, 2, .holds = true, .at = true },
+    { "triple_click", COMPUTER_INPUT, read_click, 1, 3, .holds = true, .at = true },
     { "left_mouse_down", COMPUTER_INPUT, read_button, .times = 1, .at = true },
     { "left_mouse_up", COMPUTER_INPUT, read_button, .at = true },
-    { "left_click_drag", COMPUTER_INPUT, read_drag, .keys = true, .at = true },
-    { "scroll", COMPUTER_INPUT, read_scroll, .keys = true, .at = true },
+    { "left_click_drag", COMPUTER_INPUT, read_drag, .holds = true, .at = true },
+    { "scroll", COMPUTER_INPUT, read_scroll, .holds = true, .at = true },
     { "key", COMPUTER_KEYS, read_key, .keys = true },
     { "hold_key", COMPUTER_KEYS, read_hold, .keys = true },
     { "type", COMPUTER_TYPE, read_text },
@@ -184,33 +185,44 @@ read_move(const json_t *a, const struct row *row, struct computer *c)
     return position(a, c, true);
 }
 
-/* While keys that are named are held, where they may be. @act adds what is done. */
-static const char *
-holding(const json_t *a, struct computer *c, reader *act, const struct row *row)
+/* Keys that are named go down, and are in @c's words from @*begin on: how many, as computer_keys() has it. */
+static int
+press(const json_t *a, struct computer *c, size_t *begin)
 {
-    size_t begin, end;
-    const char *wrong;
-    int held;
-
     computer_word(c, "keydown");
-    begin = c->words.n;
-    held = computer_keys(a, c);
-    end = c->words.n;
+    *begin = c->words.n;
+    return computer_keys(a, c);
+}
+
+/* ... and up again, which are one word. */
+static void
+release(struct computer *c, size_t begin)
+{
+    computer_word(c, "keyup");
+    computer_word(c, "%s", (const char *)c->words.p + begin);
+}
+
+/* What @row does, while keys that are named are held. */
+static const char *
+hold(const json_t *a, const struct row *row, struct computer *c)
+{
+    size_t begin;
+    const char *wrong;
+    int held = press(a, c, &begin);
+
     if (held < 0 || (held > 0 && c->n_words != 2))
         return not_keys;
     if (held == 0) {
         c->words.n = c->n_words = 0;
-        return act(a, row, c);
+        return row->read(a, row, c);
     }
-    wrong = act(a, row, c);
-    computer_word(c, "keyup");
-    if (wrong == NULL && buf_ok(&c->words) && buf_reserve(&c->words, end - begin) == 0)
-        computer_word(c, "%s", (const char *)c->words.p + begin);
+    wrong = row->read(a, row, c);
+    release(c, begin);
     return wrong;
 }
 
 static const char *
-clicks(const json_t *a, const struct row *row, struct computer *c)
+read_click(const json_t *a, const struct row *row, struct computer *c)
 {
     const char *wrong = position(a, c, false);
 
@@ -219,12 +231,6 @@ clicks(const json_t *a, const struct row *row, struct computer *c)
     WORDS(c, "--delay", "80");
     computer_word(c, "%u", row->button);
     return wrong;
-}
-
-static const char *
-read_click(const json_t *a, const struct row *row, struct computer *c)
-{
-    return holding(a, c, clicks, row);
 }
 
 static const char *
@@ -238,7 +244,7 @@ read_button(const json_t *a, const struct row *row, struct computer *c)
 
 /* From where it begins, or where the pointer is, to where it ends; or along a path. */
 static const char *
-drags(const json_t *a, const struct row *row, struct computer *c)
+read_drag(const json_t *a, const struct row *row, struct computer *c)
 {
     const json_t *path = json_object_get(a, "path"), *from = json_object_get(a, "start_coordinate");
     size_t n = json_array_size(path);
@@ -270,12 +276,6 @@ drags(const json_t *a, const struct row *row, struct computer *c)
     return NULL;
 }
 
-static const char *
-read_drag(const json_t *a, const struct row *row, struct computer *c)
-{
-    return holding(a, c, drags, row);
-}
-
 static const char not_scroll[] =
     "scroll_direction is up, down, left or right, scroll_amount 0 to 100; or scroll_x and scroll_y are pixels";
 
@@ -298,7 +298,7 @@ steps(json_int_t pixels)
 }
 
 static const char *
-scrolls(const json_t *a, const struct row *row, struct computer *c)
+read_scroll(const json_t *a, const struct row *row, struct computer *c)
 {
     static const char *const ways[][2] = { { "up", "4" }, { "down", "5" }, { "left", "6" }, { "right", "7" } };
     const json_t *way = json_object_get(a, "scroll_direction"), *amount = json_object_get(a, "scroll_amount");
@@ -325,12 +325,6 @@ scrolls(const json_t *a, const struct row *row, struct computer *c)
 }
 
 static const char *
-read_scroll(const json_t *a, const struct row *row, struct computer *c)
-{
-    return holding(a, c, scrolls, row);
-}
-
-static const char *
 read_key(const json_t *a, const struct row *row, struct computer *c)
 {
     const json_t *repeat = json_object_get(a, "repeat");
@@ -354,13 +348,10 @@ read_hold(const json_t *a, const struct row *row, struct computer *c)
     (void)row;
     if (!seconds(a, WAIT_MS, &ms))
         return "duration is a number of seconds from 0 to 300";
-    computer_word(c, "keydown");
-    begin = c->words.n;
-    if (computer_keys(a, c) <= 0 || c->n_words != 2)
+    if (press(a, c, &begin) <= 0 || c->n_words != 2)
         return not_keys;
     rest(c, ms);
-    computer_word(c, "keyup");
-    computer_word(c, "%s", (const char *)c->words.p + begin);
+    release(c, begin);
     return NULL;
 }
 
@@ -453,7 +444,7 @@ computer_settle(json_t *action)
     (void)json_object_del(action, "type");
     if (by_button)
         (void)json_object_del(action, "button");
-    if (row->keys)
+    if (row->keys || row->holds)
         settle_keys(action);
     if (row->at)
         settle_position(action);
@@ -470,7 +461,7 @@ computer_read(const json_t *action, struct computer *c)
         return wrong;
     c->kind = row->kind;
     c->name = row->name;
-    wrong = row->read(action, row, c);
+    wrong = row->holds ? hold(action, row, c) : row->read(action, row, c);
     return wrong == NULL && !buf_ok(&c->words) ? "it is too long" : wrong;
 }
 
