@@ -1,7 +1,6 @@
 /* imager/recipes.c: see recipes.h */
 #include "imager/recipes.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +9,6 @@
 #include "program/words.h"
 
 #define FOLDER        "recipes"
-#define SYSTEM_FOLDER "/etc/cloche/recipes"
 #define ARENA_FIRST   16384
 
 void
@@ -42,14 +40,11 @@ int
 recipes_load(struct recipes *r, struct err *err)
 {
     const struct drop_in d = { "recipe.read", "recipe.unsafe", RECIPE_FILE_MAX, 0, add, r };
-    struct drop_in theirs = d;
-    char own[PATH_MAX];
 
     *r = (struct recipes){ .arena = arena_new(ARENA_FIRST), .rows = calloc(RECIPES_MAX, sizeof(*r->rows)) };
     if (r->arena == NULL || r->rows == NULL)
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (drop_in_came_with(&theirs, FOLDER, err) == 0 && drop_in_read(&d, SYSTEM_FOLDER, err) == 0 &&
-             (drop_in_own(FOLDER, getenv("HOME"), own) < 0 || drop_in_read(&d, own, err) == 0))
+    else if (drop_in_came_with(&d, FOLDER, err) == 0 && drop_in_added(&d, FOLDER, getenv("HOME"), err) == 0)
         return 0;
     recipes_free(r);
     return -1;

@@ -9,7 +9,6 @@
 #include "program/drop_in.h"
 #include "program/words.h"
 
-#define SYSTEM_FOLDER "/etc/cloche/agents.d"
 #define ARENA_FIRST   16384
 
 void
@@ -41,14 +40,11 @@ int
 agents_load(struct agents *a, const char *home, struct err *err)
 {
     const struct drop_in d = { "agent.read", "agent.unsafe", AGENT_FILE_MAX, 0, add, a };
-    struct drop_in theirs = d;
-    char own[PATH_MAX];
 
     *a = (struct agents){ .arena = arena_new(ARENA_FIRST), .rows = calloc(AGENTS_MAX, sizeof(*a->rows)) };
     if (a->arena == NULL || a->rows == NULL)
         err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (drop_in_came_with(&theirs, "agents.d", err) == 0 && drop_in_read(&d, SYSTEM_FOLDER, err) == 0 &&
-             (drop_in_own("agents.d", home, own) < 0 || drop_in_read(&d, own, err) == 0))
+    else if (drop_in_came_with(&d, "agents.d", err) == 0 && drop_in_added(&d, "agents.d", home, err) == 0)
         return 0;
     agents_free(a);
     return -1;

@@ -90,24 +90,36 @@ drop_in_read(const struct drop_in *d, const char *folder, struct err *err)
 }
 
 int
-drop_in_came_with(struct drop_in *d, const char *name, struct err *err)
+drop_in_came_with(const struct drop_in *d, const char *name, struct err *err)
 {
     /* of a program in bin, of one in libexec/cloche, of one in a build folder */
     static const char *const places[] = { "../share/cloche", "../../share/cloche", "../../share" };
     char self[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    struct drop_in theirs = *d;
     struct stat st;
 
     if (n <= 0 || stat("/proc/self/exe", &st) < 0)
         return err_sys(err, errno, d->read, "/proc/self/exe");
-    d->owner = st.st_uid;
+    theirs.owner = st.st_uid;
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (snprintf(folder, sizeof(folder), "%s/%s/%s", self, places[i], name) < PATH_MAX &&
             realpath(folder, real) != NULL)
-            return drop_in_read(d, real, err);
+            return drop_in_read(&theirs, real, err);
     return 0;
+}
+
+int
+drop_in_added(const struct drop_in *d, const char *name, const char *home, struct err *err)
+{
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof(folder), "/etc/cloche/%s", name);
+    if (drop_in_read(d, folder, err) < 0)
+        return -1;
+    return drop_in_own(name, home, folder) < 0 ? 0 : drop_in_read(d, folder, err);
 }
 
 int

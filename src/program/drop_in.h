@@ -23,8 +23,11 @@ struct drop_in {
 
 /* Each file *.yaml of @folder, in the order of names; a folder that is not there has none. 0 or -1 with @err. */
 int drop_in_read(const struct drop_in *d, const char *folder, struct err *err);
-/* The folder @name that came with cloche: beside the program, where it is installed, or built. @d gets its owner. */
-int drop_in_came_with(struct drop_in *d, const char *name, struct err *err);
+/* The folder @name that came with cloche: beside the program, where it is installed, or built; its owner is trusted,
+ * whatever @d says. */
+int drop_in_came_with(const struct drop_in *d, const char *name, struct err *err);
+/* Those that users add: /etc/cloche/NAME, then the caller's own, so that the nearer one replaces the other. */
+int drop_in_added(const struct drop_in *d, const char *name, const char *home, struct err *err);
 /* The caller's own folder @name: $XDG_CONFIG_HOME/cloche/NAME, or ~/.config/cloche/NAME. -1: there is no home. */
 int drop_in_own(const char *name, const char *home, char out[PATH_MAX]);
 

@@ -1,13 +1,11 @@
 /* program/runtimes.c: see runtimes.h */
 #include "program/runtimes.h"
 
-#include <limits.h>
 
 #include "base/cleanup.h"
 #include "program/caller.h"
 #include "program/drop_in.h"
 
-#define SYSTEM_FOLDER "/etc/cloche/runtimes.d"
 #define ARENA_FIRST   4096
 
 void
@@ -39,13 +37,11 @@ runtimes_load(struct runtimes *r, struct err *err)
 {
     const struct drop_in d = { "runtime.read", "runtime.unsafe", RUNTIME_FILE_MAX, 0, add, r };
     struct policy_host host;
-    char own[PATH_MAX];
 
     *r = (struct runtimes){ .arena = arena_new(ARENA_FIRST) };
     if (r->arena == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (cli_host(&host, err) == 0 && drop_in_read(&d, SYSTEM_FOLDER, err) == 0 &&
-        (drop_in_own("runtimes.d", host.home, own) < 0 || drop_in_read(&d, own, err) == 0))
+    if (cli_host(&host, err) == 0 && drop_in_added(&d, "runtimes.d", host.home, err) == 0)
         return 0;
     runtimes_free(r);
     return -1;
