@@ -23,9 +23,7 @@ enum shape { ANY_TEXT, MAYBE_NONE, BELOW_HOME, A_FOLDER, A_NAME };
 static int
 refuse(const struct reader *r, const struct node *n, const char *key, const char *code, const char *text)
 {
-    const struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->path, .line = n->line }, .key = key };
-
-    return where_fail(&w, r->err, code, "%s", text);
+    return node_refuse(r->path, n, key, code, text, r->err);
 }
 
 bool

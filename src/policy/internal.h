@@ -27,6 +27,9 @@ struct where {
 /* "settings.yaml:14: limits.memory: MESSAGE" or "--memory: MESSAGE". Returns -1. */
 int where_fail(const struct where *w, struct err *err, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same of the node @n of the file @path. */
+int node_refuse(const char *path, const struct node *n, const char *key, const char *code, const char *text,
+                struct err *err);
 
 /* @s in quotes for a message: control bytes escaped, cut to a readable length. */
 #define SHOW_MAX 160

@@ -18,9 +18,7 @@ struct reader {
 static int
 refuse(const struct reader *r, const struct node *n, const char *key, const char *code, const char *text)
 {
-    const struct where w = { .from = { .kind = ORIGIN_FILE, .name = r->path, .line = n->line }, .key = key };
-
-    return where_fail(&w, r->err, code, "%s", text);
+    return node_refuse(r->path, n, key, code, text, r->err);
 }
 
 /* --- what a text has to be ---------------------------------------------------------------------------------------- */

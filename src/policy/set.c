@@ -63,6 +63,15 @@ where_fail(const struct where *w, struct err *err, const char *code, const char 
     return -1;
 }
 
+int
+node_refuse(const char *path, const struct node *n, const char *key, const char *code, const char *text,
+            struct err *err)
+{
+    const struct where w = { .from = { .kind = ORIGIN_FILE, .name = path, .line = n->line }, .key = key };
+
+    return where_fail(&w, err, code, "%s", text);
+}
+
 static bool
 is_none(struct str s)
 {
