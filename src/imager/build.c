@@ -250,7 +250,7 @@ find_sources(struct sources *s, const struct recipe *r, struct err *err)
 struct words {
     const char *v[WORDS_MAX + 1];
     size_t n;
-    char *own[8];               /* those that were put together: freed by words_free() */
+    char *own[3];               /* those that were put together: freed by words_free() */
     size_t n_own;
 };
 
@@ -270,10 +270,9 @@ put(struct words *w, const char *const *v, size_t n)
 }
 #define PUT(w, ...) put(w, (const char *const[]){ __VA_ARGS__ }, ARRAY_LEN(((const char *const[]){ __VA_ARGS__ })))
 
-/* @before, the list with @between, @behind: one word. */
+/* @before, and the list with @between: one word. */
 static int
-put_joined(struct words *w, const char *before, const struct recipe_list *list, const char *between, const char *behind,
-           struct err *err)
+put_joined(struct words *w, const char *before, const struct recipe_list *list, const char *between, struct err *err)
 {
     cleanup_buf struct buf b = BUF_INIT(64 * 1024);
 
@@ -282,7 +281,6 @@ put_joined(struct words *w, const char *before, const struct recipe_list *list, 
         buf_puts(&b, i > 0 ? between : "");
         buf_puts(&b, list->v[i]);
     }
-    buf_puts(&b, behind);
     if (buf_nul(&b) < 0 || w->n_own == ARRAY_LEN(w->own) || (w->own[w->n_own] = strdup((const char *)b.p)) == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     PUT(w, w->own[w->n_own++]);
@@ -354,29 +352,23 @@ put_sandbox(struct words *w, const char *cloche, const char *time, const struct 
 static int
 put_build(struct words *w, const struct recipe *r, struct err *err)
 {
-    static const char *const leave_out[] = { "/usr/share/man/*", "/usr/share/info/*", "/usr/share/doc/*",
-                                             "/usr/share/locale/*" };
-
     PUT(w, "--", "mmdebstrap", "--mode=fakechroot", "--variant=essential", "--format=tar",
         /* its /sys is the sandbox's, which has none */
         "--dpkgopt=path-exclude=/sys", MERGED_USR, "--essential" PLAIN_FILES, "--customize" PLAIN_FILES,
         "--dpkgopt=force-unsafe-io", "--aptopt=Acquire::Retries \"3\"");
-    for (size_t i = 0; i < ARRAY_LEN(leave_out); i++) {
-        const struct recipe_list one = { .v = { leave_out[i] }, .n = 1 };
-        if (put_joined(w, "--dpkgopt=path-exclude=", &one, "", "", err) < 0)
-            return -1;
-    }
-    PUT(w, "--dpkgopt=path-include=/usr/share/doc/*/copyright");
-    if (put_joined(w, "--include=", &r->packages, ",", "", err) < 0)
+    PUT(w, "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/info/*",
+        "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright");
+    if (put_joined(w, "--include=", &r->packages, ",", err) < 0)
         return -1;
     if (r->pip.n + r->npm.n > 0)
         PUT(w, AS_HOST);
     if (r->pip.n > 0 && put_joined(w, "--customize-hook=chroot \"$1\" env PIP_CERT=" CA_IN " pip3 install "
                                    "--break-system-packages --root-user-action=ignore --no-cache-dir ", &r->pip, " ",
-                                   "", err) < 0)
+                                   err) < 0)
         return -1;
     if (r->npm.n > 0 && put_joined(w, "--customize-hook=chroot \"$1\" env NODE_EXTRA_CA_CERTS=" CA_IN
-                                   " npm_config_cache=/tmp/npm npm install --global ", &r->npm, " ", "", err) < 0)
+                                   " npm_config_cache=/tmp/npm npm install --global ", &r->npm, " ", err) < 0)
         return -1;
     if (r->pip.n + r->npm.n > 0)
         PUT(w, "--customize-hook=rm -rf \"$1\"" CA_IN " \"$1\"/tmp/npm");
