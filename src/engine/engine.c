@@ -225,7 +225,7 @@ engine_makers(const struct policy *p, struct engine_makers *out, struct err *err
 {
     const struct engine *e = engine_of(p);
 
-    out->n = 0;
+    out->program[0] = '\0';
     out->daemon[0] = '\0';
     return e->makers != NULL ? e->makers(p, out, err) : 0;
 }

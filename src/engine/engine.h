@@ -140,10 +140,8 @@ enum lack {
 enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
 
 /* What makes the walls of a sandbox besides cloche: two sandboxes are the same only where that is. */
-#define ENGINE_PROGRAMS 2
 struct engine_makers {
-    char programs[ENGINE_PROGRAMS][PATH_MAX];
-    size_t n;
+    char program[PATH_MAX];     /* "": there is none */
     char daemon[160];           /* what one says that it is; "": there is none */
 };
 

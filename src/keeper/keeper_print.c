@@ -126,9 +126,8 @@ add_makers(struct sha256 *h, const struct policy *p, struct err *err)
 
     if (engine_makers(p, &makers, err) < 0)
         return -1;
-    for (size_t i = 0; i < makers.n; i++)
-        if (add_file(h, makers.programs[i], err) < 0)
-            return -1;
+    if (makers.program[0] != '\0' && add_file(h, makers.program, err) < 0)
+        return -1;
     if (makers.daemon[0] != '\0')
         keeper_print_add(h, makers.daemon, strlen(makers.daemon));
     return 0;

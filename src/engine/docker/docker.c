@@ -147,7 +147,7 @@ build(struct docker *sb, const struct policy *p, const char *id, struct err *err
     sb->pid = -1;
     sb->native.way = &way;
     sb->native.plan.by_runtime = sb->native.plan.same_ids = true;
-    if (built_on_check(&words, p, id, err) == 0 && docker_find(&sb->daemon, err) == 0)
+    if (built_on_check(&words, p, err) == 0 && docker_find(&sb->daemon, err) == 0)
         return native_build(&sb->native, p, err);
     native_destroy(&sb->native.base);
     return -1;

@@ -24,7 +24,6 @@
 
 static const struct built_on words = {
     .name = "microvm",
-    .serve = "daemon",
     .network = "has no network device, so it does not share the host's network",
     .no_network = "use --engine native",
     .no_root = "run it as root, or use --engine native, which an ordinary user can",
@@ -36,7 +35,10 @@ check_policy(const struct policy *p, const char *id, struct err *err)
 #ifndef __x86_64__
     return built_on_refuse(&words, "microvm.processor", "is for x86-64 in this release", "use --engine native", err);
 #endif
-    return built_on_check(&words, p, id, err);
+    if (id != NULL)
+        return built_on_refuse(&words, "microvm.daemon", "is not for sandboxes of cloche serve in this release",
+                               "use --engine native", err);
+    return built_on_check(&words, p, err);
 }
 
 /* What of the finished plan it cannot keep. */

@@ -30,10 +30,8 @@ is_root(void)
 }
 
 int
-built_on_check(const struct built_on *e, const struct policy *p, const char *id, struct err *err)
+built_on_check(const struct built_on *e, const struct policy *p, struct err *err)
 {
-    if (id != NULL && e->serve != NULL)
-        return refuse(e, e->serve, "is not for sandboxes of cloche serve in this release", "use --engine native", err);
     if (p->mode.v == MODE_LIGHT)
         return refuse(e, "mode", "has no light mode", "use --mode standard or max, or --engine native", err);
     if (p->view.v != VIEW_PRIVATE)

@@ -11,7 +11,6 @@
 
 struct built_on {
     const char *name;           /* the engine's; its codes are this, a dot and a word */
-    const char *serve;          /* the word for sandboxes of cloche serve; NULL: it makes those */
     const char *network, *no_network;   /* of the host's network: what it says, and what to use instead */
     const char *no_root;        /* what to do without root */
 };
@@ -20,7 +19,7 @@ struct built_on {
 int built_on_refuse(const struct built_on *e, const char *code, const char *what, const char *instead,
                     struct err *err);
 /* Said before anything is made: what such an engine does not do whatever the host is. */
-int built_on_check(const struct built_on *e, const struct policy *p, const char *id, struct err *err);
+int built_on_check(const struct built_on *e, const struct policy *p, struct err *err);
 /* And of the finished plan; and of what was made, where the guest cannot watch the memory as native's can. */
 int built_on_check_plan(const struct built_on *e, const struct native_plan *plan, struct err *err);
 int built_on_check_memory(const struct built_on *e, const struct native *sb, struct err *err);

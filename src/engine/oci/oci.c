@@ -76,7 +76,7 @@ build(struct oci *sb, const struct policy *p, const char *id, struct err *err)
     sb->native.way = &way;
     sb->native.plan.by_runtime = true;
     sb->native.plan.root.place = HOLDER_BUNDLE;
-    if (built_on_check(&words, p, id, err) == 0 &&
+    if (built_on_check(&words, p, err) == 0 &&
         (sb->runtime = oci_runtime_find(p->runtime.p, p, sb->program, err)) != NULL &&
         plan_own_ids(&root_id, 1, err) == 0)
         return native_build(&sb->native, p, err);
@@ -165,8 +165,7 @@ gone(struct sandbox *base, struct err *err)
 static int
 makers(const struct policy *p, struct engine_makers *out, struct err *err)
 {
-    out->n = 1;
-    return oci_runtime_find(p->runtime.p, p, out->programs[0], err) != NULL ? 0 : -1;
+    return oci_runtime_find(p->runtime.p, p, out->program, err) != NULL ? 0 : -1;
 }
 
 static const char *const names[] = { "runsc", "crun", "runc", NULL };
