@@ -7,10 +7,9 @@ import tempfile
 
 from check.builds import build, introspect
 from check.shell import CORES, LOGS, REPO, run, tail
-from check.suites import turn
+from check.suites import QUARTERS, quarter
 from check.tally import Tally
 
-QUARTERS = 4        # parts.py has the same
 ENOUGH = 50000      # inputs, where there is one second only
 SOME = 20           # inputs, which each does that goes beyond its corpus
 
@@ -47,7 +46,7 @@ def fuzz(seconds):
     if not targets:
         return tally.fail('no fuzz targets were built')
     with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        its = turn() % QUARTERS if seconds == 1 else None
+        its = quarter() if seconds == 1 else None
         beyond = [its in (None, i % QUARTERS) for i in range(len(targets))]
         for result in pool.map(lambda target, far: fuzz_one(target, seconds, far), targets, beyond):
             tally.add(result)

@@ -5,11 +5,8 @@ import subprocess
 import zlib
 
 from check.shell import CORES, PYTHON, REPO, run, tail
-from check.suites import turn
+from check.suites import QUARTERS, quarter
 from check.tally import Tally
-
-
-QUARTERS = 4        # tests/helpers/parts.py has the same
 
 
 def git(*words):
@@ -50,7 +47,7 @@ def in_turn(sources):
     changed = git('diff', '--name-only', 'HEAD~1')
     if changed.returncode != 0:         # a clone without history
         return sources
-    its = turn() % QUARTERS
+    its = quarter()
     new = {*changed.stdout.split('\n'), *git('ls-files', '-o', '--exclude-standard').stdout.split('\n')}
     return [name for name in sources if name in new or zlib.crc32(name.encode()) % QUARTERS == its]
 

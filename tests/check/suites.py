@@ -17,6 +17,7 @@ from check.shell import CORES, PYTHON, REPO, clean_environment, run, tail
 from check.tally import Tally, junit
 
 SUITES = ('tests/e2e', 'tests/escape', 'tests/conformance')
+QUARTERS = 4            # parts.py has the same
 SECOND_TRIES = 3        # more failures at once are no accident
 WORKERS = int(os.environ.get('CLOCHE_TEST_WORKERS') or 5 * CORES)
 
@@ -29,6 +30,11 @@ def turn():
     done = subprocess.run(['git', '-c', f'safe.directory={REPO}', 'rev-list', '--count', 'HEAD'], cwd=REPO, capture_output=True,
                           check=False)
     return int(done.stdout) if done.returncode == 0 else int(time.time()) // 86400
+
+
+def quarter():
+    """Which quarter of what takes turns this commit has."""
+    return turn() % QUARTERS
 
 
 def open_to_all(path):

@@ -137,7 +137,7 @@ def test_more_than_a_command_may_say(desk):
     box = window(desk)
     assert box.exec(f"{INSIDE} ffmpeg -v error -f lavfi -i nullsrc=1280x800,geq=random\\(1\\)*255:128:128 -frames:v 1 -pix_fmt rgb24 /tmp/noise.png")["exit_code"] == 0
     begin(desk, "ffplay -v error -left 0 -top 0 -noborder -loop 0 /tmp/noise.png")
-    noise = until(lambda: len((shot := desk.get("/api/sandbox/screen/screenshot")).body) > 1 << 20 and shot)
+    noise = until(lambda: len((shot := desk.get("/api/sandbox/screen/screenshot")).body) > 1 << 20 and shot, 120)
     assert noise and noise.headers["Content-Type"] == "image/png" and pixels(noise.body)[:2] == (1280, 800)
     heard = desk.post("/api/sandbox/audio/record", {"durationMs": 9000})
     with wave.open(io.BytesIO(base64.b64decode(heard.json["data"]))) as w:

@@ -4,12 +4,12 @@ import pathlib
 import shlex
 import shutil
 import struct
-import time
 import zlib
 
 import pytest
 
 from helpers.daemon import Sandbox
+from helpers.runner import wait_for
 
 TOOLS = ("Xvnc", "openbox", "pulseaudio", "pactl", "xdotool", "wmctrl", "xkbcomp", "xclip", "ffmpeg", "xterm", "which")
 MISSING = ", ".join(tool for tool in TOOLS if not shutil.which(tool))
@@ -43,10 +43,7 @@ def pixels(png):
 
 
 def until(asked, seconds=30):
-    end = time.monotonic() + seconds
-    while not (value := asked()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return value
+    return wait_for(asked, seconds, every=0.1)      # each time is a request
 
 
 def begin(desk, command):
