@@ -203,22 +203,15 @@ on_recorded(struct visit *r)
 static void
 record(struct visit *r, json_int_t ms)
 {
-    static const char *const before[] = { "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "pulse", "-i",
-                                          "cloche.monitor", "-t" };
     struct edge_op *op = desktop_action(r, DESKTOP_SOUND, on_recorded, no_record);
 
     if (op == NULL)
         return;
     op->timeout_ms += (uint64_t)ms;
     r->list = json_pack("{s:I}", "durationMs", ms);
-    for (size_t i = 0; i < ARRAY_LEN(before); i++)
-        desktop_word(r, "%s", before[i]);
+    DESKTOP_WORDS(r, "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "pulse", "-i", "cloche.monitor", "-t");
     desktop_word(r, "%lld.%03lld", (long long)ms / 1000, (long long)ms % 1000);
-    desktop_word(r, "-f");
-    desktop_word(r, "s16le");
-    desktop_word(r, "-ac");
-    desktop_word(r, "2");
-    desktop_word(r, "-ar");
+    DESKTOP_WORDS(r, "-f", "s16le", "-ac", "2", "-ar");
     desktop_word(r, "%d", DESKTOP_RATE);
     desktop_word(r, "-");
     desktop_output(r, true);
@@ -243,41 +236,38 @@ api_audio_record(struct visit *r)
         record(r, ms != NULL ? v : 5000);
 }
 
-/* "" is the usual one. NULL, or what is wrong with it. */
-static const char *
-format_wrong(const char *text)
-{
-    static const char digits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static const char *const known[] = { "", "wav", "mp3", "ogg", "flac", "m4a" };
-    struct str s = api_trimmed(text);
-
-    if (strspn(s.p, digits) < s.n)
-        return "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a";
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strlen(known[i]) == s.n && strncasecmp(known[i], s.p, s.n) == 0)
-            return NULL;
-    return "format must be one of: wav, mp3, ogg, flac, m4a";
-}
-
-/* "m4a" as ffmpeg calls it. @format is well. */
+/* Of the formats, each as ffmpeg calls it; "" is the usual one. NULL: it is none. */
 static const char *
 demuxer_of(struct str format)
 {
-    static const char *const known[][2] = { { "wav", "wav" }, { "mp3", "mp3" }, { "ogg", "ogg" }, { "flac", "flac" },
-                                            { "m4a", "mov" } };
+    static const char *const known[][2] = { { "", "wav" }, { "wav", "wav" }, { "mp3", "mp3" }, { "ogg", "ogg" },
+                                            { "flac", "flac" }, { "m4a", "mov" } };
 
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strlen(known[i][0]) == format.n && strncasecmp(known[i][0], format.p, format.n) == 0)
             return known[i][1];
-    return "wav";
+    return NULL;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *
+format_wrong(const char *text)
+{
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    struct str s = api_trimmed(text);
+
+    if (strspn(s.p, digits) < s.n)
+        return "format contains unsupported characters; use one of: wav, mp3, ogg, flac, m4a";
+    return demuxer_of(s) != NULL ? NULL : "format must be one of: wav, mp3, ogg, flac, m4a";
 }
 
 #define PLAY_MS 300000
 
+/* @format is one of them. */
 static void
 play(struct visit *r, struct str data, struct str format)
 {
-    static const char *const before[] = { "ffmpeg", "-v", "error", "-f" };
+    const char *demuxer = demuxer_of(format);
     cleanup_buf struct buf sound = BUF_INIT(DESKTOP_OUT_MAX);
     struct edge_op *op;
 
@@ -290,18 +280,11 @@ play(struct visit *r, struct str data, struct str format)
         return;
     op->timeout_ms = PLAY_MS;
     r->list = json_pack("{s:b}", "success", 1);
-    for (size_t i = 0; i < ARRAY_LEN(before); i++)
-        desktop_word(r, "%s", before[i]);
-    desktop_word(r, "%s", demuxer_of(format));
-    desktop_word(r, "-i");
     /* a file of m4a may need going back in; plain samples that come through a cache are torn apart */
-    desktop_word(r, "%s", strcmp(demuxer_of(format), "mov") == 0 ? "cache:pipe:0" : "pipe:0");
-    desktop_word(r, "-vn");
-    desktop_word(r, "-f");
-    desktop_word(r, "pulse");
-    desktop_word(r, "cloche");
+    DESKTOP_WORDS(r, "ffmpeg", "-v", "error", "-f", demuxer,
+                  "-i", strcmp(demuxer, "mov") == 0 ? "cache:pipe:0" : "pipe:0", "-vn", "-f", "pulse", "cloche");
     desktop_input(r, &sound);
-    begin(r, json_pack("{s:s, s:s}", "action", "play", "format", demuxer_of(format)));
+    begin(r, json_pack("{s:s, s:s}", "action", "play", "format", demuxer));
 }
 
 void

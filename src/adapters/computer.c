@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "match/computer_name.h"
+#include "wire/json_text.h"
 
 #define POINTS_MAX  64          /* of a path */
 #define REPEAT_MAX  100
@@ -24,7 +25,6 @@ struct row {
     enum computer_kind kind;
     reader *read;
     unsigned button, times;
-    bool sees;
     bool keys;                  /* it is of keys */
     bool holds;                 /* keys may be held while it is done */
     bool at;                    /* where is a coordinate, or x and y */
@@ -34,11 +34,11 @@ static reader read_nothing, read_zoom, read_wait, read_move, read_click, read_bu
               read_hold, read_text;
 
 static const struct row rows[] = {
-    { "screenshot", COMPUTER_SCREENSHOT, read_nothing, .sees = true },
-    { "zoom", COMPUTER_SCREENSHOT, read_zoom, .sees = true },
-    { "windows", COMPUTER_WINDOWS, read_nothing, .sees = true },
-    { "cursor_position", COMPUTER_WHERE, read_nothing, .sees = true },
-    { "wait", COMPUTER_INPUT, read_wait, .sees = true },
+    { "screenshot", COMPUTER_SCREENSHOT, read_nothing },
+    { "zoom", COMPUTER_SCREENSHOT, read_zoom },
+    { "windows", COMPUTER_WINDOWS, read_nothing },
+    { "cursor_position", COMPUTER_WHERE, read_nothing },
+    { "wait", COMPUTER_INPUT, read_wait },
     { "mouse_move", COMPUTER_INPUT, read_move, .at = true },
     { "left_click", COMPUTER_INPUT, read_click, 1, 1, .holds = true, .at = true },
     { "middle_click", COMPUTER_INPUT, read_click, 2, 1, .holds = true, .at = true },
@@ -51,10 +51,10 @@ static const struct row rows[] = {
     { "left_mouse_up", COMPUTER_INPUT, read_button, .at = true },
     { "left_click_drag", COMPUTER_INPUT, read_drag, .holds = true, .at = true },
     { "scroll", COMPUTER_INPUT, read_scroll, .holds = true, .at = true },
-    { "key", COMPUTER_KEYS, read_key, .keys = true },
-    { "hold_key", COMPUTER_KEYS, read_hold, .keys = true },
+    { "key", COMPUTER_INPUT, read_key, .keys = true },
+    { "hold_key", COMPUTER_INPUT, read_hold, .keys = true },
     { "type", COMPUTER_TYPE, read_text },
-    { "clipboard_get", COMPUTER_CLIP_GET, read_nothing, .sees = true },
+    { "clipboard_get", COMPUTER_CLIP_GET, read_nothing },
     { "clipboard_set", COMPUTER_CLIP_SET, read_text },
 };
 
@@ -360,8 +360,8 @@ read_text(const json_t *a, const struct row *row, struct computer *c)
 {
     const json_t *text = json_object_get(a, "text");
 
-    c->text = json_string_value(text);
-    if (c->text == NULL || strlen(c->text) != json_string_length(text) || c->text[0] == '\0')
+    c->text = json_cstr(text);
+    if (c->text == NULL || c->text[0] == '\0')
         return "text is a text that is not empty and has no NUL";
     if (row->kind == COMPUTER_TYPE && computer_length(str_of(c->text)) > COMPUTER_TEXT_MAX)
         return "text has at most 4096 characters";
@@ -469,14 +469,6 @@ void
 computer_free(struct computer *c)
 {
     buf_free(&c->words);
-}
-
-bool
-computer_sees(const char *name)
-{
-    const struct row *row = row_of(name);
-
-    return row != NULL && row->sees;
 }
 
 bool

@@ -19,7 +19,7 @@
 #define COMPUTER_CLIP_MAX   (64UL * 1024)       /* bytes of a clipboard */
 
 enum computer_kind {
-    COMPUTER_SCREENSHOT, COMPUTER_WINDOWS, COMPUTER_WHERE, COMPUTER_INPUT, COMPUTER_KEYS, COMPUTER_TYPE,
+    COMPUTER_SCREENSHOT, COMPUTER_WINDOWS, COMPUTER_WHERE, COMPUTER_INPUT, COMPUTER_TYPE,
     COMPUTER_CLIP_GET, COMPUTER_CLIP_SET
 };
 
@@ -30,7 +30,7 @@ struct computer {
     uint32_t region[4];         /* of a screenshot: x, y, width, height */
     const char *text;           /* borrowed from what was read */
     uint64_t ms;                /* that it takes by itself */
-    struct buf words;           /* of xdotool, each with a NUL; INPUT and KEYS. computer_free() */
+    struct buf words;           /* of xdotool, each with a NUL; INPUT. computer_free() */
     size_t n_words;
 };
 
@@ -41,8 +41,6 @@ void computer_free(struct computer *c);
  * (match/computer_name.h) and no `type`, keys as `text`, a position as `x` and `y`. What is judged; an action that
  * cannot be read stays as it is. */
 void computer_settle(json_t *action);
-/* Whether @name is one that only looks. */
-bool computer_sees(const char *name);
 /* Where the pointer is, of what `xdotool getmouselocation` says. */
 bool computer_where(const uint8_t *p, size_t n, uint32_t *x, uint32_t *y);
 /* Characters of @text as JavaScript counts them: one above U+FFFF is two. */

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "wire/json_text.h"
 
 #define KEYS_MAX 64             /* presses, and keys of one */
 
@@ -124,6 +125,7 @@ int
 computer_keys(const json_t *a, struct computer *c)
 {
     const json_t *keys = json_object_get(a, "keys"), *text = json_object_get(a, "text");
+    const char *words;
 
     if (keys != NULL && text != NULL)
         return -1;
@@ -132,6 +134,6 @@ computer_keys(const json_t *a, struct computer *c)
     text = text != NULL ? text : keys;
     if (text == NULL)
         return 0;
-    return json_is_string(text) && strlen(json_string_value(text)) == json_string_length(text) &&
-           chords(c, json_string_value(text)) > 0 ? 1 : -1;
+    words = json_cstr(text);
+    return words != NULL && chords(c, words) > 0 ? 1 : -1;
 }

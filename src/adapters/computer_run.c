@@ -16,14 +16,6 @@ failed(struct visit *r, const char *why)
     r->computer->failed(r, why);
 }
 
-static void
-words(struct visit *r, const char *const list[])
-{
-    for (; *list != NULL; list++)
-        desktop_word(r, "%s", *list);
-}
-#define WORDS(r, ...) words(r, (const char *const[]){ __VA_ARGS__, NULL })
-
 /* --- seeing ------------------------------------------------------------------------------------------------------- */
 
 static void
@@ -40,14 +32,14 @@ on_picture(struct visit *r)
 static void
 screenshot_words(struct visit *r, const struct computer *c)
 {
-    WORDS(r, "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "x11grab");
+    DESKTOP_WORDS(r, "ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "x11grab");
     if (c->has_region) {
         desktop_word(r, "-video_size");
         desktop_word(r, "%ux%u", c->region[2], c->region[3]);
     }
     desktop_word(r, "-i");
     desktop_word(r, DESKTOP_DISPLAY ".0+%u,%u", c->region[0], c->region[1]);
-    WORDS(r, "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-");
+    DESKTOP_WORDS(r, "-frames:v", "1", "-f", "image2pipe", "-c:v", "png", "-");
     desktop_output(r, false);
 }
 
@@ -123,7 +115,7 @@ input_words(struct visit *r, const struct computer *c)
 static void
 type_words(struct visit *r, struct str text)
 {
-    WORDS(r, "xdotool", "type", "--delay", "12", "--");
+    DESKTOP_WORDS(r, "xdotool", "type", "--delay", "12", "--");
     desktop_word(r, "%.*s", (int)text.n, text.p);
 }
 
@@ -143,7 +135,7 @@ keys_words(struct visit *r)
         failed(r, "out of memory");
         return false;
     }
-    WORDS(r, "xkbcomp", "-w0", "-", DESKTOP_DISPLAY);
+    DESKTOP_WORDS(r, "xkbcomp", "-w0", "-", DESKTOP_DISPLAY);
     desktop_input(r, &map);
     return true;
 }
@@ -164,7 +156,7 @@ static void
 on_typed(struct visit *r)
 {
     desktop_next(r, on_seen);
-    WORDS(r, "xdotool", "sleep", SEEN_S);
+    DESKTOP_WORDS(r, "xdotool", "sleep", SEEN_S);
     desktop_act(r);
 }
 
@@ -196,14 +188,14 @@ clipboard_words(struct visit *r, const char *text)
     cleanup_buf struct buf in = BUF_INIT(COMPUTER_CLIP_MAX);
 
     if (text == NULL) {
-        WORDS(r, "xclip", "-o", "-selection", "clipboard", "-t", "UTF8_STRING");
+        DESKTOP_WORDS(r, "xclip", "-o", "-selection", "clipboard", "-t", "UTF8_STRING");
         return true;
     }
     if (buf_puts(&in, text) < 0) {
         failed(r, "out of memory");
         return false;
     }
-    WORDS(r, "xclip", "-i", "-selection", "clipboard", "-t", "UTF8_STRING");
+    DESKTOP_WORDS(r, "xclip", "-i", "-selection", "clipboard", "-t", "UTF8_STRING");
     desktop_input(r, &in);
     return true;
 }
@@ -215,7 +207,7 @@ done_of(const struct computer *c)
 {
     static desktop_done *const of[] = {
         [COMPUTER_SCREENSHOT] = on_picture, [COMPUTER_WINDOWS] = on_windows, [COMPUTER_WHERE] = on_where,
-        [COMPUTER_INPUT] = on_pressed, [COMPUTER_KEYS] = on_pressed, [COMPUTER_TYPE] = on_done,
+        [COMPUTER_INPUT] = on_pressed, [COMPUTER_TYPE] = on_done,
         [COMPUTER_CLIP_GET] = on_clipboard, [COMPUTER_CLIP_SET] = on_done,
     };
 
@@ -230,10 +222,10 @@ put_words(struct visit *r, const struct computer *c)
         screenshot_words(r, c);
         break;
     case COMPUTER_WINDOWS:
-        WORDS(r, "wmctrl", "-lxu");
+        DESKTOP_WORDS(r, "wmctrl", "-lxu");
         break;
     case COMPUTER_WHERE:
-        WORDS(r, "xdotool", "getmouselocation");
+        DESKTOP_WORDS(r, "xdotool", "getmouselocation");
         break;
     case COMPUTER_TYPE:
         return type_begin(r, c->text);
@@ -241,7 +233,6 @@ put_words(struct visit *r, const struct computer *c)
     case COMPUTER_CLIP_SET:
         return clipboard_words(r, c->text);
     case COMPUTER_INPUT:
-    case COMPUTER_KEYS:
         input_words(r, c);
         break;
     }

@@ -81,6 +81,8 @@ desktop_action(struct visit *r, enum desktop_part part, desktop_done *done, desk
     d->op.kind = OP_EXEC;
     d->op.path = "";
     d->op.timeout_ms = ACTION_MS;
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        d->op.env[d->op.n_env++] = variables[i];
     d->in = (struct buf)BUF_INIT(DESKTOP_OUT_MAX);
     return &d->op;
 }
@@ -108,6 +110,13 @@ desktop_word(struct visit *r, const char *fmt, ...)
     }
     d->op.argv[d->op.n_argv++] = d->room + d->used;
     d->used += (size_t)n + 1;
+}
+
+void
+desktop_words(struct visit *r, const char *const list[])
+{
+    for (; *list != NULL; list++)
+        desktop_word(r, "%s", *list);
 }
 
 void
@@ -392,7 +401,6 @@ again_to_file(struct visit *r)
 
     buf_free(&r->out);
     buf_free(&r->err_out);
-    d->op.n_env = 0;
     to_file(d);
     desktop_act(r);
 }
@@ -426,7 +434,7 @@ desktop_next(struct visit *r, desktop_done *done)
     buf_free(&r->out);
     buf_free(&r->err_out);
     d->op.flags = 0;
-    d->op.n_argv = d->op.n_env = 0;
+    d->op.n_argv = 0;
     d->used = 0;
 }
 
@@ -441,8 +449,6 @@ desktop_act(struct visit *r)
         return;
     }
     d->running = d->op.argv[0];
-    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
-        d->op.env[d->op.n_env++] = variables[i];
     if ((d->op.flags & OP_STDIN) != 0 && !visit_input(r, d->in.p, d->in.n))
         fail(r, "it is too large");
     else

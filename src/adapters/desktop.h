@@ -30,6 +30,8 @@ struct edge_op *desktop_action(struct visit *r, enum desktop_part part, desktop_
 void desktop_refused(struct visit *r, void (*no)(struct visit *r, const struct err *err));
 /* Each of its words. */
 void desktop_word(struct visit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void desktop_words(struct visit *r, const char *const list[]);      /* ended by NULL */
+#define DESKTOP_WORDS(r, ...) desktop_words(r, (const char *const[]){ __VA_ARGS__, NULL })
 void desktop_input(struct visit *r, struct buf *in);            /* it reads that: taken */
 /* Its last word, "-", is where it writes. Where the sandbox's limits.output cut that, or with @large at once, it is a
  * file of the sandbox instead, which is read in pieces, and removed. */

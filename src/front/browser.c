@@ -106,12 +106,6 @@ browser_answer(struct request *r)
 /* --- starting it -------------------------------------------------------------------------------------------------- */
 
 static void
-on_start_granted(struct request *r)
-{
-    op_flow(r);
-}
-
-static void
 on_listens(struct request *r, uint64_t port)
 {
     r->preview->port = (uint16_t)port;
@@ -120,7 +114,7 @@ on_listens(struct request *r, uint64_t port)
     ASK(r, EDGE_ASK_BROWSER, &preview_answers, .id = r->id, .what = BROWSER_CONNECT);
 }
 
-static const struct answers start_answers = { .granted = on_start_granted, .no = preview_fail_err };
+static const struct answers start_answers = { .granted = op_flow, .no = preview_fail_err };
 static const struct op_answers start_said = { .done = on_listens, .failed = preview_fail_err };
 
 /* What is behind "/v1/sandboxes/ID/browser" of the target as it came. */
@@ -172,7 +166,7 @@ on_running(struct request *r, uint64_t port)
                                                       : json_null()));
 }
 
-static const struct answers only_answers = { .granted = on_start_granted };
+static const struct answers only_answers = { .granted = op_flow };
 static const struct op_answers only_said = { .done = on_running, .failed = reply_err };
 
 static void

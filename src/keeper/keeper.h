@@ -447,6 +447,8 @@ int keeper_make(struct keeper_live *k, const struct keep_make *m, struct err *er
 int keeper_facts(const struct keeper_live *k, struct buf *out);
 /* The sandbox's environment with a command's own over it: an array for free(), of borrowed strings. NULL: no memory. */
 const char **keeper_environment(const struct keeper_live *k, const struct edge_op *want);
+/* What @name is in @env, ended by NULL; NULL: it is not there. */
+const char *keeper_variable(const char *const *env, const char *name);
 void keeper_unmake(struct keeper_live *k);
 
 /* What is only done for one that is somebody's: its record and its transcript begin. 0 or -1 with @err. */

@@ -72,17 +72,6 @@ all_failed(struct keeper_live *k, const struct err *err)
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-static const char *
-variable(const char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (; *env != NULL; env++)
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-            return *env + n + 1;
-    return NULL;
-}
-
 /* The sandbox's variables, with another home and without a bus that nobody is at. */
 static void
 environment(const struct sandbox_facts *facts, const char *home, char own[4][EDGE_PATH_MAX + 64],
@@ -108,7 +97,7 @@ start(struct keeper_live *k, struct err *err)
     static const char *env[ENV_MAX + 5];                /* one is started at a time */
     static char own[4][EDGE_PATH_MAX + 64];
     const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
-    const char *argv[ARRAY_LEN(always) + 5], *home = variable(facts->env, "HOME");
+    const char *argv[ARRAY_LEN(always) + 5], *home = keeper_variable(facts->env, "HOME");
     char profile[EDGE_PATH_MAX + 64];
     struct guest_exec x = GUEST_EXEC_INIT;
     size_t n = 0;
@@ -154,7 +143,6 @@ browser_begin(struct op *o, const struct edge_op *want, struct err *err)
         err_set(err, ERR_UNSUPPORTED, "browser.network", "the sandbox has no network of its own");
         return err_hint(err, "modes but light, and networks but host, have one");
     }
-    o->browser = true;
     if (k->browser.port != 0) {
         say_ready(o);
         return 0;

@@ -72,8 +72,8 @@ park_plan(struct keeper_live *k, const struct keep_make *m, struct err *err)
 
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
 
-static const char *
-entry_of(const char *const *env, const char *name)
+const char *
+keeper_variable(const char *const *env, const char *name)
 {
     size_t n = strlen(name);
 
@@ -87,7 +87,7 @@ entry_of(const char *const *env, const char *name)
 static void
 program_of(const struct keeper_live *k, struct stat *out)
 {
-    const char *path = entry_of(sandbox_facts(k->l.sb)->env, "PATH"), *name = k->park.language->program;
+    const char *path = keeper_variable(sandbox_facts(k->l.sb)->env, "PATH"), *name = k->park.language->program;
     char at[PATH_MAX];
     struct str folder;
 
@@ -132,7 +132,7 @@ park_begin(struct keeper_live *k, struct err *err)
 {
     const char *const *env = sandbox_facts(k->l.sb)->env;
 
-    if (entry_of(env, "PYTHONPATH") != NULL)
+    if (keeper_variable(env, "PYTHONPATH") != NULL)
         return err_set(err, ERR_UNSUPPORTED, "pool.policy", "PYTHONPATH is set");
     prctl(PR_SET_NAME, "cloche-pooled");
     k->park.waits = true;
@@ -242,7 +242,7 @@ has_users_packages(const struct keeper_live *k, const char *const *env)
     const char *root = sandbox_facts(k->l.sb)->root, *at;
 
     for (size_t i = 0; k->park.touched && i < ARRAY_LEN(folders); i++)
-        if ((at = entry_of(env, folders[i])) != NULL && strncmp(at, root, strlen(root)) == 0)
+        if ((at = keeper_variable(env, folders[i])) != NULL && strncmp(at, root, strlen(root)) == 0)
             return true;
     return false;
 }
