@@ -364,9 +364,14 @@ static void
 look_for_gone(struct look *l)
 {
     struct edits *x = l->x;
-    cleanup_free struct seen **all = calloc(x->n + 1, sizeof(*all));
-    size_t n = 0;
+    cleanup_free struct seen **all = NULL;
+    size_t n = 0, at = 0;
 
+    while (at < SLOTS && (x->slots[at] == NULL || x->slots[at]->round == x->round))
+        at++;
+    if (at == SLOTS)
+        return;     /* all were met: no path need be digested again */
+    all = calloc(x->n + 1, sizeof(*all));
     if (all == NULL) {
         l->said->incomplete = true;
         return;
