@@ -551,7 +551,7 @@ box_find_lost(struct warden *w)
         if (state_list(w->state, &q, lost_row, &r, &more, NULL) <= 0)
             return;
         memcpy(after, r.id, sizeof(after));
-        if (r.persists)
+        if (box_of_id(w, r.id) == NULL && r.persists)
             (void)may_return(w, &r, &no);
         if (box_of_id(w, r.id) == NULL && r.name != NULL && r.labels != NULL && r.policy != NULL && r.facts != NULL &&
             r.workspace != NULL && r.print != NULL && (b = box_new(w, &r)) != NULL) {
