@@ -184,7 +184,7 @@ def test_pause_and_resume(daemon, box):
 @pytest.mark.slow
 def test_a_guest_that_hangs_is_degraded_and_can_be_made_anew(daemon, box):
     box.put("kept", b"x")
-    guest, = daemon.processes("cloche-guest")
+    guest = daemon.only("cloche-guest")
     os.kill(guest, 19)
     assert box.wait_for("degraded"), box.show()
     os.kill(guest, 18)
@@ -205,7 +205,7 @@ def test_a_guest_that_hangs_is_degraded_and_can_be_made_anew(daemon, box):
 def test_a_keeper_that_hangs_hinders_no_other(daemon):
     """However much is asked of its sandbox."""
     stuck = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     box = daemon.create()
     os.kill(keeper, 19)
     waiting = []

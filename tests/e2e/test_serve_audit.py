@@ -161,6 +161,7 @@ def test_everything_else_that_is_asked_is_in_the_record(cloche, daemon):
 def test_the_feed_has_the_shape_of_the_sheet(daemon):
     box = daemon.create()
     written(daemon, lambda e: what(e) == "made")
+    assert written(daemon, lambda e: what(e) == "state" and e["metadata"]["detail"] == "initializing to ready")
     before = daemon.get("/api/audit/feed").json["entries"]
     assert all(set(e) - {"traceId"} == {"timestamp", "type", "summary", "metadata", "severity"} for e in before)
     asked, made = [e for e in before if e["summary"] in ("a sandbox was asked for", "a sandbox was made")]
@@ -286,7 +287,7 @@ def test_another_writer_is_waited_for(cloche, daemon):
     held = Held(cloche)
     assert box.put("meanwhile", b"x").ok                    # nobody waits for the record where it is not required
     time.sleep(1)
-    scribe, = daemon.processes("cloche-scribe")
+    scribe = daemon.only("cloche-scribe")
     os.kill(scribe, signal.SIGSTOP)                         # while it waits; then it goes on
     os.kill(scribe, signal.SIGCONT)
     assert "meanwhile" not in (cloche.state / "cloche" / "audit" / "audit.jsonl").read_text()

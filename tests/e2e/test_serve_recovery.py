@@ -88,7 +88,7 @@ def is_made_anew(daemon, box, first):
 @pytest.mark.root
 def test_one_that_is_well_again_in_time(daemon):
     box = daemon.create(recovery=SLOW)
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     guest, = daemon.processes("cloche-guest")       # a keeper would be told to go on
     os.kill(guest, signal.SIGSTOP)
     assert box.wait_for("degraded"), box.show()
@@ -247,7 +247,7 @@ def test_the_warden_dies_while_it_waits(daemon):
 
 def test_it_dies_while_there_is_no_warden(daemon):
     boxes = [daemon.create(recovery=OFTEN), daemon.create()]
-    warden, = daemon.processes("cloche-warden")
+    warden = daemon.only("cloche-warden")
     os.kill(warden, signal.SIGSTOP)
     for keeper in daemon.processes("cloche-keeper"):
         os.kill(keeper, signal.SIGKILL)
@@ -260,7 +260,7 @@ def test_it_dies_while_there_is_no_warden(daemon):
 def test_the_kill_switch_outlives_a_warden_that_hangs(daemon):
     """Told while the warden hears nothing, it is the next one that ends all sandboxes, and makes none anew."""
     box = daemon.create(recovery=OFTEN)
-    warden, = daemon.processes("cloche-warden")
+    warden = daemon.only("cloche-warden")
     os.kill(warden, signal.SIGSTOP)
     daemon.process.send_signal(signal.SIGUSR1)
     assert wait_for(lambda: not daemon.processes("cloche-keeper"))
@@ -274,7 +274,7 @@ def test_the_kill_switch_outlives_a_warden_that_hangs(daemon):
 def test_a_hanging_keeper_and_a_warden_that_dies(daemon):
     """Its recovery has begun when the warden dies: the next one goes on with it."""
     box = daemon.create(recovery=OFTEN)
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     with Hung(keeper):
         assert wait_for(lambda: box.show()["state"] == "recovering"), box.show()
         restart(daemon)

@@ -29,7 +29,7 @@ def reads(pid):
 
 def reads_per_s(daemon):
     """Of the keeper of the only sandbox, a moment after its last command."""
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     time.sleep(3)
     before, began = reads(keeper), time.monotonic()
     time.sleep(REST_S)

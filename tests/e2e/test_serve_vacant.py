@@ -42,7 +42,7 @@ def test_one_becomes_the_keeper_and_another_takes_its_place(daemon):
     before = vacant(daemon)
     assert all(set(words(pid)[1]) == set(b"-") for pid in before)
     box = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     assert keeper in before and words(keeper) == [b"cloche-keeper", box.id.encode()]
     assert Path(f"/proc/{keeper}/comm").read_text() == "cloche-keeper\n"
     assert box.exec("echo on")["stdout"] == "on\n"
@@ -89,7 +89,7 @@ def test_the_kill_switch_is_not_for_them(daemon):
     daemon.process.send_signal(signal.SIGUSR1)
     assert box.wait_for("stopped")
     after = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     assert keeper in before
     # the last of what the switch meant is killed after two seconds
     assert not wait_for(lambda: after.show()["state"] != "ready", 4), after.show()
@@ -102,7 +102,7 @@ def used(pid):
 
 def stop_the_next_warden(daemon):
     """Before it has said that it is ready; None where it was faster."""
-    before, = daemon.processes("cloche-warden")
+    before = daemon.only("cloche-warden")
     os.kill(before, signal.SIGKILL)
     now = wait_for(lambda: set(daemon.processes("cloche-warden")) - {before}, 60, every=0.0005)
     os.kill(pid := now.pop(), signal.SIGSTOP)

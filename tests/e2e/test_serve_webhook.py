@@ -139,7 +139,7 @@ def test_an_answer_that_is_read_late_is_followed_by_the_usual_pause(serve):
         ask(daemon)
         with busy.accept()[0] as first:
             assert first.recv(100000).startswith(b"POST ")
-            teller, = daemon.processes("cloche-webhook")
+            teller = daemon.only("cloche-webhook")
             os.kill(teller, signal.SIGSTOP)
             first.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
             time.sleep(1.3)

@@ -118,7 +118,7 @@ def test_a_daemons_settings(anyone):
     assert len(ours) >= 1 + len(names)
     nothing_is_seen(values, ours)
     # one that is started anew is told by its socket too
-    old, = daemon.processes("cloche-egress")
+    old = daemon.only("cloche-egress")
     os.kill(old, 9)
     assert wait_for(lambda: daemon.processes("cloche-egress") not in ([], [old]), 60)
     nothing_is_seen(values, {pid for pid in below(daemon.process.pid) if outside(pid)})

@@ -87,7 +87,7 @@ def test_a_sandbox_does_not_reach_the_daemon(cloche, world, mode, view):
 def test_what_the_confined_hold(daemon, name):
     """tests/unit/test_serve_confined.c tries from inside what these numbers say from outside."""
     daemon.create(name="secret-name", policy={"env": {"TOKEN": "s3cret-value"}})
-    pid, = daemon.processes(name)
+    pid = daemon.only(name)
     status = status_of(pid)
     for caps in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(status[caps], 16) == 0, (caps, status)
@@ -196,7 +196,7 @@ NOT_MADE, ASK_OP = 103, 8
 def test_a_taken_keeper_cannot_keep_its_sandbox(daemon, how):
     """Whatever makes the warden give it up: what it kept ends, and is not only forgotten."""
     box = daemon.create(name="taken")
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     other = daemon.create(name="other")
     stream = box.stream("echo here; exec sleep 600")
     assert next(stream)[0] == "stdout"
@@ -262,7 +262,7 @@ def test_a_taken_keeper_cannot_fill_the_front(daemon, what, name):
     """By a listing without end."""
     box, other = daemon.create(name="taken"), daemon.create(name="other")
     keeper, = keepers_of(daemon, box)
-    front, = daemon.processes("cloche-front")
+    front = daemon.only("cloche-front")
     before = sockets_of(keeper)
     client, (guest,) = daemon.connection(), (g for g in daemon.processes("cloche-guest") if int(status_of(g)["PPid"]) == keeper)
     os.kill(guest, signal.SIGSTOP)      # it does not answer: we do
@@ -296,7 +296,7 @@ def test_a_taken_keeper_pushes_nothing_out_of_the_record(cloche, daemon):
     """By more entries about its own sandbox than may wait."""
     box, other = daemon.create(name="taken"), daemon.create(name="other")
     keeper, = keepers_of(daemon, box)
-    scribe, = daemon.processes("cloche-scribe")
+    scribe = daemon.only("cloche-scribe")
     entry = struct.pack(">BB", POLICY_DECISION, 0) + text(b"s" * 1000) + b"\6" + b"".join(text(b"m%d" % i) + b"\0" + text(b"t" * 1000) for i in range(6))
     os.kill(scribe, signal.SIGSTOP)
     try:
@@ -322,7 +322,7 @@ def test_a_taken_front_cannot_part_a_sandbox_from_its_warden(daemon):
     """By an operation that is longer than a keeper takes."""
     box = daemon.create(name="kept")
     keeper, = keepers_of(daemon, box)
-    front, = daemon.processes("cloche-front")
+    front = daemon.only("cloche-front")
     op = struct.pack(">BBIQQQ", 1, 0, 0, 0, 0, 0) + text(b"") + struct.pack(">I", 2) + text(b"a" * 100_000)
     op += text(b"b" * (135_000 - len(op) - 9)) + struct.pack(">I", 0)
     with edge_of(front) as edge:

@@ -68,11 +68,11 @@ def test_who_makes_it_ahead_is_not_in_it(daemon):
     before = wait_for(outside)      # a child of theirs, which is in it, has their name for a moment
     assert before
     box = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     assert keeper in before and network_of(keeper) == host and said(box, NET) != host
     # nothing of it is open in the sandbox, or with the keeper
     assert not [fd for fd in os.listdir(f"/proc/{keeper}/fd") if "net:[" in os.readlink(f"/proc/{keeper}/fd/{fd}")]
-    guest, = daemon.processes("cloche-guest")
+    guest = daemon.only("cloche-guest")
     assert not [fd for fd in os.listdir(f"/proc/{guest}/fd") if os.readlink(f"/proc/{guest}/fd/{fd}").startswith(("net:[", "/memfd:"))]
 
 

@@ -101,7 +101,7 @@ def test_who_asks_much_of_the_record_ends_nobodys_front(daemon):
     wait for a front."""
     agent, other = caller(daemon, "agent"), daemon.create()
     box, stream = agent.create(), other.stream("echo here; until [ -e /workspace/stop ]; do sleep 0.05; done; echo there", timeout_ms=300_000)
-    front, = daemon.processes("cloche-front")
+    front = daemon.only("cloche-front")
     assert next(stream) == ("stdout", {"data": "here\n"})
     for i in range(300):
         agent("PUT", f"{box.at}/files/{i}{quote(chr(1) * 200)}", b"")

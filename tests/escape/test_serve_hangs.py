@@ -50,7 +50,7 @@ def with_all(cloche):
 
 def test_a_warden_that_is_stopped_costs_a_moment(daemon):
     box = daemon.create()
-    warden, = daemon.processes("cloche-warden")
+    warden = daemon.only("cloche-warden")
     os.kill(warden, signal.SIGSTOP)
     begun = time.monotonic()
     assert box.exec("echo on")["stdout"] == "on\n" and time.monotonic() - begun < 30
@@ -60,7 +60,7 @@ def test_a_warden_that_is_stopped_costs_a_moment(daemon):
 @holds
 def test_a_warden_that_hangs_costs_what_was_asked_of_it(daemon):
     box = daemon.create()
-    warden, = daemon.processes("cloche-warden")
+    warden = daemon.only("cloche-warden")
     assert daemon.get("/ready").status == 200
     with Hung(warden):
         for path in ("/v1/sandboxes", "/ready"):
@@ -79,7 +79,7 @@ def test_a_warden_that_hangs_for_a_moment_costs_nothing_that_it_had_read(cloche)
     daemon = Daemon(cloche, gate=None)
     agent = caller(daemon, "agent")
     box = agent.create()
-    warden, = daemon.processes("cloche-warden")
+    warden = daemon.only("cloche-warden")
     asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "echo on"})
     asked = one_pending(daemon)
     for _ in range(3):      # rounds in which it is asked whether it is there
@@ -99,7 +99,7 @@ def test_a_warden_that_hangs_for_a_moment_costs_nothing_that_it_had_read(cloche)
 @holds
 def test_a_front_that_hangs_is_replaced(daemon):
     box = daemon.create()
-    front, = daemon.processes("cloche-front")
+    front = daemon.only("cloche-front")
     with Hung(front):
         assert gone([front], 60)
     assert answers(daemon) and box.exec("echo on")["stdout"] == "on\n"
@@ -109,7 +109,7 @@ def test_a_front_that_hangs_is_replaced(daemon):
 def test_an_adapter_that_hangs_is_replaced(daemon):
     """And nobody who does not need it waits for it."""
     box = daemon.create()
-    adapter, = daemon.processes("cloche-adapter")
+    adapter = daemon.only("cloche-adapter")
     with Hung(adapter):
         begun = time.monotonic()
         assert box.exec("echo on")["stdout"] == "on\n" and time.monotonic() - begun < 10
@@ -119,7 +119,7 @@ def test_an_adapter_that_hangs_is_replaced(daemon):
 
 def test_a_keeper_that_is_stopped_costs_a_moment(daemon):
     box = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     for paused in (False, True):
         if paused:
             assert daemon.post(f"{box.at}/pause").ok
@@ -134,7 +134,7 @@ def test_a_keeper_that_is_stopped_costs_a_moment(daemon):
 def test_a_keeper_that_hangs_ends_with_its_sandbox(daemon):
     """Whoever waits for it is told; nothing else is touched."""
     box = daemon.create()
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     other = daemon.create()
     with Hung(keeper):
         begun, answer = time.monotonic(), daemon.post(f"{box.at}/exec", {"command": "echo on"})
@@ -149,7 +149,7 @@ def test_a_scribe_that_hangs_costs_no_entry(cloche, hangs):
     """Where the record is required, what is asked waits for it."""
     daemon = Daemon(cloche, "--audit", "required")
     box = daemon.create()
-    scribe, = daemon.processes("cloche-scribe")
+    scribe = daemon.only("cloche-scribe")
     if hangs:
         with Hung(scribe):
             assert box.put("while", b"x").ok and gone([scribe], 60)
@@ -165,7 +165,7 @@ def test_a_scribe_that_hangs_costs_no_entry(cloche, hangs):
 @pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=holds)])
 def test_a_maker_that_hangs_costs_a_request(daemon, hangs):
     box, made = daemon.create(), 2
-    maker, = daemon.processes("cloche-maker")
+    maker = daemon.only("cloche-maker")
     if hangs:
         with Hung(maker):
             # keepers that are there already need no maker

@@ -190,7 +190,7 @@ def test_it_is_not_written_into(cloche, name):
     """By its own user: by another keeper, for one."""
     daemon = OthersDaemon(cloche) if places.IS_ROOT else Daemon(cloche)
     daemon.create()
-    pid, = daemon.processes(f"cloche-{name}") if name != "launcher" else [daemon.process.pid]
+    pid = daemon.only(f"cloche-{name}") if name != "launcher" else daemon.process.pid
     assert status_of(pid)["Name"] == f"cloche-{name}"
     me = cloche.run([places.PYTHON, "-I", "-S", "-c", "import sys; open(f'/proc/{sys.argv[1]}/mem', 'r+b')", str(pid)])
     assert not me.ok and "PermissionError" in me.err, me
@@ -202,7 +202,7 @@ def test_it_is_not_written_into(cloche, name):
 def test_one_that_hangs_does_not_hold_up_the_kill_switch(cloche):
     daemon = Daemon(cloche)
     box = daemon.create(name="b")
-    pid, = daemon.processes("cloche-maker")
+    pid = daemon.only("cloche-maker")
     os.kill(pid, signal.SIGSTOP)
     answer = []
     asking = threading.Thread(target=lambda: answer.append(ask_quietly(daemon)))
@@ -254,14 +254,14 @@ def test_a_keeper_whose_sandbox_is_made(daemon):
     and what it starts later works with it."""
     before = status_of(os.getpid())
     box = daemon.create(policy={"network": {"mode": "allowlist", "allow": ["ok.example.org"]}})
-    keeper, = daemon.processes("cloche-keeper")
+    keeper = daemon.only("cloche-keeper")
     status = status_of(keeper)
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == ("0" if is_sanitized(daemon) else "2"), status
-    guest, = daemon.processes("cloche-guest")
+    guest = daemon.only("cloche-guest")
     if not is_sanitized(daemon):
         assert int(status["Seccomp_filters"]) == int(before["Seccomp_filters"]) + 1, status
         assert int(status_of(guest)["Seccomp_filters"]) == int(before["Seccomp_filters"]) + 1, status_of(guest)
-    egress, = daemon.processes("cloche-egress")
+    egress = daemon.only("cloche-egress")
     os.kill(egress, signal.SIGKILL)
     assert wait_for(lambda: daemon.processes("cloche-egress") not in ([], [egress]), 60)
     assert box.exec("echo on")["stdout"] == "on\n" and daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
@@ -271,7 +271,7 @@ def test_a_keeper_whose_sandbox_is_made(daemon):
 def test_without_its_maker_a_daemon_ends_in_order(cloche):
     daemon = Daemon(cloche)
     box = daemon.create(name="b")
-    pid, = daemon.processes("cloche-maker")
+    pid = daemon.only("cloche-maker")
     os.kill(pid, signal.SIGKILL)
     assert daemon.process.wait(60) == 125
     assert b"serve.maker" in daemon.process.stderr.read()

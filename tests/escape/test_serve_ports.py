@@ -415,7 +415,7 @@ def test_giant_requests(daemon, box):
 
 def test_answers_that_come_too_early(daemon):
     """A server that answers before its request is through fills what is kept for its client: of all of them a bounded part."""
-    front, = daemon.processes("cloche-front")
+    front = daemon.only("cloche-front")
     socks, places_ = [], []
     for name in ("a", "b", "c"):
         one = daemon.create(name=name)

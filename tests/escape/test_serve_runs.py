@@ -82,7 +82,7 @@ def test_a_flood_of_output_is_bounded(daemon, flood):
         one = daemon.get(f"{box.at}/exec/{i}").json
         assert one["stdout_bytes"] - one["stdout_dropped"] <= 262144, one
     for name in ("cloche-front", "cloche-keeper"):
-        pid, = daemon.processes(name)
+        pid = daemon.only(name)
         assert resident(pid) < 65536 or is_sanitized(daemon), name
     c.close()
     for i in ids:
@@ -98,7 +98,7 @@ def test_hundreds_of_commands_are_bounded(daemon):
         assert answer.status == 202 or answer.json["code"] == "sandbox.busy", answer
     assert wait_for(lambda: all(c["state"] == "ended" for c in daemon.get(f"{box.at}/exec").json["commands"]), 60)
     assert len(daemon.get(f"{box.at}/exec").json["commands"]) == 64
-    pid, = daemon.processes("cloche-keeper")
+    pid = daemon.only("cloche-keeper")
     assert resident(pid) < 65536 or is_sanitized(daemon)
     assert box.exec("echo on")["stdout"] == "on\n"
 

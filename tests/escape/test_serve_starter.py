@@ -131,7 +131,7 @@ def test_there_is_one_where_there_is_something_to_start(daemon):
     assert not daemon.processes("cloche-starter")
     box = daemon.create(policy=NET)
     keeper, = (int(status_of(pid)["PPid"]) for pid in daemon.running("cloche-starter"))
-    starter, = daemon.processes("cloche-starter")
+    starter = daemon.only("cloche-starter")
     assert keeper in daemon.processes("cloche-keeper")
     if not is_sanitized(daemon):
         assert status_of(starter)["Seccomp"] == "2" and status_of(starter)["NoNewPrivs"] == "1"
@@ -150,7 +150,7 @@ def test_without_it_the_network_closes_and_the_sandbox_goes_on(cloche):
     daemon = Daemon(cloche)
     box = daemon.create(policy=NET)
     starter, = daemon.running("cloche-starter")
-    egress, = daemon.processes("cloche-egress")
+    egress = daemon.only("cloche-egress")
     keeper = int(status_of(starter)["PPid"])
     os.kill(starter, signal.SIGKILL)
     os.kill(egress, signal.SIGKILL)

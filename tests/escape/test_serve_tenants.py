@@ -110,7 +110,8 @@ KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("G
          ("GET", "/v1/sandboxes/{id}/messages"), ("POST", "/v1/sandboxes/{id}/messages"),
          ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
          ("POST", "/v1/sandboxes/{id}/browser"), ("GET", "/v1/sandboxes/{id}/browser/json"), ("GET", "/v1/sandboxes/{id}/browser/json/{path}"),
-         ("PUT", "/v1/sandboxes/{id}/browser/json/{path}"), ("GET", "/v1/sandboxes/{id}/browser/devtools/{path}"),
+         ("PUT", "/v1/sandboxes/{id}/browser/json"), ("PUT", "/v1/sandboxes/{id}/browser/json/{path}"),
+         ("GET", "/v1/sandboxes/{id}/browser/devtools/{path}"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
              ("GET", ""), ("DELETE", ""), ("GET", "/stream"), ("POST", "/stdin"), ("POST", "/signal"), ("POST", "/resize"))),
          *((method, "/v1/sandboxes/{id}/contexts" + rest) for method, rest in (

@@ -172,6 +172,11 @@ class Daemon:
         assert wait_for(lambda: self.processes(name), 60), f"no {name}"
         return self.processes(name)
 
+    def only(self, name):
+        """The one. What another of our processes begins has its maker's name until it executes its program."""
+        assert wait_for(lambda: len(self.processes(name)) == 1, 60), (name, self.processes(name))
+        return self.processes(name)[0]
+
 
 @contextlib.contextmanager
 def other_adapter(cloche, world, name):
