@@ -142,9 +142,10 @@ _cloche() {
             flags="--json --help" ;;
         image)
             flags="--platform --max-size --max-files --ca --list --show --allow-domain --timeout --verbose
-                --json --help"
-            valued="--platform --max-size --max-files --ca --allow-domain --timeout"
-            words="import build pull ls inspect rm prune"
+                --file --target --build-arg --builder --memory --output --json --help"
+            valued="--platform --max-size --max-files --ca --allow-domain --timeout --file --target --build-arg
+                --builder --memory --output"
+            words="import build save pull ls inspect rm prune"
             rest="files" ;;
         secret)
             flags="--binding --host --place --add --port --scheme --method --path --region --service --env
@@ -289,25 +290,26 @@ _cloche() {
             *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
             *" --user" | *" --hostname" | *" --allow-syscall" | *" --deny-syscall" | *" --apparmor" | \
             *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | \
-            *" --output" | *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | \
-            *" --tool" | *" --port" | *" --syscall" | "audit --sandbox" | "events --sandbox" | *" --expires" | \
-            *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | \
-            *" --expect" | *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --add" | \
-            *" --region" | *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | \
-            *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | *" --pool-idle" | \
-            *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
-            *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
-            *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
-            *" --transcript-space" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
-            *" --otlp-timeout" | *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | \
-            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | \
-            *" -c" | *" --control-fd")
+            "run --output" | "code --output" | "shell --output" | "agent --output" | "policy --output" | \
+            "why --output" | "exec --output" | "prove --output" | *" --nofile" | *" --package" | "secret --path" | \
+            *" --host" | *" --url-path" | *" --tool" | *" --port" | *" --syscall" | "audit --sandbox" | \
+            "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | \
+            *" --until" | *" --text" | *" --expect" | *" --params" | *" --platform" | *" --max-size" | \
+            *" --max-files" | *" --target" | *" --build-arg" | *" --builder" | *" --add" | *" --region" | \
+            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
+            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
+            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
+            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
+            *" --transcript-keep" | *" --transcript-retention" | *" --transcript-space" | *" --webhook-url" | \
+            *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | \
+            *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
+            *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
-            *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "why --path" | *" --socket" | \
-            "gate --gate" | *" --ca" | *" --from-file" | *" --config" | *" --tls-cert" | *" --tls-key" | \
-            *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | *" --otlp-ca" | *" --signing-policy" | \
-            *" --token-file" | *" -s")
+            *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "image --output" | "why --path" | \
+            *" --socket" | "gate --gate" | *" --ca" | *" --file" | *" --from-file" | *" --config" | \
+            *" --tls-cert" | *" --tls-key" | *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | \
+            *" --otlp-ca" | *" --signing-policy" | *" --token-file" | *" -s")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return ;;

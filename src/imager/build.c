@@ -18,19 +18,16 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "imager/build_run.h"
+#include "imager/build_sandbox.h"
 #include "imager/imager.h"
 #include "imager/recipes.h"
 #include "match/url_host.h"
 #include "program/say.h"
-#include "workspace/patch.h"
 
 #define SOURCES_MAX (1024UL * 1024)
 #define ASK_APT_MS  60000
-#define SLACK_MS    60000       /* for the sandbox's own end */
 #define TMP_SIZE    "8g"        /* of the sandbox's /tmp, in which the system is made */
 #define MEMORY      "10g"       /* that and its programs */
-#define WORDS_MAX   320
-#define HEARD_MAX   (64UL * 1024)   /* a line of build_run.h, made visible */
 #define KEYRING     "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 /* --- showing ------------------------------------------------------------------------------------------------------ */
@@ -247,32 +244,10 @@ find_sources(struct sources *s, const struct recipe *r, struct err *err)
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
-struct words {
-    const char *v[WORDS_MAX + 1];
-    size_t n;
-    char *own[3];               /* those that were put together: freed by words_free() */
-    size_t n_own;
-};
-
-static void
-words_free(struct words *w)
-{
-    for (size_t i = 0; i < w->n_own; i++)
-        free(w->own[i]);
-}
-
-static void
-put(struct words *w, const char *const *v, size_t n)
-{
-    for (size_t i = 0; i < n && w->n < WORDS_MAX; i++)
-        w->v[w->n++] = v[i];
-    w->v[w->n] = NULL;
-}
-#define PUT(w, ...) put(w, (const char *const[]){ __VA_ARGS__ }, ARRAY_LEN(((const char *const[]){ __VA_ARGS__ })))
-
 /* @before, and the list with @between: one word. */
 static int
-put_joined(struct words *w, const char *before, const struct recipe_list *list, const char *between, struct err *err)
+put_joined(struct build_words *w, const char *before, const struct recipe_list *list, const char *between,
+           struct err *err)
 {
     cleanup_buf struct buf b = BUF_INIT(64 * 1024);
 
@@ -283,26 +258,8 @@ put_joined(struct words *w, const char *before, const struct recipe_list *list, 
     }
     if (buf_nul(&b) < 0 || w->n_own == ARRAY_LEN(w->own) || (w->own[w->n_own] = strdup((const char *)b.p)) == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    PUT(w, w->own[w->n_own++]);
+    BUILD_PUT(w, w->own[w->n_own++]);
     return 0;
-}
-
-static int
-find_cloche(char out[PATH_MAX], struct err *err)
-{
-    static const char *const places[] = { "../cli/cloche", "../../bin/cloche" };   /* of a build folder, of libexec */
-    char self[PATH_MAX], path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (n <= 0)
-        return err_sys(err, errno, "cli.program", "/proc/self/exe");
-    self[n] = '\0';
-    *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (snprintf(path, sizeof(path), "%s/%s", self, places[i]) < PATH_MAX && realpath(path, out) != NULL)
-            return 0;
-    err_set(err, ERR_UNSUPPORTED, "cli.program", "cloche is not beside %s", self);
-    return err_hint(err, "install cloche whole");
 }
 
 /* What mmdebstrap cannot do without, on this host, whose /usr the sandbox has. */
@@ -324,18 +281,18 @@ check_host(struct err *err)
     return 0;
 }
 
-static void
-put_sandbox(struct words *w, const char *cloche, const char *time, const struct image_options *o,
-            const struct sources *s)
+static int
+put_sandbox(struct build_words *w, const struct image_options *o, const struct sources *s, struct err *err)
 {
-    PUT(w, cloche, "run", "--quiet", "--mode", "standard", "--view", "private", "--contents", "host", "--workdir",
-        "/tmp", "--disk", TMP_SIZE, "--memory", MEMORY, "--pids", "4096", "--output", "none", "--timeout", time,
+    if (build_put_run(w, o, err) < 0)
+        return -1;
+    BUILD_PUT(w, "--mode", "standard", "--view", "private", "--contents", "host", "--workdir", "/tmp", "--disk",
+        TMP_SIZE, "--memory", MEMORY, "--pids", "4096",
         /* in a namespace with one user every other owner is EINVAL, which fakeroot passes on; it need not try */
         "--env", "FAKEROOTDONTTRYCHOWN=1", "--env", "LC_ALL=C.UTF-8");
     for (size_t i = 0; i < s->n_hosts; i++)
-        PUT(w, "--allow-domain", s->hosts[i]);
-    for (size_t i = 0; i < o->n_allow; i++)
-        PUT(w, "--allow-domain", o->allow[i]);
+        BUILD_PUT(w, "--allow-domain", s->hosts[i]);
+    return 0;
 }
 
 /* Before the first package is unpacked: usrmerge, which does it afterwards, wants to be root. */
@@ -350,19 +307,19 @@ put_sandbox(struct words *w, const char *cloche, const char *time, const struct 
                 "cp /etc/ssl/certs/ca-certificates.crt \"$1\"" CA_IN
 
 static int
-put_build(struct words *w, const struct recipe *r, struct err *err)
+put_build(struct build_words *w, const struct recipe *r, struct err *err)
 {
-    PUT(w, "--", "mmdebstrap", "--mode=fakechroot", "--variant=essential", "--format=tar",
+    BUILD_PUT(w, "--", "mmdebstrap", "--mode=fakechroot", "--variant=essential", "--format=tar",
         /* its /sys is the sandbox's, which has none */
         "--dpkgopt=path-exclude=/sys", MERGED_USR, "--essential" PLAIN_FILES, "--customize" PLAIN_FILES,
         "--dpkgopt=force-unsafe-io", "--aptopt=Acquire::Retries \"3\"");
-    PUT(w, "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/info/*",
+    BUILD_PUT(w, "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/info/*",
         "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
         "--dpkgopt=path-include=/usr/share/doc/*/copyright");
     if (put_joined(w, "--include=", &r->packages, ",", err) < 0)
         return -1;
     if (r->pip.n + r->npm.n > 0)
-        PUT(w, AS_HOST);
+        BUILD_PUT(w, AS_HOST);
     if (r->pip.n > 0 && put_joined(w, "--customize-hook=chroot \"$1\" env PIP_CERT=" CA_IN " pip3 install "
                                    "--break-system-packages --root-user-action=ignore --no-cache-dir ", &r->pip, " ",
                                    err) < 0)
@@ -371,37 +328,12 @@ put_build(struct words *w, const struct recipe *r, struct err *err)
                                    " npm_config_cache=/tmp/npm npm install --global ", &r->npm, " ", err) < 0)
         return -1;
     if (r->pip.n + r->npm.n > 0)
-        PUT(w, "--customize-hook=rm -rf \"$1\"" CA_IN " \"$1\"/tmp/npm");
-    PUT(w, r->suite, "-", "-");
+        BUILD_PUT(w, "--customize-hook=rm -rf \"$1\"" CA_IN " \"$1\"/tmp/npm");
+    BUILD_PUT(w, r->suite, "-", "-");
     return 0;
 }
 
 /* --- building ----------------------------------------------------------------------------------------------------- */
-
-struct hearing {
-    bool progress, verbose;
-    char why[400];              /* the first line that says what went wrong */
-};
-
-static void
-heard(void *ctx, const char *line)
-{
-    static const char *const faults[] = { "E: ", "cloche: ", "dpkg: error", "ERROR: ", "npm error" };
-    struct hearing *h = ctx;
-    cleanup_buf struct buf shown = BUF_INIT(HEARD_MAX);
-
-    /* it is strangers who speak, to a terminal */
-    if (patch_visible(&shown, (const uint8_t *)line, strlen(line)) < 0 || buf_nul(&shown) < 0)
-        return;
-    line = (const char *)shown.p;
-    if (h->verbose)
-        fprintf(stderr, "%s\n", line);
-    else if (h->progress && strncmp(line, "I: ", 3) == 0)
-        fprintf(stderr, "cloche: %.200s\n", line + 3);
-    for (size_t i = 0; h->why[0] == '\0' && i < ARRAY_LEN(faults); i++)
-        if (strncmp(line, faults[i], strlen(faults[i])) == 0 && strncmp(line, "cloche: warning", 15) != 0)
-            snprintf(h->why, sizeof(h->why), "%.399s", line);
-}
 
 static char *
 config_of(const struct recipe *r)
@@ -416,48 +348,25 @@ config_of(const struct recipe *r)
     return text;
 }
 
-/* A file without a name in the folder of what is under way. */
-static int
-archive_file(const struct stage *stage, struct err *err)
-{
-    cleanup_close int fd = openat(stage->dir, "archive", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-    if (fd < 0 || unlinkat(stage->dir, "archive", 0) < 0)
-        return err_sys(err, errno, "image.store", "a file for the archive");
-    return take_fd(&fd);
-}
-
 static int
 make_archive(const struct image_options *o, const struct recipe *r, int out, struct err *err)
 {
     struct sources s = { .text = BUF_INIT(SOURCES_MAX) };
     cleanup_close int in = memfd_create("sources", MFD_CLOEXEC);
-    struct hearing h = { .progress = !o->json, .verbose = o->verbose };
-    char cloche[PATH_MAX], time[24];
-    struct words w = { .n = 0 };
-    struct build_child c = { .argv = w.v, .in = in, .out = out, .ms = o->time_s * 1000 + SLACK_MS,
-                             .max = o->max_size, .line = heard, .ctx = &h };
-    int code = -1;
+    struct build_words w = { .n = 0 };
+    const struct build_job job = { &w, in, out, r->name, "a mirror with a private address needs --allow-domain "
+                                   "ADDRESS:80" };
+    int result = -1;
 
-    snprintf(time, sizeof(time), "%llus", (unsigned long long)o->time_s);
-    if (check_host(err) == 0 && find_cloche(cloche, err) == 0 && find_sources(&s, r, err) == 0) {
-        put_sandbox(&w, cloche, time, o, &s);
+    if (check_host(err) == 0 && find_sources(&s, r, err) == 0 && put_sandbox(&w, o, &s, err) == 0) {
         if (in < 0 || io_write_full(in, s.text.p, s.text.n) < 0 || lseek(in, 0, SEEK_SET) < 0)
             err_sys(err, errno, "image.build", "a file for the sources");
         else if (put_build(&w, r, err) == 0)
-            code = build_run(&c, err);
+            result = build_in_sandbox(&job, o, err);
     }
-    words_free(&w);
+    build_words_free(&w);
     buf_free(&s.text);
-    if (code <= 0)
-        return code;
-    if (code == EXIT_TIMED_OUT)
-        err_set(err, ERR_LIMIT, "image.build.time", "the build took longer than %s", time);
-    else
-        err_set(err, ERR_SYSTEM, "image.build", "the build of %s failed (%d): %s", r->name, code,
-                h.why[0] != '\0' ? h.why : "nothing was said");
-    return err_hint(err, "%s", code == EXIT_TIMED_OUT ? "give it more: --timeout 2h"
-                    : "--verbose shows all of it; a mirror with a private address needs --allow-domain ADDRESS:80");
+    return result;
 }
 
 static int
@@ -474,7 +383,7 @@ build(struct image_options *o, const struct recipe *r, const char *name, struct 
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     snprintf(from, sizeof(from), "recipe %s", r->name);
     if (store_open(&s, err) == 0 && stage_begin(&s, &stage, err) == 0)
-        archive = archive_file(&stage, err);
+        archive = stage_file(&stage, err);
     if (archive >= 0 && make_archive(o, r, archive, err) == 0) {
         const struct image_source what = { .fd = archive, .config = config };
         if (lseek(archive, 0, SEEK_SET) < 0)
@@ -496,6 +405,8 @@ image_build(void *options, const struct verb_words *w, struct err *err)
     char written[IMAGE_REF_MAX], name[IMAGE_REF_MAX + 1];
     int result = -1;
 
+    if (w->n > 0 && image_is_folder(w->v[0]))
+        return image_build_folder(o, w, err);
     if (recipes_load(&all, err) < 0)
         return -1;
     if (w->n > 0)
@@ -503,8 +414,8 @@ image_build(void *options, const struct verb_words *w, struct err *err)
     if (o->list) {
         result = show_list(&all, o->json, err);
     } else if (w->n == 0) {
-        err_set(err, ERR_USAGE, "image.misused", "the recipe's name is missing");
-        err_hint(err, "cloche image build RECIPE; --list shows those that there are");
+        err_set(err, ERR_USAGE, "image.misused", "the recipe's name, or the folder, is missing");
+        err_hint(err, "cloche image build RECIPE (--list shows all), or ./FOLDER with a Containerfile");
     } else if (r != NULL && o->show) {
         result = show_one(r, o->json, err);
     } else if (r != NULL) {

@@ -20,6 +20,11 @@ struct image_options {
     size_t n_allow;
     uint64_t time_s;
     bool list, show, verbose;
+    /* of build, with a folder */
+    const char *file, *target, *builder, *memory;   /* NULL: the usual ones */
+    const char *args[IMAGE_ALLOW_MAX + 1];      /* --build-arg NAME=VALUE, NULL behind the last one */
+    size_t n_args;
+    const char *output;         /* of save: its file; NULL: standard output */
     bool json;
 };
 
@@ -38,7 +43,12 @@ int image_name_of(const char *written, char out[IMAGE_REF_MAX + 1], struct err *
 /* pull.c: `cloche image pull` */
 int image_pull(void *options, const struct verb_words *w, struct err *err);
 
-/* build.c: `cloche image build` */
+/* build.c: `cloche image build`, by a recipe; */
 int image_build(void *options, const struct verb_words *w, struct err *err);
+/* build_folder.c: and by a Containerfile, where the first word is a folder's path: it has a "/", or is "." or "..". */
+bool image_is_folder(const char *word);
+int image_build_folder(struct image_options *o, const struct verb_words *w, struct err *err);
+/* save.c: `cloche image save` */
+int image_save(void *options, const struct verb_words *w, struct err *err);
 
 #endif

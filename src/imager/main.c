@@ -76,6 +76,21 @@ add_allow(void *at, const char *value, struct err *err)
     return 0;
 }
 
+static int
+add_arg(void *at, const char *value, struct err *err)
+{
+    struct image_options *o = at;
+
+    if (o->n_args == IMAGE_ALLOW_MAX)
+        return err_set(err, ERR_LIMIT, "image.build-arg", "more than %d times --build-arg", IMAGE_ALLOW_MAX);
+    if (value[0] == '=' || strchr(value, '=') == NULL) {
+        err_set(err, ERR_USAGE, "image.build-arg", "--build-arg \"%.60s\" has no name, or no value", value);
+        return err_hint(err, "write NAME=VALUE; values of this environment are not taken");
+    }
+    o->args[o->n_args++] = value;
+    return 0;
+}
+
 /* --- taking in ---------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -323,7 +338,9 @@ image_prune(void *options, const struct verb_words *w, struct err *err)
 static const struct verb_form forms[] = {
     { "import", "import FILE|DIR [NAME]", 1, 2, "what is to be imported is missing", "cloche image import FILE [NAME]",
       image_import },
-    { "build", "build RECIPE [NAME]", 0, 2, NULL, NULL, image_build },
+    { "build", "build RECIPE|./FOLDER [NAME]", 0, 2, NULL, NULL, image_build },
+    { "save", "save NAME...", 1, VERB_ANY, "the image's name is missing", "cloche image save NAME --output FILE",
+      image_save },
     { "pull", "pull NAME", 1, 1, "the image's name is missing", "cloche image pull NAME", image_pull },
     { "ls", "ls", 0, 0, NULL, NULL, image_ls },
     { "inspect", "inspect NAME", 1, 1, "the image's name is missing", "cloche image inspect NAME", image_inspect },
@@ -345,7 +362,17 @@ static const struct verb_flag flags[] = {
     { "--allow-domain", 0, "HOST[:PORT]", "build: another host that the build may reach", .at = 0, .set = add_allow },
     { "--timeout", 0, "TIME", "build: how long it may take; 1h by default",
       FLAG_SET(struct image_options, time_s, set_time) },
-    { "--verbose", 0, NULL, "build: all that mmdebstrap says", FLAG_ON(struct image_options, verbose) },
+    { "--verbose", 0, NULL, "build: all that mmdebstrap or Docker says", FLAG_ON(struct image_options, verbose) },
+    { "--file", 0, "FILE", "build: of the folder; Containerfile or Dockerfile by default",
+      FLAG_TEXT(struct image_options, file) },
+    { "--target", 0, "STAGE", "build: the stage of the Containerfile; the last one by default",
+      FLAG_TEXT(struct image_options, target) },
+    { "--build-arg", 0, "NAME=VALUE", "build: a variable of the Containerfile (ARG)", .at = 0, .set = add_arg },
+    { "--builder", 0, "NAME", "build: the image whose Docker builds; localhost/docker:bookworm by default",
+      FLAG_TEXT(struct image_options, builder) },
+    { "--memory", 0, "SIZE", "build: of the machine that builds; 4g by default",
+      FLAG_TEXT(struct image_options, memory) },
+    { "--output", 0, "FILE", "save: a new file; standard output by default", FLAG_TEXT(struct image_options, output) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct image_options, json) },
 };
 
@@ -353,7 +380,8 @@ static const struct verb image_verb = {
     .name = "image",
     .about = "Images: systems that sandboxes have instead of the host's (cloche run --image NAME).\n",
     .after = "FILE is an OCI layout or `docker save` archive, or a tar of the files themselves (`docker export`,\n"
-             "mmdebstrap); DIR is an OCI layout.\n",
+             "mmdebstrap); DIR is an OCI layout. FOLDER has a Containerfile, which Docker builds in a machine of its\n"
+             "own.\n",
     VERB_FORMS(forms),
     VERB_FLAGS(flags),
     .needs_word = true,

@@ -126,6 +126,16 @@ stage_begin(struct store *s, struct stage *stage, struct err *err)
     return r;
 }
 
+int
+stage_file(const struct stage *stage, struct err *err)
+{
+    cleanup_close int fd = openat(stage->dir, "file", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 || unlinkat(stage->dir, "file", 0) < 0)
+        return fail(err, "a file for what is under way");
+    return take_fd(&fd);
+}
+
 void
 stage_end(struct store *s, struct stage *stage)
 {

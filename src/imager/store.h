@@ -26,6 +26,8 @@ struct stage {
 };
 #define STAGE_INIT { .dir = -1 }
 int stage_begin(struct store *s, struct stage *stage, struct err *err);
+/* A file without a name in it, empty: a descriptor, or -1 with @err. */
+int stage_file(const struct stage *stage, struct err *err);
 /* It goes with all that is in it. */
 void stage_end(struct store *s, struct stage *stage);
 

@@ -1,9 +1,12 @@
 """cloche image: images are taken in whole, shown, and removed with all that is theirs."""
 import gzip
+import hashlib
+import io
 import json
 import os
 import signal
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 
 from helpers import images, requirement
 from helpers.images import entry, folder, layer, link, store
+from helpers.podman import IMAGE, Podman, lacks
 
 pytestmark = requirement("R27", "R41")
 
@@ -184,3 +188,63 @@ def test_a_store_that_others_may_write_to_is_refused(cloche):
     os.chmod(store(cloche), 0o777)
     result = cloche("image", "ls")
     assert result.code == 125 and "[image.store]" in result.err, result
+
+
+# --- the way back ----------------------------------------------------------------------------------------------------
+
+def test_what_is_saved_is_the_same_image(cloche, two, tmp_path):
+    take(cloche, two.path)
+    (tmp_path / "other.tar").write_bytes(layer(entry("only", b"o")))
+    take(cloche, tmp_path / "other.tar", "other:2")
+    saved = tmp_path / "saved.tar"
+    result = cloche("image", "save", "--output", str(saved), "tools:1", "other:2", "tools:1")
+    assert result.ok and not result.out and saved.stat().st_mode & 0o777 == 0o600, result
+    with tarfile.open(saved) as archive:
+        names = archive.getnames()
+        assert len(names) == len(set(names)) == 5, names       # what is twice is there once
+        manifest = json.load(archive.extractfile("manifest.json"))
+        assert [one["RepoTags"] for one in manifest] == [["tools:1"], ["other:2"], ["tools:1"]]
+        said = json.load(archive.extractfile(manifest[0]["Config"]))
+        body = archive.extractfile(manifest[0]["Layers"][0]).read()
+    assert said["config"] == SAYS and said["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(body).hexdigest()]
+    with tarfile.open(fileobj=io.BytesIO(body)) as inner:
+        members = {m.name.removeprefix("./"): m for m in inner.getmembers()}
+        assert {(m.uid, m.gid, m.uname, m.gname) for m in members.values()} == {(0, 0, "", "")}
+        assert sorted((members["h"].islnk(), members["etc/b"].islnk())) == [False, True] and members["l"].linkname == "etc"
+    before = files(json.loads(cloche("image", "inspect", "tools:1", "--json").out)["path"])
+    assert cloche("image", "rm", "tools:1", "other:2").ok
+    again = take(cloche, saved, "tools:1")
+    assert again["env"] == SAYS["Env"] and again["workdir"] == "/srv" and again["user"] == "1000" and again["cmd"] == ["sh"]
+    shown = json.loads(cloche("image", "inspect", "tools:1", "--json").out)
+    assert files(shown["path"]) == before and os.path.samefile(Path(shown["path"], "h"), Path(shown["path"], "etc/b"))
+    assert nothing_left(cloche)
+
+
+def test_nothing_is_saved_over_or_in_half(cloche, two, tmp_path):
+    take(cloche, two.path)
+    there = tmp_path / "there"
+    there.write_text("mine")
+    (tmp_path / "link").symlink_to(there)
+    for name in ("there", "link"):
+        refused = cloche("image", "save", "tools:1", "--output", str(tmp_path / name))
+        assert not refused.ok and "[image.save]" in refused.err and there.read_text() == "mine", refused
+    unknown = cloche("image", "save", "tools:1", "nobody:1", "--output", str(tmp_path / "new"))
+    assert not unknown.ok and "[image.unknown]" in unknown.err and not (tmp_path / "new").exists(), unknown
+
+
+@pytest.mark.root
+def test_podman_loads_it(cloche, tmp_path):
+    """Somebody else's reader of such archives."""
+    if lacks(False):
+        pytest.skip(f"no {lacks(False)}")
+    (tmp_path / "root.tar").write_bytes(images.system("echo"))
+    take(cloche, tmp_path / "root.tar", IMAGE)
+    assert cloche("image", "save", IMAGE, "--output", str(tmp_path / "s.tar")).ok
+    podman = Podman()
+    try:
+        loaded = podman.podman("load", "-i", str(tmp_path / "s.tar"))
+        assert IMAGE in loaded.stdout, loaded
+        said = podman.run([], ["/bin/echo", "there"])
+        assert said.stdout == "there\n", said
+    finally:
+        podman.end()

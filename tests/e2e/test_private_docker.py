@@ -1,13 +1,15 @@
 """--private-docker: a Docker Engine in a machine of the engine microvm, with no path to the host's (R15)."""
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from e2e import test_image_build as build
 from e2e import test_microvm as vm
-from helpers import requirement
+from helpers import images, requirement
 
-pytestmark = requirement("R15")
+pytestmark = requirement("R15", "R67")
 
 RECIPE = "about: the recipe docker, and what containers are made of\npackages: [busybox-static, ca-certificates, docker-compose, docker.io, iptables, redis-server]\n"
 CONTAINERFILE = """FROM base AS build
@@ -50,20 +52,33 @@ head -c 1 > /dev/null
 """
 
 
-@pytest.mark.root
-def test_build_run_compose_and_reach_it(cloche, online, has, tmp_path):
+@pytest.fixture
+def engine(cloche, has, tmp_path_factory):
+    """The name of an image with dockerd in @cloche's store."""
     if vm.why_not():
         pytest.skip(vm.why_not())
     has(*build.NEEDS)
-    build.recipe(cloche, RECIPE, "engine")
-    made = cloche("image", "build", "engine", *build.mirrors(), timeout=3000)
-    assert made.ok, made
+    saved = tmp_path_factory.getbasetemp() / "engine.tar"
+    if saved.exists():
+        taken = cloche("image", "import", str(saved), timeout=3000)
+        assert taken.ok, taken
+    else:
+        build.recipe(cloche, RECIPE, "engine")
+        made = cloche("image", "build", "engine", *build.mirrors(), timeout=3000)
+        assert made.ok, made
+        kept = cloche("image", "save", "localhost/engine:bookworm", "--output", str(saved), timeout=3000)
+        assert kept.ok, kept
+    return "localhost/engine:bookworm"
+
+
+@pytest.mark.root
+def test_build_run_compose_and_reach_it(engine, online, tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     (project / "Containerfile").write_text(CONTAINERFILE, encoding="ascii")
     (project / "docker-compose.yml").write_text(COMPOSE, encoding="ascii")
     online.cloche.env["CLOCHE_KERNEL_ROOT"] = vm.ROOT
-    flags = ("--engine", "microvm", "--image", "localhost/engine:bookworm", "--private-docker", "--memory", "3g", "--cpus", "2",
+    flags = ("--engine", "microvm", "--image", engine, "--private-docker", "--memory", "3g", "--cpus", "2",
              "--workspace", f"{project}:ro", "--publish", "8080", "--timeout", "2400")
     run = online.popen(["/bin/sh", "-c", WORK], flags=flags)
     said = []
@@ -81,6 +96,65 @@ def test_build_run_compose_and_reach_it(cloche, online, has, tmp_path):
     assert "hello ok.example.org /a" in text and "no way to it" not in said, text
     assert "no way to another" in said and "no way to metadata" in said, text
     assert [r["host"] for r in online.net.requests] == ["ok.example.org"]
+
+
+STAGES = """ARG TAG=none
+FROM localhost/base:${TAG} AS build
+ARG WORD
+RUN echo "$WORD" > /made && busybox id -u >> /made && busybox chown 33:33 /made
+FROM localhost/base:1
+ENV A=b
+WORKDIR /srv
+COPY --from=build /made note /srv/
+CMD ["busybox", "cat", "made", "note"]
+"""
+
+
+@pytest.mark.root
+def test_a_containerfile_becomes_an_image(cloche, engine, tmp_path):
+    """R67: of two stages, from an image of the store, by a machine that reaches nothing."""
+    busybox = images.layer(images.folder("bin"), images.entry("bin/busybox", Path("/bin/busybox").read_bytes(), mode=0o755),
+                           images.link("bin/sh", "busybox"), images.folder("tmp"))
+    (tmp_path / "base.tar").write_bytes(busybox)
+    assert cloche("image", "import", str(tmp_path / "base.tar"), "localhost/base:1").ok
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "Containerfile").write_text(STAGES, encoding="ascii")
+    (project / "note").write_text("of the project\n", encoding="ascii")
+    cloche.env["CLOCHE_KERNEL_ROOT"] = vm.ROOT
+    flags = ("--builder", engine, "--memory", "3g", "--timeout", "40m", "--build-arg", "TAG=1", "--build-arg", "WORD=two words")
+    made = cloche("image", "build", str(project), "mine:1", *flags, timeout=3000)
+    assert made.ok and made.out.startswith("mine:1  sha256:") and "Step 4/" in made.err, made
+    shown = json.loads(cloche("image", "inspect", "mine:1", "--json").out)
+    assert "A=b" in shown["env"] and shown["workdir"] == "/srv", shown
+    ran = cloche("run", "--image", "mine:1")
+    assert ran.ok and ran.out == "two words\n0\nof the project\n", ran
+    (project / "Other").write_text("FROM localhost/base:1\nRUN echo why not >&2; exit 3\n", encoding="ascii")
+    failed = cloche("image", "build", str(project), "mine:2", *flags, "--file", "Other", timeout=3000)
+    assert failed.code == 125 and "returned a non-zero code: 3" in failed.err and "[image.build]" in failed.err, failed
+    assert "[image.unknown]" in cloche("image", "inspect", "mine:2").err
+
+
+def test_what_a_containerfile_needs_is_said_first(cloche, tmp_path):
+    project = tmp_path / "Project"
+    project.mkdir()
+    assert "[image.name]" in cloche("image", "build", str(project)).err        # no name by itself: a capital letter
+    said = cloche("image", "build", str(project), "mine:1")
+    assert "[image.unknown]" in said.err and "cloche image build docker" in said.err, said
+    (tmp_path / "any.tar").write_bytes(images.layer(images.entry("a", b"a")))
+    assert cloche("image", "import", str(tmp_path / "any.tar"), "any:1").ok
+    rows = [(None, (), "containerfile.read", "Containerfile or Dockerfile"),
+            ("FROM nobody:1\n", (), "image.unknown", "cloche image pull nobody:1"),
+            ("# x\nFROM $WHICH\n", (), "containerfile.variable", "line 2"),
+            ("FROM $WHICH\n", ("--build-arg", "WHICH=nobody:2"), "image.unknown", "nobody:2"),
+            ("FROM any:1\n", ("--file", "../any.tar"), "containerfile.read", "../any.tar"),
+            ("FROM any:1\n", ("--file", "none"), "containerfile.read", "none"),
+            ("FROM any:1\n", ("--build-arg", "WHICH"), "image.build-arg", "NAME=VALUE")]
+    for text, flags, code, words in rows:
+        if text is not None:
+            (project / "Dockerfile").write_text(text, encoding="ascii")
+        said = cloche("image", "build", str(project), "mine:1", "--builder", "any:1", *flags)
+        assert said.code == 125 and f"[{code}]" in said.err and words in said.err, (text, flags, said)
 
 
 def refused(cloche, code, *flags):
