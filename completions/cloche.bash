@@ -23,13 +23,13 @@ _cloche() {
                 --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
+                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
                 --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
                 --disk --timeout --grace --output --nofile"
@@ -39,13 +39,13 @@ _cloche() {
                 --engine --runtime --fallback --audit --view --image --contents --with --workspace --keep-path
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish --allow-host-port
+                --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port
                 --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker --hostname
                 --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
                 --grace --output --nofile"
             valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
                 --image --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
                 --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
                 --disk --timeout --grace --output --nofile"
@@ -55,12 +55,12 @@ _cloche() {
                 --fallback --audit --view --image --contents --with --workspace --keep-path --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
                 --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile" ;;
@@ -69,12 +69,12 @@ _cloche() {
                 --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
                 --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
                 --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
                 --disk --timeout --grace --output --nofile"
@@ -92,13 +92,13 @@ _cloche() {
             flags="--json --all --for --help --mode --settings --engine --runtime --fallback --audit --view
                 --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
+                --ask --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets
+                --env --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --runtime --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
                 --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
@@ -109,14 +109,14 @@ _cloche() {
                 --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask --ask-timeout --publish
+                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --syscall --mode --settings --engine
                 --runtime --fallback --audit --view --image --contents --with --workspace --workdir --bind
                 --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --secret --secret-file --ask-timeout --publish
+                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
                 --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         net)
@@ -247,13 +247,13 @@ _cloche() {
             flags="--quick --bare --json --help --mode --settings --engine --runtime --fallback --audit --view
                 --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file --ask
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
-                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
-                --cpus --pids --disk --timeout --grace --output --nofile"
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
+                --ask --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets
+                --env --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --runtime --fallback --audit --view --image --contents --with
                 --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --secret --secret-file
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
                 --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname
                 --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
                 --grace --output --nofile" ;;
@@ -286,7 +286,7 @@ _cloche() {
         esac
     done
     case "$verb $previous" in
-        *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --secret" | \
+        *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --dns" | *" --secret" | \
             *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
             *" --user" | *" --hostname" | *" --allow-syscall" | *" --deny-syscall" | *" --apparmor" | \
             *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | \

@@ -13,6 +13,7 @@
 #include <limits.h>
 
 #include "egress/rule_wire.h"
+#include "match/ip.h"
 #include "proto/field.h"
 
 #define EGRESS_PARENT_PIECE 1024    /* bytes of a parent proxy's address, or of the list of hosts without one */
@@ -37,6 +38,9 @@ PROTO_STRUCT(egress_parent, EGRESS_SAY_PARENT);
 #define EGRESS_SAY_TRUST(F) F(TEXT, file, PATH_MAX)
 PROTO_STRUCT(egress_trust, EGRESS_SAY_TRUST);
 
+#define EGRESS_SAY_NAME_SERVER(F) F(TEXT, address, IP_TEXT_MAX - 1)
+PROTO_STRUCT(egress_name_server, EGRESS_SAY_NAME_SERVER);
+
 #define EGRESS_SAY_ANSWER(F) \
     F(U32, number) \
     F(ENUM, ask_says, says, ASK_NO, ASK_HOST) \
@@ -52,7 +56,8 @@ PROTO_STRUCT(egress_answer, EGRESS_SAY_ANSWER);
     M(EGRESS_VAULT,   6, nothing)           /* there is one */ \
     M(EGRESS_GO,      7, nothing)           /* that was all */ \
     M(EGRESS_CHANGE,  8, egress_change)     /* what follows replaces the rules */ \
-    M(EGRESS_ANSWER,  9, egress_answer)     /* to a question */
+    M(EGRESS_ANSWER,  9, egress_answer)     /* to a question */ \
+    M(EGRESS_NAME_SERVER, 10, egress_name_server)   /* asked in place of the host's; by ip_format() */
 PROTO_EDGE(egress_of_supervisor, EGRESS_TO);
 
 #endif

@@ -59,6 +59,7 @@ static bool with_vault;
 enum { BEGINS = 1, SAID = 2 };
 static struct msg_gate gate;                /* of what the supervisor says */
 static struct err fault = ERR_INIT;         /* in that */
+static struct buf name_servers = BUF_INIT(POLICY_NAME_SERVERS_MAX * IP_TEXT_MAX);   /* with commas between */
 
 static void
 begin_rules(uint64_t number)
@@ -155,6 +156,16 @@ on_trust(struct egress *e, const struct egress_trust *m)
 }
 
 static int
+on_name_server(struct egress *e, const struct egress_name_server *m)
+{
+    (void)e;
+    if (name_servers.n > 0)
+        buf_puts(&name_servers, ",");
+    return buf_puts(&name_servers, m->address) == 0 && buf_nul(&name_servers) == 0 ? 0
+           : err_set(&fault, ERR_LIMIT, "egress.resolver", "too many name servers");
+}
+
+static int
 on_vault(struct egress *e, const struct nothing *m)
 {
     (void)e;
@@ -190,6 +201,7 @@ on_answer(struct egress *e, const struct egress_answer *m)
     R(EGRESS_ASK, on_ask, false, BEGINS | SAID) \
     R(EGRESS_PARENT, on_parent, false, BEGINS) \
     R(EGRESS_TRUST, on_trust, false, BEGINS) \
+    R(EGRESS_NAME_SERVER, on_name_server, false, BEGINS) \
     R(EGRESS_VAULT, on_vault, true, BEGINS) \
     R(EGRESS_GO, on_go, false, BEGINS | SAID) \
     R(EGRESS_CHANGE, on_change, false, SAID) \
@@ -258,7 +270,8 @@ set_up(struct egress *e, struct err *err)
     conn_buffers_init(e);
     e->fakes = fake_adopt(FD_NAMES, key, e->loop.now_ms, err);
     close(FD_NAMES);
-    e->resolver = e->fakes == NULL ? NULL : resolver_new(&e->loop, err);
+    if (e->fakes != NULL)
+        e->resolver = resolver_new(&e->loop, name_servers.n > 0 ? (const char *)name_servers.p : NULL, err);
     if (e->resolver == NULL)
         return -1;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++) {

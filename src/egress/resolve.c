@@ -101,7 +101,7 @@ on_state(void *data, ares_socket_t fd, int readable, int writable)
 }
 
 struct resolver *
-resolver_new(struct loop *l, struct err *err)
+resolver_new(struct loop *l, const char *servers, struct err *err)
 {
     struct resolver *r = calloc(1, sizeof(*r));
     /* no search list: "name.its-domain" is another name, which no rule allowed; no HOSTALIASES */
@@ -121,6 +121,8 @@ resolver_new(struct loop *l, struct err *err)
     if (status == ARES_SUCCESS)
         status = ares_init_options(&r->channel, &options,
                                    ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
+    if (status == ARES_SUCCESS && servers != NULL)
+        status = ares_set_servers_csv(r->channel, servers);
     if (status == ARES_SUCCESS)
         return r;
     err_set(err, ERR_SYSTEM, "egress.resolver", "the host's resolver: %s", ares_strerror(status));

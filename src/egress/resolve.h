@@ -25,8 +25,10 @@ struct resolver;
  * resolver_ask itself when the answer is known at once. */
 typedef void resolve_fn(void *ctx, const struct ip *addresses, size_t n, const char *why);
 
-/* Reads the host's resolver configuration now: nothing is opened later. @l waits for what it needs. */
-struct resolver *resolver_new(struct loop *l, struct err *err);
+/* Reads the host's resolver configuration now: nothing is opened later. @servers: addresses, with commas between, that
+ * are asked in place of the host's name servers (its file of hosts still counts); NULL: the host's. @l waits for what
+ * it needs. */
+struct resolver *resolver_new(struct loop *l, const char *servers, struct err *err);
 void resolver_free(struct resolver *r);
 
 /* @name is canonical and NUL-terminated. An answer comes exactly once, unless resolver_forget was called. */

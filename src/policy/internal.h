@@ -90,6 +90,9 @@ int check_secret_files(const struct policy *p, struct err *err);
 int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text,
              const struct where *w, struct err *err);
 /* publish.c: a port that the host reaches, into @entry; and whether all of them can be. -1 with @err. */
+int entry_port(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err);
+int entry_address(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w,
+                  struct err *err);
 int entry_publish(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w,
                   struct err *err);
 int check_publish(const struct policy *p, struct err *err);

@@ -29,6 +29,7 @@
 #define POLICY_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"    /* the same */
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
 #define POLICY_TOOLS_MAX 32                 /* the same */
+#define POLICY_NAME_SERVERS_MAX 8
 #define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
@@ -231,6 +232,7 @@ struct policy {
         struct policy_string https;         /* everything else; not set: @http does that too */
         struct policy_string no_proxy;      /* hosts that are reached directly */
     } parent_proxy;
+    struct policy_list name_servers;        /* addresses, asked in place of the host's */
     struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
                                              * cloche-egress where it opens TLS, and by programs inside */
     struct policy_secret *secrets;

@@ -1,5 +1,9 @@
-/* policy/ports.c: ports of hosts that programs inside connect to without knowing of a proxy */
+/* policy/ports.c: ports of hosts that programs inside connect to without knowing of a proxy; a port, an address as
+ * values of a list */
+#include <stdio.h>
+
 #include "match/host.h"
+#include "match/ip.h"
 #include "policy/internal.h"
 
 #define SSH_PORT 22
@@ -66,4 +70,34 @@ policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX], siz
         return false;
     }
     return true;
+}
+
+int
+entry_port(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
+{
+    char shown[SHOW_MAX], canonical[8];
+    uint64_t port;
+
+    if (!str_parse_u64(text, 65535, &port) || port == 0) {
+        where_fail(w, err, "policy.port", "%s is not a port from 1 to 65535", show(text, shown));
+        return err_hint(err, "a number alone, such as 11434: what is reached is always this host's loopback");
+    }
+    snprintf(canonical, sizeof(canonical), "%u", (unsigned)port);
+    entry->value = arena_copy(p->arena, str_of(canonical));
+    return 0;
+}
+
+int
+entry_address(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
+{
+    char canonical[IP_TEXT_MAX], shown[SHOW_MAX];
+    struct ip ip;
+
+    if (!ip_parse(text, &ip)) {
+        where_fail(w, err, "policy.dns", "%s is not an address", show(text, shown));
+        return err_hint(err, "write it like 9.9.9.9 or 2620:fe::fe; its port is 53");
+    }
+    ip_format(&ip, canonical);
+    entry->value = arena_copy(p->arena, str_of(canonical));
+    return 0;
 }

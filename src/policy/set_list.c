@@ -244,21 +244,6 @@ entry_with(struct policy *p, struct str text, struct policy_entry *entry, const 
     return err_hint(err, "one of %s; other programs are there", policy_words(policy_with_names, choice));
 }
 
-static int
-entry_port(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err)
-{
-    char shown[SHOW_MAX], canonical[8];
-    uint64_t port;
-
-    if (!str_parse_u64(text, 65535, &port) || port == 0) {
-        where_fail(w, err, "policy.port", "%s is not a port from 1 to 65535", show(text, shown));
-        return err_hint(err, "a number alone, such as 11434: what is reached is always this host's loopback");
-    }
-    snprintf(canonical, sizeof(canonical), "%u", (unsigned)port);
-    entry->value = arena_copy(p->arena, str_of(canonical));
-    return 0;
-}
-
 int
 list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struct str text, const struct where *w,
          struct err *err)
@@ -303,6 +288,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
         break;
     case ENTRY_PORT:
         r = entry_port(p, text, &entry, w, err);
+        break;
+    case ENTRY_ADDRESS:
+        r = entry_address(p, text, &entry, w, err);
         break;
     case ENTRY_CALL_ALLOW:
     case ENTRY_CALL_DENY:

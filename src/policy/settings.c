@@ -236,33 +236,8 @@ apply_cap_drop(struct loader *l, const struct node *v, const struct key_rule *ru
     return schema_items(l, v, check_capability, rule);
 }
 
-static int
-check_name_server(struct loader *l, const struct node *v, const void *arg)
-{
-    char shown[SHOW_MAX];
-    struct ip ip;
-
-    (void)arg;
-    if (schema_expect(l, v, NODE_STRING) < 0)
-        return -1;
-    return ip_parse(v->text, &ip) ? 0 : schema_fail(l, v, "policy.dns", "%s is not an address", show(v->text, shown));
-}
-
-static int
-apply_dns(struct loader *l, const struct node *v, const struct key_rule *rule)
-{
-    if (schema_items(l, v, check_name_server, rule) < 0)
-        return -1;
-    if (v->n == 0)
-        return 0;
-    schema_fail(l, v, "policy.dns.not-yet", "name servers cannot be chosen in this release");
-    return err_hint(l->err, "leave it out: the host's are asked, for the names that rules allow");
-}
-
 static const struct excuse cap_add_excuse = {
     "policy.capability.add", "no capability is ever given to a sandbox", "leave it out" };
-static const struct excuse ports_excuse = {
-    "policy.ports.not-yet", "publishing ports is not in this release", "leave it out" };
 static const struct excuse languages_excuse = {
     "policy.languages.not-yet", "images and default packages per language are not in this release", "leave it out" };
 static const struct excuse registries_excuse = {
@@ -389,8 +364,8 @@ static const struct key_rule top_rules[] = {
     { "pids-limit", "limits.pids", apply_as, NULL, 0 },
     { "cap-drop", "cap-drop", apply_cap_drop, NULL, 0 },
     { "cap-add", "cap-add", apply_not_yet, &cap_add_excuse, 0 },
-    { "dns", "dns", apply_dns, NULL, 0 },
-    { "ports", "ports", apply_not_yet, &ports_excuse, 0 },
+    { "dns", "network.dns", apply_as, NULL, 0 },
+    { "ports", "network.publish", apply_as, NULL, 0 },
     { "browser", "browser", apply_browser, NULL, 0 },
     { "security", "security", apply_map, security_rules, 0 },
     { NULL },

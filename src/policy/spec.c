@@ -153,6 +153,8 @@ const struct policy_spec policy_specs[] = {
       .traits = SPEC_OPENS | SPEC_CLOSES, NOT_OFF },
     { KEY("network.extra-ca", "--extra-ca", "FILE", "certificates to trust besides the host's"),
       LIST(extra_ca, ENTRY_LITERAL), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
+    { KEY("network.dns", "--dns", "ADDRESS", "name server to ask instead of the host's"),
+      LIST(name_servers, ENTRY_ADDRESS), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
     { KEY("network.parent-proxy.http", NULL, NULL,
           "proxy for plain HTTP: http://[USER:PASSWORD@]HOST[:PORT]"),
       .no_flag = "a flag's value is everybody's to read, and this may hold a password",

@@ -46,6 +46,7 @@ enum entry_kind {
     ENTRY_WITH,         /* one of policy_with_names */
     ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
     ENTRY_PORT,         /* 1 to 65535 */
+    ENTRY_ADDRESS,      /* of IPv4 or IPv6 */
     ENTRY_CALL_ALLOW,   /* a system call that a policy may open (match/calls.h) */
     ENTRY_CALL_DENY,    /* a system call that is known */
 };

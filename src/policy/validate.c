@@ -106,6 +106,14 @@ check_network(const struct policy *p, struct err *err)
                "certificates to trust, but no network by name for them");
         return err_hint(err, "leave them out, or allow hosts by name");
     }
+    if (p->network.v != NETWORK_ALLOWLIST && p->name_servers.n > 0) {
+        REFUSE(&p->name_servers.v[0].from, NULL, "policy.dns.network",
+               "name servers, but no network by name: nothing is asked there");
+        return err_hint(err, "leave them out, or allow hosts by name");
+    }
+    if (p->name_servers.n > POLICY_NAME_SERVERS_MAX)
+        return REFUSE(&p->name_servers.v[0].from, NULL, "policy.dns", "more than %d name servers",
+                      POLICY_NAME_SERVERS_MAX);
     if (p->network.v != NETWORK_ALLOWLIST && p->n_secrets > 0) {
         REFUSE(&p->secrets[0].from, p->secrets[0].from.kind == ORIGIN_FILE ? "secrets" : NULL, "policy.secret.network",
                "the secret %s needs the network by name: only there is a placeholder exchanged", p->secrets[0].name);

@@ -195,7 +195,7 @@ post_open(struct post *p, const char *ca, struct err *err)
     }
     if (p->loop->epoll < 0 && loop_init(p->loop, err) < 0)
         return -1;
-    p->resolver = resolver_new(p->loop, err);
+    p->resolver = resolver_new(p->loop, NULL, err);
     return p->resolver == NULL ? -1 : 0;
 }
 

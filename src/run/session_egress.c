@@ -93,6 +93,15 @@ say_parents(struct net *n, const struct policy *p, struct err *err)
            say_parent(n, PARENT_NO_PROXY, &p->parent_proxy.no_proxy, err) < 0 ? -1 : 0;
 }
 
+static int
+say_name_servers(struct net *n, const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->name_servers.n; i++)
+        if (SAY(n, err, EGRESS_NAME_SERVER, .address = p->name_servers.v[i].value) < 0)
+            return -1;
+    return 0;
+}
+
 int
 net_say_answer(struct net *n, json_int_t number, enum ask_says says, const char *by, struct err *err)
 {
@@ -114,7 +123,8 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
         say_list(n, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && SAY(n, err, EGRESS_ASK, .ms = (uint32_t)p->ask_ms.v) < 0))
         return -1;
-    if (number == 0 && (say_parents(n, p, err) < 0 || (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && (say_parents(n, p, err) < 0 || say_name_servers(n, p, err) < 0 ||
+                        (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
     return SAY(n, err, EGRESS_GO);
 }

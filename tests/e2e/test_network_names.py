@@ -230,6 +230,20 @@ with dial({server!r}, 53) as s:
     assert not online.net.reached() and not online.net.asked()
 
 
+def test_a_name_server_of_the_policys_is_asked_in_place_of_the_hosts(online, tmp_path):
+    """As a flag, and by the key of other systems' settings; the sandbox itself does not reach it."""
+    (tmp_path / "p.yaml").write_text(f"network: {{allow: [ok.example.org]}}\ndns: [{OTHER4}]\n", encoding="ascii")
+    for flags in (("--dns", OTHER4), ("--settings", str(tmp_path / "p.yaml"))):
+        online.net.forget()
+        result = online.run(["/usr/bin/curl", "-sS", "http://ok.example.org/d"], flags=flags)
+        assert result.ok and result.out == "hello ok.example.org /d\n", result
+        asked = {(proto, to) for proto, to, port in online.net.sniffer.packets if port == 53}
+        assert asked == {(17, OTHER4)} and online.net.asked() == {"ok.example.org"}, asked
+    online.net.forget()
+    result = online.python(f"print(*summary(ask('evil.example.org', 1, {OTHER4!r})))", flags=("--dns", OTHER4))
+    assert result.out == "3 0\n" and not online.net.reached() and not online.net.asked(), result
+
+
 def test_other_records_are_empty(online):
     """Above all HTTPS and SVCB (65, 64), which would hand a client the keys of an encrypted ClientHello."""
     result = online.python("for k in (65, 64, 16, 15, 33, 6, 2, 257, 10): print(k, *summary(ask('ok.example.org', k)))")

@@ -474,10 +474,11 @@ class Internet:
         self.thread(self.accept, self.listen(ECHO), self.echo)
         self.thread(self.accept, self.listen(22), self.banner)
         self.thread(self.crowd, self.listen(CROWD))
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.bind((DNS4, 53))        # the answer has to come from there
-        self.sockets.append(udp)
-        self.thread(self.name_server, udp)
+        for address in (DNS4, OTHER4):          # the answer has to come from there; the host asks the first one
+            udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            udp.bind((address, 53))
+            self.sockets.append(udp)
+            self.thread(self.name_server, udp)
 
     def near_servers(self):
         """What the host itself offers: its loopback, its outer address, an abstract socket."""

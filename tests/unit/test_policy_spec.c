@@ -96,6 +96,8 @@ entry_example(enum entry_kind kind)
         return "8080:80";
     case ENTRY_PORT:
         return "11434";
+    case ENTRY_ADDRESS:
+        return "9.9.9.9";
     case ENTRY_CALL_ALLOW:
     case ENTRY_CALL_DENY:
         return "kcmp";

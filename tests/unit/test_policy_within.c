@@ -76,6 +76,10 @@ static const struct { const char *ceiling, *asked; unsigned free; bool within; }
     { NULL, "{\"network\": {\"parent-proxy\": {\"http\": \"http://x.example.org:1\"}}}", ~0U, false },
     { wide, "{\"network\": {\"parent-proxy\": {\"https\": \"http://x.example.org:1\"}}}", ~0U, false },
     { NULL, "{\"network\": {\"extra-ca\": [\"/srv/ca.pem\"]}}", ~0U, false },
+    /* it would hear of every name and lead any of them elsewhere */
+    { "{\"network\": {\"allow\": [\"a.org\"]}}", "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", ~0U, false },
+    { "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", 0,
+      true },
     { wide, "{\"network\": {\"allow\": [\"a.example.org\"]}}", 0, true },
     { wide, "{\"network\": {\"allow\": [\"**.example.org\"]}}", 0, false },
     { wide, "{\"network\": {\"allow\": [\"b.example.org\"]}}", 0, false },
