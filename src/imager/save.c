@@ -17,6 +17,8 @@
 #include "imager/imager.h"
 #include "program/json.h"
 
+/* The format is GNU's everywhere: names are bytes in it, where pax has them translated to UTF-8, or warns that it could
+ * not. */
 #define BLOCK (256 * 1024)
 
 static int
@@ -97,7 +99,7 @@ put_tree(struct archive *disk, struct archive *to, const char *path, struct err 
     int r = ARCHIVE_OK, result = links == NULL || e == NULL ? failed(to, err) : 0;
 
     if (result == 0)
-        archive_entry_linkresolver_set_strategy(links, ARCHIVE_FORMAT_TAR_PAX_RESTRICTED);
+        archive_entry_linkresolver_set_strategy(links, ARCHIVE_FORMAT_TAR_GNUTAR);
     while (result == 0 && (r = archive_read_next_header2(disk, e)) == ARCHIVE_OK) {
         result = put_file(disk, to, links, e, path, err);
         if (result == 0 && archive_read_disk_can_descend(disk))
@@ -126,7 +128,7 @@ write_tree(const struct image *image, struct layer_out *l, char digest[IMAGE_DIG
                                             ARCHIVE_READDISK_NO_ACL | ARCHIVE_READDISK_NO_FFLAGS) != ARCHIVE_OK ||
              archive_read_disk_open(disk, image->path) != ARCHIVE_OK)
         failed(disk, err);
-    else if (archive_write_set_format_pax_restricted(to) != ARCHIVE_OK ||
+    else if (archive_write_set_format_gnutar(to) != ARCHIVE_OK ||
              archive_write_open(to, l, NULL, write_layer, NULL) != ARCHIVE_OK)
         failed(to, err);
     else if (put_tree(disk, to, image->path, err) == 0)
@@ -251,7 +253,7 @@ save_images(const struct store *store, const struct stage *stage, char *const *n
     cleanup_free char *manifest = NULL;
     int result = 0;
 
-    if (s.to == NULL || archive_write_set_format_pax_restricted(s.to) != ARCHIVE_OK ||
+    if (s.to == NULL || archive_write_set_format_gnutar(s.to) != ARCHIVE_OK ||
         archive_write_open_fd(s.to, out) != ARCHIVE_OK)
         result = failed(s.to, err);
     for (size_t i = 0; result == 0 && i < n; i++) {

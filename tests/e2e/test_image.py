@@ -194,7 +194,7 @@ def test_a_store_that_others_may_write_to_is_refused(cloche):
 
 def test_what_is_saved_is_the_same_image(cloche, two, tmp_path):
     take(cloche, two.path)
-    (tmp_path / "other.tar").write_bytes(layer(entry("only", b"o")))
+    (tmp_path / "other.tar").write_bytes(layer(entry("only", b"o"), entry("F\u0151 " + "n" * 200, b"name")))
     take(cloche, tmp_path / "other.tar", "other:2")
     saved = tmp_path / "saved.tar"
     result = cloche("image", "save", "--output", str(saved), "tools:1", "other:2", "tools:1")
@@ -216,6 +216,8 @@ def test_what_is_saved_is_the_same_image(cloche, two, tmp_path):
     again = take(cloche, saved, "tools:1")
     assert again["env"] == SAYS["Env"] and again["workdir"] == "/srv" and again["user"] == "1000" and again["cmd"] == ["sh"]
     shown = json.loads(cloche("image", "inspect", "tools:1", "--json").out)
+    assert files(json.loads(cloche("image", "inspect", take(cloche, saved, "other:2")["id"], "--json").out)["path"]) == {
+        "only": b"o", "F\u0151 " + "n" * 200: b"name"}
     assert files(shown["path"]) == before and os.path.samefile(Path(shown["path"], "h"), Path(shown["path"], "etc/b"))
     assert nothing_left(cloche)
 
