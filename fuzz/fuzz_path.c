@@ -19,6 +19,27 @@ check_normal(const char *path, size_t n)
     FUZZ_ASSERT(m == n && memcmp(path, again, n) == 0);
 }
 
+/* @path below @root: no more than it was, and in that form again. */
+static void
+check_below(struct str root, struct str path)
+{
+    char at[512], one[4096], two[4096];
+
+    if (root.n >= sizeof(at) || path.n + 2 > sizeof(one) || memchr(root.p, 0, root.n) != NULL ||
+        memchr(path.p, 0, path.n) != NULL)
+        return;
+    memcpy(at, root.p, root.n);
+    memcpy(one, path.p, path.n);
+    at[root.n] = one[path.n] = '\0';
+    path_below(at, one);
+    FUZZ_ASSERT(one[0] != '\0' && (strlen(one) <= path.n || strcmp(one, ".") == 0));
+    FUZZ_ASSERT(strstr(one, "//") == NULL && strstr(one, "/./") == NULL && strncmp(one, "./", 2) != 0);
+    FUZZ_ASSERT(strlen(one) == 1 || one[strlen(one) - 1] != '/');
+    memcpy(two, one, sizeof(one));
+    path_below("", two);
+    FUZZ_ASSERT(strcmp(one, two) == 0);
+}
+
 /* "PATTERN NUL PATH" */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -29,6 +50,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char glob[PATH_TEXT_MAX + 1], normal[PATH_TEXT_MAX + 1];
     size_t glob_n, normal_n, depth;
 
+    check_below(pattern, path);
     path_glob_match(pattern, path);     /* any bytes: no crash, and it ends */
     if (path_normalise(pattern, STR_LIT("/ba[s]e"), true, glob, sizeof(glob), &glob_n) != PATH_OK)
         return 0;

@@ -147,14 +147,16 @@ on_verdict(struct request *r, const struct edge_verdict *v)
 
 static const struct answers judged = { .gate = on_verdict };
 
-/* What somebody is asked about: the request, but for the form of its answer. Of its files, what each is judged by. */
+/* What somebody is asked about: the request, but for the form of its answer, with the language by its own name. Of its
+ * files, what each is judged by. */
 static json_t *
-params_of(struct request *r)
+params_of(struct request *r, const struct language *l)
 {
     json_t *params = json_copy(r->json), *files = r->files != NULL ? execute_files_params(r) : NULL;
+    bool named = json_object_set_new(params, "language", json_string(l->name)) == 0;
 
     json_object_del(params, "encoding");
-    if (r->files == NULL || (files != NULL && json_object_set_new(params, "files", files) == 0))
+    if (named && (r->files == NULL || (files != NULL && json_object_set_new(params, "files", files) == 0)))
         return params;
     json_decref(params);
     return NULL;
@@ -180,12 +182,12 @@ execute(struct request *r)
         return;
     }
     l = language_find(json_string_value(json_object_get(r->json, "language")));
-    r->language = l != NULL && l->parked != NULL ? l->name : "";     /* a row of cloche's own, which stays */
+    r->language = l->parked != NULL ? l->name : "";     /* a row of cloche's own, which stays */
     r->policy = policy_of(r);
     r->files = json_incref(json_object_get(r->json, "files"));
     if (r->policy == NULL || !execute_files_well(r) || !collect_well(r, json_object_get(r->json, "collect")))
         return;
-    params = params_of(r);
+    params = params_of(r, l);
     text = json_dumps(params, JSON_COMPACT);
     command = command_of(r);
     json_decref(r->json);

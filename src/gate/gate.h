@@ -57,9 +57,24 @@ size_t gate_n_rules(const struct gate *g);
  * are the rules' own. */
 const char *gate_rule_digest(const struct gate *g, const char *rule);
 
-/* @params is an object, or NULL for none. @fuel: at most GATE_FUEL; with 0 no text is searched, and each condition that
- * needs that is not known. */
-void gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_t fuel, struct gate_verdict *out);
+/* Where an operation is done. NULL is a call of MCP, of no sandbox that is known. */
+struct gate_place {
+    const char *root;           /* the workspace's own path there; NULL, "": not known */
+    const char *id, *name;      /* the sandbox; NULL, "": none */
+    bool call;                  /* a call of MCP: its GATE_WORKSPACE is the workspace, whatever that is called there */
+    bool npm;                   /* settle.c's own */
+};
+
+#define GATE_WORKSPACE "/workspace"
+
+/* @params, an object, in the one form that is judged (docs/gate.md): paths relative to the workspace and folded, hosts,
+ * languages and packages by their canonical names, a sandbox by its id. Done twice it is the same. False: no memory. */
+bool gate_settle(const char *tool, json_t *params, const struct gate_place *at);
+
+/* @params is an object as gate_settle() leaves it, or NULL for none. @fuel: at most GATE_FUEL; with 0 no text is
+ * searched, and each condition that needs that is not known. */
+void gate_judge(const struct gate *g, const char *tool, const json_t *params, const struct gate_place *at,
+                uint32_t fuel, struct gate_verdict *out);
 
 /* Whether @a asks for more than @b: asking before not asking, then the higher risk, then the shorter time. */
 bool gate_stricter(const struct gate_verdict *a, const struct gate_verdict *b);

@@ -162,12 +162,14 @@ why(const struct options *o, struct err *err)
     params = params_of(o->params, err);
     g = params != NULL ? load(o->file, err) : NULL;
     if (g != NULL) {
-        gate_judge(g, o->tool, params, GATE_FUEL, &v);
+        if (!gate_settle(o->tool, params, NULL))
+            err_set(err, ERR_SYSTEM, "memory", "out of memory");
+        gate_judge(g, o->tool, params, NULL, GATE_FUEL, &v);
         print_verdict(o, &v);
     }
     json_decref(params);
     gate_free(g);
-    return g != NULL ? 0 : -1;
+    return g != NULL && err->kind == ERR_NONE ? 0 : -1;
 }
 
 static int

@@ -16,18 +16,19 @@ enum answer { NO, YES, UNKNOWN };
 struct search {
     const struct gate *g;
     const pcre2_code *re;
+    const struct gate_place *at;
     uint64_t fuel;
-    size_t at;              /* where the last step was */
+    size_t last;            /* where the last step was */
 };
 
 static int
 on_step(pcre2_callout_block *block, void *ctx)
 {
     struct search *s = ctx;
-    size_t now = block->current_position, way = now > s->at ? now - s->at : s->at - now;
+    size_t now = block->current_position, way = now > s->last ? now - s->last : s->last - now;
     uint64_t price = 1 + way / BYTES_A_STEP;
 
-    s->at = now;
+    s->last = now;
     if (s->fuel < price) {
         s->fuel = 0;
         return PCRE2_ERROR_MATCHLIMIT;
@@ -43,7 +44,7 @@ search_text(struct search *s, const char *text, size_t n)
 
     if (n > GATE_TEXT_MAX || s->fuel == 0)
         return UNKNOWN;
-    s->at = 0;
+    s->last = 0;
     pcre2_set_callout(s->g->match, on_step, s);
     r = pcre2_match(s->re, (PCRE2_SPTR)text, n, 0, 0, s->g->found, s->g->match);
     return r >= 0 ? YES : r == PCRE2_ERROR_NOMATCH ? NO : UNKNOWN;
@@ -135,24 +136,18 @@ only(const json_t *list, const json_t *v)
     return YES;
 }
 
+/* @c, whose value is @value, of @v. */
 static enum answer
-holds(struct search *s, const struct condition *c, const json_t *params)
+says(struct search *s, const struct condition *c, const json_t *value, const json_t *v)
 {
-    const json_t *v = find(params, c->param);
-
-    if (c->op == IS_PRESENT)
-        return (v != NULL) == c->present ? YES : NO;
-    if (v == NULL)
-        return NO;
     switch (c->op) {
     case IS_EQUALS:
-        return json_equal(v, c->value) ? YES : NO;
-    case IS_NOT_EQUALS:
-        return json_equal(v, c->value) ? NO : YES;
+    case IS_NOT_EQUALS:         /* turned by holds() */
+        return json_equal(v, value) ? YES : NO;
     case IS_ONE_OF:
-        return one_of(c->value, v);
+        return one_of(value, v);
     case IS_ONLY:
-        return only(c->value, v);
+        return only(value, v);
     case IS_RANGE:
         if (!json_is_number(v))
             return UNKNOWN;
@@ -164,6 +159,44 @@ holds(struct search *s, const struct condition *c, const json_t *params)
     default:
         return UNKNOWN;
     }
+}
+
+/* Of each form that people may know @v by, until one holds; what is compared is in the one that is judged. */
+static enum answer
+says_any(struct search *s, const struct condition *c, enum kind kind, const json_t *v)
+{
+    bool searched = c->op == IS_MATCHES || c->op == IS_CONTAINS;
+    bool compared = c->op == IS_EQUALS || c->op == IS_NOT_EQUALS || c->op == IS_ONE_OF;
+    json_t *value = compared ? gate_form(kind, c->value, s->at) : json_incref(c->value), *other;
+    enum answer a = compared && value == NULL ? UNKNOWN : says(s, c, value, v);
+
+    for (unsigned i = 0; a != YES && (searched || (compared && kind == KIND_SANDBOX)) &&
+                         (other = gate_other_form(kind, v, s->at, i)) != NULL; i++) {
+        a = or(a, says(s, c, value, other));
+        json_decref(other);
+    }
+    json_decref(value);
+    return a;
+}
+
+static enum answer
+holds(struct search *s, const struct condition *c, const char *tool, const json_t *params)
+{
+    json_t *v = json_incref((json_t *)(uintptr_t)find(params, c->param));
+    enum answer a;
+
+    if (c->op == IS_PRESENT) {
+        a = (v != NULL) == c->present ? YES : NO;
+        json_decref(v);
+        return a;
+    }
+    if (v == NULL)
+        v = gate_unsaid(tool, c->param, params, s->at);
+    if (v == NULL)
+        return NO;
+    a = says_any(s, c, gate_kind(tool, c->param), v);
+    json_decref(v);
+    return c->op != IS_NOT_EQUALS || a == UNKNOWN ? a : a == YES ? NO : YES;
 }
 
 static bool
@@ -178,12 +211,12 @@ is_about(const struct rule *r, const char *tool)
 }
 
 static enum answer
-matches(struct search *s, const struct rule *r, const json_t *params)
+matches(struct search *s, const struct rule *r, const char *tool, const json_t *params)
 {
     bool unknown = false;
 
     for (size_t i = 0; i < r->n_conditions; i++) {
-        enum answer a = holds(s, &r->conditions[i], params);
+        enum answer a = holds(s, &r->conditions[i], tool, params);
         if (a == NO)
             return NO;
         unknown = unknown || a == UNKNOWN;
@@ -202,9 +235,11 @@ gate_stricter(const struct gate_verdict *a, const struct gate_verdict *b)
 }
 
 void
-gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_t fuel, struct gate_verdict *out)
+gate_judge(const struct gate *g, const char *tool, const json_t *params, const struct gate_place *at, uint32_t fuel,
+           struct gate_verdict *out)
 {
-    struct search s = { .g = g, .fuel = fuel < GATE_FUEL ? fuel : GATE_FUEL };
+    const struct gate_place here = gate_here(at, params);
+    struct search s = { .g = g, .at = &here, .fuel = fuel < GATE_FUEL ? fuel : GATE_FUEL };
     const uint64_t full = s.fuel;
     struct gate_verdict found = { .ask = !g->level[GATE_MEDIUM], .risk = GATE_MEDIUM,
                                   .timeout_s = gate_timeout_of(GATE_MEDIUM), .rule = "", .description = "" };
@@ -212,7 +247,7 @@ gate_judge(const struct gate *g, const char *tool, const json_t *params, uint32_
 
     for (size_t i = 0; i < g->n_rules && !g->off; i++) {
         const struct rule *r = g->rules[i];
-        enum answer a = is_about(r, tool) ? matches(&s, r, params) : NO;
+        enum answer a = is_about(r, tool) ? matches(&s, r, tool, params) : NO;
         const struct gate_verdict v = { .ask = r->ask && !g->level[r->risk], .risk = r->risk,
                                         .timeout_s = r->timeout_s, .rule = r->name, .description = r->description };
         if (a == UNKNOWN && (maybe.rule == NULL || gate_stricter(&v, &maybe)))

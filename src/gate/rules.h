@@ -46,6 +46,18 @@ struct gate {
     pcre2_match_data *found;
 };
 
+/* settle.c: what can be said in more than one way. */
+enum kind { KIND_TEXT, KIND_PATH, KIND_LANGUAGE, KIND_HOST, KIND_PACKAGE, KIND_SANDBOX };
+enum kind gate_kind(const char *tool, const char *param);
+/* What @param is where @params do not say it. A new reference; NULL: nothing. */
+json_t *gate_unsaid(const char *tool, const char *param, const json_t *params, const struct gate_place *at);
+/* @at, with what @params say of it. */
+struct gate_place gate_here(const struct gate_place *at, const json_t *params);
+/* @v, or each of a list, in the form that is judged. A new reference; NULL: no memory. */
+json_t *gate_form(enum kind kind, const json_t *v, const struct gate_place *at);
+/* The form @i (from 0) that people may also know @v, which is in that form, by. A new reference; NULL: none. */
+json_t *gate_other_form(enum kind kind, const json_t *v, const struct gate_place *at, unsigned i);
+
 /* builtin.c: YAML, as in a file */
 extern const char gate_builtin[];
 

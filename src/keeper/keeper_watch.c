@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "keeper/keeper.h"
+#include "match/path.h"
 
 size_t
 watch_count(const struct keeper_live *k)
@@ -18,33 +19,6 @@ watch_count(const struct keeper_live *k)
     for (size_t i = 0; i < KEEPER_OPS_MAX; i++)
         n += k->ops[i] != NULL && k->ops[i]->kind == OP_WATCH;
     return n;
-}
-
-/* The path as it was asked for, as one relative to the workspace: components with one slash between two, "." of the
- * workspace itself. No longer than it was. */
-static void
-relative(const struct keeper_live *k, char *path)
-{
-    const char *rel;
-    size_t n = 0;
-
-    if (!msg_path_shape(guest_client_root(k->l.client), path, &rel))
-        return;                 /* it is refused */
-    for (const char *p = rel, *end; *p != '\0'; p = end) {
-        end = strchrnul(p, '/');
-        if (end == p || (end == p + 1 && p[0] == '.')) {
-            end += *end == '/';
-            continue;
-        }
-        if (n > 0)
-            path[n++] = '/';
-        memmove(path + n, p, (size_t)(end - p));
-        n += (size_t)(end - p);
-        end += *end == '/';
-    }
-    if (n == 0)
-        path[n++] = '.';
-    path[n] = '\0';
 }
 
 /* --- what is said ------------------------------------------------------------------------------------------------- */
@@ -65,7 +39,7 @@ watch_begin(struct op *o, const struct edge_op *want, struct err *err)
     o->said_us = o->begin_us;
     if (guest_client_file(o->k->l.client, MSG_FILE_WATCH, &m, &o->channel, err) < 0)
         return -1;
-    relative(o->k, o->path);
+    path_below(guest_client_root(o->k->l.client), o->path);
     say_change(o, &(struct edge_change){ .kind = EDGE_CHANGE_NONE, .path = o->path, .from = "" });
     return 0;
 }

@@ -123,6 +123,24 @@ package_well(const char *registry, const char *package)
     return strcmp(registry, "npm") == 0 ? npm_well(package) : python_well(package);
 }
 
+void
+package_settle(char *package)
+{
+    char *out = package;
+    const char *end, *p;
+
+    if (!package_well("pypi", package))
+        return;
+    end = word(package);
+    for (p = package; p < end; p++) {
+        if (isalnum((unsigned char)*p) != 0)
+            *out++ = (char)tolower((unsigned char)*p);
+        else if (out > package && out[-1] != '-')
+            *out++ = '-';
+    }
+    memmove(out, end, strlen(end) + 1);
+}
+
 bool
 package_pinned(const char *registry, const char *package)
 {

@@ -30,6 +30,10 @@ const struct package_client *package_client_of(const char *registry);
 bool package_well(const char *registry, const char *package);
 /* One that is well and names one version. */
 bool package_pinned(const char *registry, const char *package);
+/* A package of PyPI as that names it (PEP 503: small letters, one dash for what is between words), in its place, its
+ * versions as they are; one that is not well stays. */
+void package_settle(char *package);
+
 /* The hash of an archive, as pip ("sha256:HEX") and npm ("sha512-BASE64") write it: none that can be made to fit. */
 bool package_hash_well(const char *registry, const char *hash);
 

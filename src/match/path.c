@@ -193,6 +193,52 @@ path_normalise(struct str path, struct str base, bool glob, char *out, size_t ca
     return PATH_OK;
 }
 
+/* Without empty names, `.`, and `..` behind a name; what was absolute stays so. Its length, which is no more than it
+ * was. */
+static size_t
+fold(char *path)
+{
+    bool absolute = path[0] == '/';
+    size_t n = absolute ? 1 : 0, floor = n;     /* what no `..` takes away */
+
+    for (const char *p = path, *next; *p != '\0'; p = next) {
+        size_t len = strcspn(p, "/");
+        bool up = len == 2 && p[0] == '.' && p[1] == '.';
+        next = p + len + (p[len] == '/');
+        if (len == 0 || (len == 1 && p[0] == '.') || (up && n == floor && absolute))
+            continue;
+        if (up && n > floor) {
+            while (n > floor && path[n - 1] != '/')
+                n--;
+            n -= n > floor ? 1 : 0;
+            continue;
+        }
+        if (n > 0 && path[n - 1] != '/')
+            path[n++] = '/';
+        memmove(path + n, p, len);
+        n += len;
+        floor = up ? n : floor;
+    }
+    path[n] = '\0';
+    return n;
+}
+
+void
+path_below(const char *root, char *path)
+{
+    size_t n = fold(path), m = strlen(root);
+
+    while (m > 0 && root[m - 1] == '/')
+        m--;
+    if (path[0] == '/' && root[0] == '/' && strncmp(path, root, m) == 0 && (path[m] == '/' || path[m] == '\0')) {
+        m += path[m] == '/' ? 1 : 0;
+        n -= m;
+        memmove(path, path + m, n + 1);
+    }
+    if (n == 0)
+        memcpy(path, ".", 2);
+}
+
 bool
 path_within(struct str path, struct str dir)
 {

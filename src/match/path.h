@@ -39,6 +39,12 @@ const char *path_fault_text(enum path_fault fault);
  * dropped, since a rule on a directory covers everything below it. @cap must be at least PATH_TEXT_MAX + 1. */
 enum path_fault path_normalise(struct str path, struct str base, bool glob, char *out, size_t cap, size_t *n);
 
+/* @path, as something below the folder @root is asked for, in one form, in its own place (which has room for "."):
+ * relative to @root, "." of @root itself; one slash between two names, none at the end, no `.`, and each `..` taken
+ * together with the name before it. A `..` that leads out stays in front, and what is absolute and not below @root
+ * stays absolute. @root is absolute; what is not, as "", has nothing below it but what is relative. Never fails. */
+void path_below(const char *root, char *path);
+
 /* Whether a normal @path is @dir or lies below it, by whole names: "/a/bc" is not within "/a/b". */
 bool path_within(struct str path, struct str dir);
 

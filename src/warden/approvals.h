@@ -118,9 +118,15 @@ struct deed {
 #define DEED_FREE(message, name)
 #define DEED(number, value, message, name, roles, gate, ...) DEED_##gate(message, name)
 EDGE_QUESTIONS(DEED)
-/* The same from parts; @params is taken. @more: what else it depends on. */
-int deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
+/* The same from parts; @params is taken, and brought to the form that is judged. @more: what else it depends on. */
+int deed_make(const struct warden *w, const char *tool, const char *box, json_t *params, const void *more, size_t n,
+              struct deed *out, struct err *err);
+/* A call of MCP: its paths may be below /workspace, whatever that is called in the sandbox. */
+int deed_call(const struct warden *w, const char *tool, const char *box, json_t *params, struct deed *out,
               struct err *err);
+/* Where it is done. It borrows @root, and what is known of the sandbox. */
+#define DEED_ROOT (EDGE_PATH_MAX + 1)
+struct gate_place deed_place(const struct warden *w, const char *box, char root[DEED_ROOT]);
 void deed_free(struct deed *d);
 /* The same parameters, but of variables (env) only the names: for what is kept, and for who only looks. An owned text;
  * NULL: no memory, or it is no JSON. */

@@ -70,7 +70,7 @@ asked_gate(struct warden *w, const struct ask_gate *m)
         not_found(m->id, &err);
         return approvals_ask_refuse(w, &err);
     }
-    if (deed_make(m->tool, b != NULL ? b->r.id : "", params, "", 0, &d, &err) < 0)
+    if (deed_call(w, m->tool, b != NULL ? b->r.id : "", params, &d, &err) < 0)
         return approvals_ask_refuse(w, &err);
     if (gate_decide(w, &d, async, &v, &err) == GATE_ALLOWED) {
         v.pass = gate_judges(w) ? pass_new(w, &d) : v.pass;

@@ -93,7 +93,7 @@ ask(struct warden *w, struct box *b, const struct keep_net_ask *q)
     if (snprintf(rule, sizeof(rule), strchr(q->host, ':') != NULL ? "[%s]:%u" : "%s:%u", q->host, q->port) >=
         (int)sizeof(rule) || q->narrow)
         rule[0] = '\0';
-    if (deed_make(APPROVAL_NETWORK, b->r.id, params_of(q), "", 0, &d, &err) < 0)
+    if (deed_make(w, APPROVAL_NETWORK, b->r.id, params_of(q), "", 0, &d, &err) < 0)
         return say_answer(b, q->number, false, SCOPE_ONCE);
     settled = gate_settled(w, &d, rule);
     a = settled == 0 && !too_many(w, b) ? approval_new(w, &d, &v, q->number, &err) : NULL;

@@ -97,29 +97,67 @@ deed_add(struct sha256 *h, const void *p, size_t n)
         sha256_add(h, p, n);
 }
 
-int
-deed_make(const char *tool, const char *box, json_t *params, const void *more, size_t n, struct deed *out,
-          struct err *err)
+struct gate_place
+deed_place(const struct warden *w, const char *box, char root[DEED_ROOT])
+{
+    const struct box *b = box[0] != '\0' ? box_of_id(w, box) : NULL;
+    struct str at = b != NULL ? edge_line(b->r.facts, "workspace") : STR_LIT("");
+
+    snprintf(root, DEED_ROOT, "%.*s", (int)at.n, at.n > 0 ? at.p : "");
+    return (struct gate_place){ .root = root, .id = b != NULL ? b->r.id : "", .name = b != NULL ? b->r.name : "" };
+}
+
+static int
+deed_begin(const struct warden *w, const char *tool, const char *box, bool call, json_t *params, struct deed *out,
+           struct err *err)
+{
+    char root[DEED_ROOT];
+    struct gate_place at = deed_place(w, box, root);
+
+    at.call = call;
+    *out = (struct deed){ .tool = tool, .params = params };
+    memcpy(out->box, box, strlen(box) + 1);
+    if (params != NULL && gate_settle(tool, params, &at))
+        out->text = json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS);
+    if (out->text != NULL)
+        return 0;
+    deed_free(out);
+    err_set(err, ERR_DENIED, "gate.text", "it holds text that is not UTF-8, which nobody can be asked about");
+    return err_hint(err, "words, variables and paths of agents are UTF-8 without NUL");
+}
+
+static void
+deed_digest(struct deed *d, const void *more, size_t n)
 {
     uint8_t hash[SHA256_SIZE];
     struct sha256 h;
 
-    *out = (struct deed){ .tool = tool, .params = params };
-    memcpy(out->box, box, strlen(box) + 1);
-    out->text = params != NULL ? json_dumps(params, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    if (out->text == NULL) {
-        deed_free(out);
-        err_set(err, ERR_DENIED, "gate.text", "it holds text that is not UTF-8, which nobody can be asked about");
-        return err_hint(err, "words, variables and paths of agents are UTF-8 without NUL");
-    }
     sha256_init(&h);
     deed_add(&h, DIGEST_OF, sizeof(DIGEST_OF) - 1);
-    deed_add(&h, tool, strlen(tool));
-    deed_add(&h, box, strlen(box));
-    deed_add(&h, out->text, strlen(out->text));
+    deed_add(&h, d->tool, strlen(d->tool));
+    deed_add(&h, d->box, strlen(d->box));
+    deed_add(&h, d->text, strlen(d->text));
     deed_add(&h, more, n);
     sha256_end(&h, hash);
-    sha256_text(hash, out->digest);
+    sha256_text(hash, d->digest);
+}
+
+int
+deed_make(const struct warden *w, const char *tool, const char *box, json_t *params, const void *more, size_t n,
+          struct deed *out, struct err *err)
+{
+    if (deed_begin(w, tool, box, false, params, out, err) < 0)
+        return -1;
+    deed_digest(out, more, n);
+    return 0;
+}
+
+int
+deed_call(const struct warden *w, const char *tool, const char *box, json_t *params, struct deed *out, struct err *err)
+{
+    if (deed_begin(w, tool, box, true, params, out, err) < 0)
+        return -1;
+    deed_digest(out, "", 0);
     return 0;
 }
 
@@ -260,7 +298,7 @@ deed_whole(const struct warden *w, const char *tool, const char *box, json_t *pa
 {
     struct wire_in all = ask_in(w->question);
 
-    return deed_make(tool, box, params, all.p, all.n, out, err) < 0 ? -1 : 1;
+    return deed_make(w, tool, box, params, all.p, all.n, out, err) < 0 ? -1 : 1;
 }
 
 int
@@ -351,7 +389,7 @@ deed_templates(struct warden *w, const struct ask_box *m, struct deed *out, stru
 {
     if (m->id[0] == '\0' || w->who.role == EDGE_AUDITOR || template_policy(w, m->id) == NULL)
         return 0;
-    return deed_make("template_remove", "", json_pack("{s:s}", "template", m->id), "", 0, out, err) < 0 ? -1 : 1;
+    return deed_make(w, "template_remove", "", json_pack("{s:s}", "template", m->id), "", 0, out, err) < 0 ? -1 : 1;
 }
 
 struct subject { struct warden *w; char id[EDGE_ID + 1]; };
@@ -393,7 +431,7 @@ of_box(struct warden *w, const char *name, const char *tool, struct deed *out, s
 
     if (r <= 0)
         return r;
-    return deed_make(tool, id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
+    return deed_make(w, tool, id, json_object(), "", 0, out, err) < 0 ? -1 : 1;
 }
 
 int
@@ -468,8 +506,8 @@ deed_volumes(struct warden *w, const struct ask_id *m, struct deed *out, struct 
 
     if (name == NULL)
         return 0;
-    return deed_make("volume_remove", "", json_pack("{s:s, s:s}", "volume", m->id, "name", name), "", 0, out, err) < 0
-           ? -1 : 1;
+    return deed_make(w, "volume_remove", "", json_pack("{s:s, s:s}", "volume", m->id, "name", name), "", 0, out,
+                     err) < 0 ? -1 : 1;
 }
 
 /* A credential is a second voice: an operator that is judged must not be able to approve with one that it made. The
@@ -505,6 +543,6 @@ deed_key(struct warden *w, const struct ask_box *m, struct deed *out, struct err
     find_owner(w, id, owner);
     if (strcmp(owner, w->who.id) == 0)
         return 0;
-    return deed_make("token_create", id, json_pack("{s:s}", "role", edge_role_name(EDGE_KEY)), "", 0, out, err) < 0
+    return deed_make(w, "token_create", id, json_pack("{s:s}", "role", edge_role_name(EDGE_KEY)), "", 0, out, err) < 0
            ? -1 : 1;
 }

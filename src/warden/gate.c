@@ -155,7 +155,8 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 {
     struct approvals *q = w->approvals;
     struct caller_tank *t = &q->tanks[0];
-    char principal[EDGE_CALLER_MAX + 1];
+    char principal[EDGE_CALLER_MAX + 1], root[DEED_ROOT];
+    const struct gate_place at = deed_place(w, d->box, root);
     const json_t *file;
 
     principal_of(w, &w->who, principal);
@@ -171,11 +172,11 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
         *t = (struct caller_tank){ .tank = { .at_ms = 0 } };
         memcpy(t->principal, principal, sizeof(t->principal));
     }
-    gate_judge(q->gate, d->tool, d->params, gate_tank_at(&t->tank, clock_ms()), v);
+    gate_judge(q->gate, d->tool, d->params, &at, gate_tank_at(&t->tank, clock_ms()), v);
     gate_tank_take(&t->tank, v->cost);
     for (size_t i = 0; (file = deed_file(d, i)) != NULL; i++) {
         struct gate_verdict of;
-        gate_judge(q->gate, "code_write_file", file, gate_tank_at(&t->tank, clock_ms()), &of);
+        gate_judge(q->gate, "code_write_file", file, &at, gate_tank_at(&t->tank, clock_ms()), &of);
         gate_tank_take(&t->tank, of.cost);
         if (gate_stricter(&of, v))
             *v = of;
@@ -183,7 +184,7 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
     for (size_t i = 0; (file = deed_wants(d, i)) != NULL; i++) {
         json_t *params = json_pack("{s:O}", "file_path", file);
         struct gate_verdict of;
-        gate_judge(q->gate, "code_read_file", params, gate_tank_at(&t->tank, clock_ms()), &of);
+        gate_judge(q->gate, "code_read_file", params, &at, gate_tank_at(&t->tank, clock_ms()), &of);
         gate_tank_take(&t->tank, of.cost);
         json_decref(params);
         if (gate_stricter(&of, v))

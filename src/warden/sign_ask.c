@@ -167,7 +167,7 @@ deed_of(struct warden *w, const struct sign_asked *a, struct deed *d, struct err
         (void)json_object_set_new(o, "from", json_string(from));
         (void)json_object_set_new(o, "signingHash", json_string(hash));
     }
-    return deed_make(tools[a->what.form], w->who.role == EDGE_KEY ? w->who.box : "", o, "", 0, d, err);
+    return deed_make(w, tools[a->what.form], w->who.role == EDGE_KEY ? w->who.box : "", o, "", 0, d, err);
 }
 
 /* --- a request ---------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -29,7 +30,8 @@ judge(const struct gate *g, const char *tool, const char *params)
     struct gate_verdict v;
 
     assert_true(params[0] == '\0' || json != NULL);
-    gate_judge(g, tool, json, GATE_FUEL, &v);
+    assert_true(json == NULL || gate_settle(tool, json, NULL));
+    gate_judge(g, tool, json, NULL, GATE_FUEL, &v);
     json_decref(json);
     return v;
 }
@@ -137,6 +139,102 @@ static const struct { const char *rules, *params; bool match; } rows[] = {
     { ONE("{param: x, equals: 1}, {param: y, equals: 2}"), "{\"x\": 1, \"y\": 3}", false },
 };
 
+#define OF(tool, condition) \
+    "gate: {defaults: false, rules: [{name: a, tools: [" tool "], risk: HIGH, conditions: [" condition "]}]}"
+#define READ "code_read_file"
+#define LIST "code_list_files"
+#define EXEC "code_execute"
+#define PACK "code_install_package"
+
+static const struct gate_place kept = { .root = "/home/u/p", .id = "0123", .name = "prod" },
+                               kept_call = { .root = "/home/u/p", .id = "0123", .name = "prod", .call = true };
+
+/* One thing in its many spellings, of rules and of requests. */
+static const struct { const char *tool, *condition, *params; const struct gate_place *at; bool match; } forms[] = {
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \".env\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"./.env\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"a/../.env\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \".//.env//\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"/workspace/.env\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"//workspace/./.env/\"}", NULL, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"/home/u/p/.env\"}", &kept, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"/workspace/.env\"}", &kept_call, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"/home/u/p/.env\"}", &kept_call, true },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"b/.env\"}", NULL, false },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": \"/etc/.env\"}", NULL, false },
+    { READ, "{param: file_path, equals: .env}", "{\"file_path\": 1}", NULL, false },
+    { READ, "{param: file_path, equals: /workspace/.env}", "{\"file_path\": \".env\"}", NULL, true },
+    { READ, "{param: file_path, equals: ./x/../.env/}", "{\"file_path\": \"/workspace/.env\"}", NULL, true },
+    { READ, "{param: file_path, equals: /home/u/p/.env}", "{\"file_path\": \".env\"}", &kept, true },
+    { READ, "{param: file_path, one-of: [a, ./b]}", "{\"file_path\": \"/workspace/b\"}", NULL, true },
+    { READ, "{param: file_path, not-equals: ok.txt}", "{\"file_path\": \"./ok.txt\"}", NULL, false },
+    { READ, "{param: file_path, not-equals: ok.txt}", "{\"file_path\": \"ok.txt/../x\"}", NULL, true },
+    { READ, "{param: file_path, matches: '\\Asecret/'}", "{\"file_path\": \"/workspace/a/../secret/x\"}", NULL, true },
+    { READ, "{param: file_path, matches: '^/workspace/secret/'}", "{\"file_path\": \"secret/x\"}", NULL, true },
+    { READ, "{param: file_path, matches: '^/home/u/p/secret/'}", "{\"file_path\": \"secret/x\"}", &kept, true },
+    { READ, "{param: file_path, matches: '^/workspace/secret/'}", "{\"file_path\": \"secret/x\"}", &kept, true },
+    { READ, "{param: file_path, contains: workspace/s}", "{\"file_path\": \"s\"}", NULL, true },
+    { READ, "{param: file_path, matches: '\\.\\.'}", "{\"file_path\": \"a/../b\"}", NULL, false },
+    { READ, "{param: file_path, matches: '\\.\\.'}", "{\"file_path\": \"../b\"}", NULL, true },
+    { LIST, "{param: path, equals: .}", "{\"path\": \"/workspace/\"}", NULL, true },
+    { LIST, "{param: path, equals: /workspace}", "{\"path\": \"a/..\"}", NULL, true },
+    { LIST, "{param: path, equals: .}", "{}", NULL, true },
+    { LIST, "{param: path, present: true}", "{}", NULL, false },
+    { EXEC, "{param: cwd, equals: /tmp}", "{\"cwd\": \"//tmp/./x/..\"}", NULL, true },
+    { EXEC, "{param: language, equals: python}", "{\"language\": \"py\"}", NULL, true },
+    { EXEC, "{param: language, one-of: [sh, js]}", "{\"language\": \"javascript\"}", NULL, true },
+    { EXEC, "{param: files, contains: '\"x/.env\"'}", "{\"files\": [{\"file_path\": \"x/./.env\"}]}", NULL, true },
+    { EXEC, "{param: collect, equals: [out/a]}", "{\"collect\": [\"/workspace/out//a\"]}", NULL, true },
+    { EXEC, "{param: allowed_domains, equals: [Example.ORG]}", "{\"allowed_domains\": [\"example.org.\"]}", NULL, true },
+    { EXEC, "{param: allowed_domains, matches: '\\A\\*\\.a\\.org:443\\z'}", "{\"allowed_domains\": [\"*.A.org.:443\"]}",
+      NULL, true },
+    { EXEC, "{param: allowed_domains, equals: [127.0.0.1]}", "{\"allowed_domains\": [\"0x7f.1\"]}", NULL, true },
+    { EXEC, "{param: allowed_domains, equals: ['[::1]:80']}", "{\"allowed_domains\": [\"[0:0::1]:80\"]}", NULL, true },
+    { "sandbox_create", "{param: policy.network.allow, equals: [a.org]}",
+      "{\"policy\": {\"network\": {\"allow\": [\"A.org.\"]}}}", NULL, true },
+    { PACK, "{param: package, equals: my-pack}", "{\"package\": \"My_.Pack\"}", NULL, true },
+    { PACK, "{param: package, equals: My_Pack}", "{\"package\": \"my-pack\", \"registry\": \"pypi\"}", NULL, true },
+    { PACK, "{param: package, matches: '\\Amy-pack\\b'}", "{\"package\": \"MY.PACK[X_y]==1.0_1\"}", NULL, true },
+    { PACK, "{param: package, equals: lodash.get}", "{\"package\": \"lodash-get\", \"registry\": \"npm\"}", NULL, false },
+    { PACK, "{param: package, equals: lodash.get}", "{\"package\": \"lodash.get\", \"registry\": \"npm\"}", NULL, true },
+    { PACK, "{param: package, contains: '..'}", "{\"package\": \"../x\"}", NULL, true },
+    { PACK, "{param: registry, equals: pypi}", "{\"package\": \"x\"}", NULL, true },
+    { EXEC, "{param: timeout, range: {min: 600}}", "{\"timeout_ms\": 600000}", NULL, true },
+    { EXEC, "{param: timeout, range: {min: 600}}", "{\"timeout_ms\": 599999}", NULL, false },
+    { EXEC, "{param: timeout, equals: 30}", "{\"timeout_ms\": 30000}", NULL, true },
+    { EXEC, "{param: timeout_ms, range: {max: 30000}}", "{\"timeout\": 30}", NULL, true },
+    { EXEC, "{param: timeout, range: {min: 600}}", "{}", NULL, false },
+    { PACK, "{param: sandbox_id, equals: prod}", "{\"sandbox_id\": \"0123\"}", &kept, true },
+    { PACK, "{param: sandbox_id, equals: '0123'}", "{\"sandbox_id\": \"prod\"}", &kept, true },
+    { READ, "{param: sandbox_id, equals: prod}", "{}", &kept, true },
+    { READ, "{param: sandbox_id, not-equals: prod}", "{\"sandbox_id\": \"0123\"}", &kept, false },
+    { READ, "{param: sandbox_id, matches: '\\Aprod'}", "{}", &kept, true },
+    { READ, "{param: sandbox_id, equals: prod}", "{}", NULL, false },
+    { "other", "{param: file_path, equals: .env}", "{\"file_path\": \"./.env\"}", NULL, false },
+};
+
+static void
+test_forms(void **state)
+{
+    char rules[512];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        json_t *params = json_loads(forms[i].params, JSON_REJECT_DUPLICATES, NULL);
+        struct gate_verdict v;
+        struct gate *g;
+        snprintf(rules, sizeof(rules), OF("%s", "%s"), forms[i].tool, forms[i].condition);
+        g = gate_of(rules);
+        assert_non_null(params);
+        assert_true(gate_settle(forms[i].tool, params, forms[i].at));
+        gate_judge(g, forms[i].tool, params, forms[i].at, GATE_FUEL, &v);
+        if ((v.risk == GATE_HIGH) != forms[i].match || v.unsure)
+            fail_msg("%s on %s: %s", rules, forms[i].params, gate_risk_name(v.risk));
+        json_decref(params);
+        gate_free(g);
+    }
+}
+
 static void
 test_conditions(void **state)
 {
@@ -216,12 +314,12 @@ test_long_texts_are_not_taken_for_harmless(void **state)
     memset(text, ' ', GATE_TEXT_MAX + 1);
     text[GATE_TEXT_MAX + 1] = '\0';
     json_object_set_new(params, "code", json_string(text));
-    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
+    gate_judge(g, "code_execute", params, NULL, GATE_FUEL, &v);
     assert_int_equal(v.risk, GATE_CRITICAL);
     assert_true(v.unsure);
     text[GATE_TEXT_MAX] = '\0';
     json_object_set_new(params, "code", json_string(text));
-    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
+    gate_judge(g, "code_execute", params, NULL, GATE_FUEL, &v);
     assert_int_equal(v.risk, GATE_HIGH);
     free(text);
     json_decref(params);
@@ -238,14 +336,14 @@ test_without_fuel(void **state)
     struct gate_verdict v;
 
     (void)state;
-    gate_judge(g, "code_execute", params, GATE_FUEL, &v);
+    gate_judge(g, "code_execute", params, NULL, GATE_FUEL, &v);
     assert_false(v.ask);
     assert_true(v.cost > 0 && v.cost < GATE_FUEL);
-    gate_judge(g, "code_execute", params, 0, &v);
+    gate_judge(g, "code_execute", params, NULL, 0, &v);
     assert_true(v.ask && v.unsure);
     assert_int_equal(v.risk, GATE_CRITICAL);        /* of code-dangerous, which may be the one */
     assert_int_equal(v.cost, 0);
-    gate_judge(g, "code_destroy_sandbox", NULL, 0, &v);
+    gate_judge(g, "code_destroy_sandbox", NULL, NULL, 0, &v);
     assert_false(v.ask || v.unsure);
     json_decref(params);
     gate_free(g);
@@ -268,7 +366,7 @@ test_a_tank(void **state)
     text[60000] = '\0';
     json_object_set_new(params, "code", json_string(text));
     for (size_t i = 0; i < 1000; i++) {     /* in the time of one millisecond each */
-        gate_judge(g, "code_execute", params, gate_tank_at(&t, now), &v);
+        gate_judge(g, "code_execute", params, NULL, gate_tank_at(&t, now), &v);
         gate_tank_take(&t, v.cost);
         assert_true(v.unsure);
         spent += v.cost;
@@ -348,6 +446,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_forms),
         cmocka_unit_test(test_the_first_match_decides_and_levels_approve),
         cmocka_unit_test(test_patterns_that_explode),
         cmocka_unit_test(test_without_fuel),

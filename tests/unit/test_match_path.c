@@ -5,12 +5,58 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "match/path.h"
 
 #define N(a) ARRAY_LEN(a)
+
+static void
+below_rows(void **state)
+{
+    static const struct { const char *root, *path, *out; } rows[] = {
+        { "/workspace", ".env", ".env" },
+        { "/workspace", "./.env", ".env" },
+        { "/workspace", ".//.env/", ".env" },
+        { "/workspace", "a/../.env", ".env" },
+        { "/workspace", "a/b/../../c/./d/", "c/d" },
+        { "/workspace", "a/..", "." },
+        { "/workspace", "", "." },
+        { "/workspace", "./.", "." },
+        { "/workspace", "../x", "../x" },
+        { "/workspace", "a/../../x", "../x" },
+        { "/workspace", "../../a/../x", "../../x" },
+        { "/workspace", "..", ".." },
+        { "/workspace", "...", "..." },
+        { "/workspace", ".a/..b", ".a/..b" },
+        { "/workspace", "/workspace/.env", ".env" },
+        { "/workspace", "//workspace//./.env/", ".env" },
+        { "/workspace/", "/workspace/.env", ".env" },
+        { "/workspace", "/workspace", "." },
+        { "/workspace", "/workspace/", "." },
+        { "/workspace", "/workspace/../workspace/x", "x" },
+        { "/workspace", "/workspaces/x", "/workspaces/x" },
+        { "/workspace", "/workspace/../x", "/x" },
+        { "/workspace", "/../../etc//passwd", "/etc/passwd" },
+        { "/workspace", "/", "/" },
+        { "/", "/a/b", "a/b" },
+        { "/", "/", "." },
+        { "", "/a/./b", "/a/b" },
+        { "", "a/./b", "a/b" },
+        { "/workspace", "a b/\n/\xff", "a b/\n/\xff" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s", rows[i].path);
+        path_below(rows[i].root, path);
+        if (strcmp(path, rows[i].out) != 0)
+            fail_msg("\"%s\" below \"%s\" is \"%s\"", rows[i].path, rows[i].root, path);
+    }
+}
 
 static void
 normalise_rows(void **state)
@@ -194,6 +240,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(below_rows),
         cmocka_unit_test(normalise_rows), cmocka_unit_test(lengths_and_nul),  cmocka_unit_test(within_rows),
         cmocka_unit_test(glob_rows),      cmocka_unit_test(covers_rows),      cmocka_unit_test(prefix_rows),
         cmocka_unit_test(hostile_patterns_end),
