@@ -17,6 +17,25 @@ field_of(const struct http1_head *head, struct str name)
     return NULL;
 }
 
+/* What of a request decides how it is signed is said once: of two the service may take the other. */
+static const char *
+said_twice(const struct http1_head *head)
+{
+    static const struct { struct str name; const char *why; } once[] = {
+        { { "x-amz-date", 10 }, "x-amz-date twice" },
+        { { "x-amz-content-sha256", 20 }, "x-amz-content-sha256 twice" },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(once); i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < head->n_fields; k++)
+            n += http1_equal(head->fields[k].name, once[i].name);
+        if (n > 1)
+            return once[i].why;
+    }
+    return NULL;
+}
+
 bool
 inject_sign_claim(const struct http1_head *head, struct inject_sign *out)
 {
@@ -134,7 +153,9 @@ inject_sign_prepare(const struct http1_head *head, struct str host, struct str t
 
     if (date == NULL || head->form != HTTP1_ORIGIN)
         return "no x-amz-date";
-    why = payload_of(head, body, hash, &r.payload);
+    why = said_twice(head);
+    if (why == NULL)
+        why = payload_of(head, body, hash, &r.payload);
     if (why != NULL)
         return why;
     if (!copy_names(out->claim.signed_headers, asked, out->signed_headers, sizeof(out->signed_headers)))
