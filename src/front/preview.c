@@ -158,6 +158,13 @@ on_granted(struct request *r)
     op_flow(r);
 }
 
+/* Whether more is taken for the server: it has a ceiling, and behind the first piece so has all that waits. */
+static bool
+takes(const struct request *r)
+{
+    return r->in.n < IN_MAX && (r->in.n == 0 || waits_room(r, IN_PIECE));
+}
+
 size_t
 preview_upload(struct request *r, const uint8_t *bytes, size_t n)
 {
@@ -165,7 +172,7 @@ preview_upload(struct request *r, const uint8_t *bytes, size_t n)
 
     if (p == NULL || p->state == PREVIEW_OVER || (r->op.fd < 0 && r->ticket == 0))
         return n;                       /* nobody is there to take it, or will be */
-    if (p->state == PREVIEW_ASKED || r->in.n >= IN_MAX)
+    if (p->state == PREVIEW_ASKED || !takes(r))
         return 0;
     n = n < IN_PIECE ? n : IN_PIECE;
     if ((p->framing == HTTP1_BODY_CHUNKED ? http1_write_chunk(&r->in, (struct str){ (const char *)bytes, n })
@@ -433,7 +440,7 @@ settle(struct request *r)
     if (r->preview->state == PREVIEW_OVER && r->out.n == 0)
         return upgrade_end(r);
     op_flow(r);
-    upgrade_watch(r, (r->in.n < IN_MAX && r->preview->state == PREVIEW_TUNNEL ? EPOLLIN : (uint32_t)EPOLLRDHUP) |
+    upgrade_watch(r, (r->preview->state == PREVIEW_TUNNEL && takes(r) ? EPOLLIN : (uint32_t)EPOLLRDHUP) |
                          (r->out.n > 0 ? (uint32_t)EPOLLOUT : 0));
 }
 
@@ -456,7 +463,7 @@ tunnel_hear(struct request *r, uint32_t events)
     if ((events & (EPOLLERR | EPOLLHUP)) != 0 ||
         ((events & EPOLLRDHUP) != 0 && (r->up.events & EPOLLIN) == 0))
         return upgrade_end(r);
-    if ((events & EPOLLIN) != 0 && r->in.n < IN_MAX) {
+    if ((events & EPOLLIN) != 0 && takes(r)) {
         n = recv(r->up.fd, room, sizeof(room), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
             return upgrade_end(r);

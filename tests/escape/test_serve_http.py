@@ -1,4 +1,5 @@
 """Broken, huge, slow, truncated and piled-up requests to the daemon over TCP: a clear answer or an end, and nobody else minds."""
+import contextlib
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import pytest
 
 from helpers import places, requirement
 from helpers.daemon import Daemon, is_sanitized, resident, ticks
+from helpers.preview import handshake, read_head
 from helpers.runner import wait_for
 
 pytestmark = requirement("R61")
@@ -404,6 +406,55 @@ def test_what_was_missed_waits_for_room_that_its_caller_uses_up(daemon, operator
             seen.add(json.loads(line[6:])["metadata"].get("path"))
     assert seen >= {"x" * 200 + str(i) for i in range(300)}
     told.close()
+
+
+DEAF = """
+import socket, threading
+s = socket.create_server(('127.0.0.1', 8000), backlog=64)
+open('listens', 'w').close()
+held = []
+while True:
+    c, _ = s.accept(); held.append(c)
+    while b'\\r\\n\\r\\n' not in c.recv(65536, socket.MSG_PEEK): pass
+    c.sendall(b'HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n')
+"""
+
+
+def deaf_tunnels(daemon, operator, n):
+    """So many connections through a preview to a server that reads nothing."""
+    box = operator.create()
+    assert box.put("deaf.py", DEAF.encode()).ok
+    assert box.exec("setsid python3 deaf.py >/dev/null 2>&1 </dev/null &")["exit_code"] == 0
+    wait_for(lambda: box.read("listens").ok, 60)
+    at = operator.post(f"{box.at}/ports", {"port": 8000}).json["path"]
+    made = []
+    for _ in range(n):
+        made.append(dial(daemon))
+        made[-1].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        made[-1].sendall(handshake(at))
+        assert read_head(made[-1])[0].split()[1] == "101"
+        made[-1].setblocking(False)
+    return made
+
+
+def test_what_no_server_of_a_preview_takes_leaves_room_for_others(daemon, operator):
+    """Whoever has a preview's address has no credential: all of them together have one share of what waits."""
+    agent = daemon.remote(daemon.token("agent"))
+    held = fill(daemon, agent, agent.create())
+    front = max(daemon.processes("cloche-front"), key=resident)
+    tunnels = [t for _ in range(12) for t in deaf_tunnels(daemon, operator, 32)]
+    before, idle = resident(front), 0
+    while idle < 20:            # one second in which nothing more was taken
+        idle += 1
+        for t in tunnels:
+            with contextlib.suppress(BlockingIOError):
+                idle = 0 if t.send(b"x" * 65536) > 0 else idle
+        time.sleep(0.05)
+    grown = resident(front) - before
+    assert is_sanitized(daemon) or grown < 26 * 1024, f"{grown} KiB"
+    assert operator.create().exec(CONTROL)["stdout"] == "\1" * 1048576
+    for s in (*held, *tunnels):
+        s.close()
 
 
 def test_bodies_of_many_values(operator):
