@@ -66,7 +66,8 @@ replied(struct conn *c, uint32_t events)
     (void)events;
     if (result == HTTP1_MORE)
         return;
-    if (result == HTTP1_OK && head.tunnel) {
+    /* a 101 leads somewhere too, but not where was asked for */
+    if (result == HTTP1_OK && head.tunnel && head.status / 100 == 2) {
         buf_free(&c->reply);
         way_open(c);
         return;

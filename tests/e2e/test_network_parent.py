@@ -208,6 +208,34 @@ def test_when_it_is_not_there_nothing_goes_around_it(online, parent):
 
 # --- attacks ----------------------------------------------------------------------------------------------------------
 
+# What one that is hostile answers to CONNECT; each has a port of its own.
+HOSTILE = {
+    "interim": b"HTTP/1.1 100 Continue\r\n\r\n" * 3000 + b"HTTP/1.1 200 OK\r\n\r\nyes", "switch": b"HTTP/1.1 101 Other\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nyes",
+    "elsewhere": b"HTTP/1.1 302 Go\r\nLocation: http://second.example.org/\r\nContent-Length: 0\r\n\r\n", "alternative": b"HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\n\r\n",
+    "long reason": b"HTTP/1.1 200 " + b"a" * 20000 + b"\r\n\r\nyes", "many fields": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20000 + b"\r\nyes",
+    "no end": b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200000, "LF": b"HTTP/1.1 200 OK\n\nyes", "status": b"HTTP/1.1 2000 OK\r\n\r\nyes", "version": b"HTTP/2 200\r\n\r\nyes",
+    "NUL": b"HTTP/1.1 200 OK\r\nX: \0\r\n\r\nyes", "the same": b"HTTP/1.1 304 Same\r\n\r\nyes", "nothing": b"",
+}
+
+
+def test_whatever_it_answers_to_connect(online, parent):
+    """No tunnel but by a plain 2xx, nothing dialled instead, and the next one is served."""
+    ports = dict(zip(HOSTILE, range(9001, 9100)))
+    well = [9101, 9102]
+    by_port = {str(port).encode(): HOSTILE[name] for name, port in ports.items()}
+    length = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"      # which means nothing there (RFC 9110, 9.3.6)
+    parent.page = lambda head: by_port.get(re.search(rb":(\d+) ", head)[1], length + b"yes")
+    result = online.python(f"""
+for port in {[*ports.values(), *well]!r}:
+    s, got = connect('{OK}:%d' % port); print(port, repr(got.split('\\r\\n')[0] if isinstance(got, str) else got), repr(drain(s)), flush=True)
+""", allow=[], flags=settings(online, [f"{OK}:{port}" for port in (*ports.values(), *well)], http=f"http://127.0.0.1:{parent.port}"), timeout=120)
+    said = dict(line.split(" ", 1) for line in result.out.splitlines())
+    for name, port in ports.items():
+        assert "yes" not in said[str(port)] and "502" in said[str(port)], (name, said[str(port)])
+    assert all("yes" in said[str(port)] for port in well), said
+    assert not online.net.reached() and not online.net.requests and len(parent.heads) == len(ports) + len(well), parent.asked()
+
+
 def test_it_is_not_led_to_show_what_it_was_sent(online, parent):
     """With "Max-Forwards: 0" (RFC 9110, 7.6.2) TRACE would be answered by the parent, with the name and password in it."""
     word = base64.b64encode(b"me:secret").decode()
