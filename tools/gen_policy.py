@@ -122,6 +122,8 @@ def value_of(row):
         return {'type': 'array', 'maxItems': 4096, 'items': {'enum': row['value'].split('|')}}
     if row['kind'] == 'list' and row['entry'] == 'port':
         return {'type': 'array', 'maxItems': 16, 'items': {'type': ['string', 'integer']}}
+    if row['kind'] == 'list' and row['entry'] == 'address':
+        return {'type': 'array', 'maxItems': 8, 'items': {'type': 'string', 'pattern': '^[0-9A-Fa-f:.]{2,45}$'}}
     if row['kind'] == 'list' and row['entry'] == 'call':
         return {'type': 'array', 'maxItems': 4096, 'items': {'type': 'string', 'pattern': '^[a-z0-9_]{1,31}$'}}
     if row['kind'] == 'list' and row['entry'] == 'names':
@@ -182,7 +184,7 @@ def what_it_takes(row):
     if row['kind'] == 'list' and row['entry'] == 'host':
         return ['List of hosts, or of maps of', '.Va host , port , methods , path', 'and', '.Va mcp ,', 'for some requests to a host.']
     return [{'path': 'List of paths.', 'socket': 'List of paths.', 'literal': 'List of files.', 'names': 'List of names.',
-             'port': 'List of ports of the sandbox.', 'call': 'List of names of system calls.'}[row['entry']]
+             'port': 'List of ports of the sandbox.', 'address': 'List of addresses.', 'call': 'List of names of system calls.'}[row['entry']]
             ] if row['kind'] == 'list' else []
 
 

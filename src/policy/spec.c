@@ -153,7 +153,7 @@ const struct policy_spec policy_specs[] = {
       .traits = SPEC_OPENS | SPEC_CLOSES, NOT_OFF },
     { KEY("network.extra-ca", "--extra-ca", "FILE", "certificates to trust besides the host's"),
       LIST(extra_ca, ENTRY_LITERAL), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
-    { KEY("network.dns", "--dns", "ADDRESS", "name server to ask instead of the host's"),
+    { KEY("network.dns", "--dns", "ADDRESS", "name server to ask (port 53) in place of the host's, up to 8"),
       LIST(name_servers, ENTRY_ADDRESS), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
     { KEY("network.parent-proxy.http", NULL, NULL,
           "proxy for plain HTTP: http://[USER:PASSWORD@]HOST[:PORT]"),
