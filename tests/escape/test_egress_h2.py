@@ -320,12 +320,22 @@ BOMBS = {
     "many fields": "tuple(('x-%d' % i, 'v') for i in range(200))",
     "a table entry named a thousand times": "tuple(('x-bomb', 'v' * 3000) for i in range(5000))",
     "a long path": None,
+    "an entry used in bytes": "raw",
 }
+# an entry of the table of 3,900 bytes, and a byte for each of its 115,000 uses: half a gigabyte
+ENTRY = """
+def used(c):
+    block = c.h.encode(c.head('/v1/bomb')) + b'\\x40\\2xa\\x7f\\xbd\\x1d' + b'v' * 3900 + b'\\xbe' * 115000
+    parts = [block[i:i + 16000] for i in range(0, len(block), 16000)]
+    c.got[1] = {'status': 0, 'head': {}, 'body': b'', 'trailers': {}, 'reset': None, 'ended': False}
+    c.c.get_next_available_stream_id(); c.raw(b''.join(frame(9 if i else 1, (0 if i else 1) | (4 if i == len(parts) - 1 else 0), 1, p) for i, p in enumerate(parts)))
+    return 1
+"""
 
 
 def test_header_bombs(ruled):
-    asks = {name: "c.ask('/v1/' + 'a' * 20000)" if more is None else f"c.ask('/v1/bomb', {more})" for name, more in BOMBS.items()}
-    result = ruled.client(EACH + f"""
+    asks = {name: "used(c)" if more == "raw" else "c.ask('/v1/' + 'a' * 20000)" if more is None else f"c.ask('/v1/bomb', {more})" for name, more in BOMBS.items()}
+    result = ruled.client(EACH + ENTRY + f"""
 def attack(c, ask):
     first = str(c.brief(c.wait(ask(c))[0]))
     return first, Client().get('/v1/after')['status']
@@ -434,7 +444,7 @@ except OSError as e: print(type(e).__name__)
 
 # --- servers ------------------------------------------------------------------------------------------------------------------
 
-BAD = ["crlf", "nul", "upper", "connection", "coding", "status", "switch", "twice", "none", "large", "lengths", "data"]
+BAD = ["crlf", "nul", "upper", "connection", "coding", "status", "switch", "twice", "none", "large", "lengths", "data", "bomb"]
 
 
 def test_answers_that_are_none(opened):

@@ -196,7 +196,9 @@ class Connection:
             for _ in range(200):
                 self.sock.sendall(frame(9, 0, stream, bytes([0]) + b"\1a\1b"))
         else:
-            head = block(heads[how])
+            # an entry of the table of 3,900 bytes, and a byte for each of its 115,000 uses
+            bomb = block([(":status", "200")]) + b"\x40\2xa\x7f\xbd\x1d" + b"v" * 3900 + b"\xbe" * 115000
+            head = bomb if how == "bomb" else block(heads[how])
             pieces = [head[i:i + 16000] for i in range(0, len(head), 16000)]
             for i, piece in enumerate(pieces):
                 self.sock.sendall(frame(9 if i else 1, 4 if i == len(pieces) - 1 else 0, stream, piece))
