@@ -1,12 +1,13 @@
 """`cloche why --planted` and the end of a run: what in a folder makes another program run something (issue 13, A1)."""
 import os
+import re
 import shutil
 import time
 
 import pytest
 
 from helpers import requirement
-from helpers.places import ordinary_user
+from helpers.places import REPO, ordinary_user
 
 pytestmark = requirement("R82")
 
@@ -124,15 +125,38 @@ FILES = {".envrc": "direnv", "x/.vscode/tasks.json": "VS Code tasks", "x/.vscode
          ".husky/pre-commit": "husky", ".config/mise/config.toml": "mise", "mise.local.toml": "mise", "a/.hg/sharedpath": "Mercurial",
          "eslint.config.mjs": "ESLint", "b/.prettierrc": "Prettier", ".repo/repo/main.py": "repo", "b/.reviewboardrc": "RBTools",
          "CVS/Root": "CVS", "_FOSSIL_": "Fossil", "tools/bazel": "Bazelisk", "jupyter_server_config.py": "Jupyter",
-         "lefthook.yaml": "lefthook", "b/opencode.json": "opencode", "b/.GDBInit": "GDB", "c/.VSCode/Tasks.JSON": "VS Code tasks"}
+         "lefthook.yaml": "lefthook", "b/opencode.json": "opencode", "b/.GDBInit": "GDB", "c/.VSCode/Tasks.JSON": "VS Code tasks",
+         "b/.env": "autoenv, zsh's dotenv", "b/.venv": "what activates environments", ".shadowenv.d/500.lisp": "Shadowenv", "x/.vscode/c_cpp_properties.json": "VS Code's C and C++",
+         "b/.bsp/sbt.json": "Build Server Protocol", "hie.yaml": "Haskell language server", "b/.lite_project.lua": "Lite XL", "b/.project": "Eclipse, Java language server",
+         "b/mypy.ini": "mypy", "b/.golangci.yml": "golangci-lint", ".kilocode/mcp.json": "Kilo Code", ".github/hooks/a.json": "GitHub Copilot", "b/uv.toml": "uv",
+         ".bazelversion": "Bazelisk", "b/global.json": ".NET SDK", ".octaverc": "Octave", "b/.ssh/rc": "SSH server", ".p4config": "Perforce", "lefthook.toml": "lefthook"}
 
 
 def test_files_that_tools_obey(cloche, project):
     for name in FILES:
         put(project / name, "x")
-    for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc"):
+    for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc", ".github/workflows/a.yml", "venv/.venv/f", "ssh/config", ".env.example"):
         put(project / name, "x")
     assert {path: f["what"] for path, f in planted(cloche, project).items()} == FILES
+
+
+# Of these names nothing runs by itself where they are not at the top of a home or of a repository, or git's own shape says so.
+ONLY_PROTECTED = {".gitmodules", ".ripgreprc", ".srt-settings.json", ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes",
+                  ".config/git", ".config/environment.d", ".config/systemd", ".config/autostart", ".cloche-apply"}
+A_FILE_IN = {".vscode": "tasks.json", ".github/hooks": "a.json", ".repo/repo": "main.py", ".config/mise": "config.toml", ".config/fish": "config.fish"}
+
+
+def test_every_protected_name_is_named_where_it_is_not_protected(cloche, project):
+    """Far down, or in a folder that a run made. So who adds a name to one table adds it to the other."""
+    page = (REPO / "docs/policy.md").read_text().partition("### Protected names")[2].partition("\n## ")[0]
+    names = {name for line in page.splitlines() if line.startswith(("* like SRT", "  `.vscode`", "* in addition")) for name in re.findall("`([^`]+)`", line)}
+    assert len(names) > 100
+    for name in names - ONLY_PROTECTED:
+        put(project / "file/b/c/d" / name.replace("/", "+") / name, "x")
+        put(project / "folder/b/c/d" / name.replace("/", "+") / name / A_FILE_IN.get(name, "x"), "x")
+    named = {path.split("/")[4].replace("+", "/") for path in planted(cloche, project)}
+    missed = names - ONLY_PROTECTED - named
+    assert not missed
 
 
 def test_a_link_in_place_of_such_a_folder(cloche, project):
