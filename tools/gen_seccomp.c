@@ -91,6 +91,8 @@ answer_name(int answer, char *buf, size_t n)
         return "allow";
     if (answer == SC_RULES)
         return "rules";
+    if (answer == SC_DONE)
+        return "done";
     snprintf(buf, n, "errno %d", answer);
     return buf;
 }

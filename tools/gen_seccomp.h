@@ -3,7 +3,8 @@
  * The grammar of the .list files of src/wall/syscalls (docs/syscalls.md explains it to people):
  *
  *   NAME  STANDARD  LIGHT  MAX  # reason          a call; each column is `allow`, an errno name, or `rules`; a `+`
- *                                                 behind an errno: a policy may allow the call (syscalls.allow)
+ *                                                 behind an errno: a policy may allow the call (syscalls.allow);
+ *                                                 `done`: success is said, and nothing happens
  *       [QUALIFIERS] COND, COND -> ANSWER         only below a line that says `rules`; the first that fits decides
  *       [QUALIFIERS] otherwise -> ANSWER          the last one must be this, without qualifiers
  *
@@ -37,6 +38,7 @@
 #define SC_ALLOW 0
 #define SC_KILL  (-1)
 #define SC_RULES (-2)
+#define SC_DONE  (-3)           /* success, and nothing happens */
 
 struct sc_range {
     uint32_t lo, hi;            /* inclusive */
@@ -94,7 +96,7 @@ bool sc_clause_selected(const struct sc_clause *clause, const struct seccomp_pla
 
 /* gen_seccomp_const.c: the value of a name or of a number. */
 bool sc_constant(const char *name, size_t n, uint32_t *out);
-/* The errno called @name, SC_ALLOW, SC_KILL or SC_RULES. */
+/* The errno called @name, SC_ALLOW, SC_KILL, SC_RULES or SC_DONE. */
 bool sc_answer(const char *name, size_t n, int *out);
 
 /* gen_seccomp_names.c: numbers of @arch (AUDIT_ARCH_*). */

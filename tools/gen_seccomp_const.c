@@ -77,7 +77,8 @@ static const struct constant {
     { "PR_SET_MEMORY_MERGE", 67 },
     { "PR_GET_AUXV", 0x41555856u },
     { "PR_SET_VMA", 0x53564d41u },
-    /* priorities */
+    /* limits and priorities */
+    C(RLIMIT_CORE),
     C(PRIO_PROCESS),
     { "IOPRIO_WHO_PROCESS", 1 },
     /* sockets; the type's upper bits are flags */
@@ -94,6 +95,7 @@ static const struct {
     { "allow", SC_ALLOW },
     { "kill", SC_KILL },
     { "rules", SC_RULES },
+    { "done", SC_DONE },
     { "EPERM", EPERM },
     { "ENOSYS", ENOSYS },
     { "EINVAL", EINVAL },

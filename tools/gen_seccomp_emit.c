@@ -122,6 +122,8 @@ return_value(int answer)
         return SECCOMP_RET_ALLOW;
     if (answer == SC_KILL)
         return SECCOMP_RET_KILL_PROCESS;
+    if (answer == SC_DONE)
+        return SECCOMP_RET_ERRNO;
     return SECCOMP_RET_ERRNO | ((uint32_t)answer & SECCOMP_RET_DATA);
 }
 

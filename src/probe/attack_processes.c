@@ -249,8 +249,8 @@ changes_limits(struct attempt *a, pid_t pid)
     int nice_now = getpriority(PRIO_PROCESS, (id_t)pid);
     if (errno == 0 && judge(a, "setpriority", setpriority(PRIO_PROCESS, (id_t)pid, nice_now)) == SUCCEEDED)
         return SUCCEEDED;
-    if (syscall(SYS_prlimit64, pid, RLIMIT_CORE, NULL, &limit) == 0 &&
-        judge(a, "prlimit", syscall(SYS_prlimit64, pid, RLIMIT_CORE, &limit, NULL)) == SUCCEEDED)
+    if (syscall(SYS_prlimit64, pid, RLIMIT_STACK, NULL, &limit) == 0 &&
+        judge(a, "prlimit", syscall(SYS_prlimit64, pid, RLIMIT_STACK, &limit, NULL)) == SUCCEEDED)
         return SUCCEEDED;
     if (changes_scheduling(a, pid))
         return SUCCEEDED;

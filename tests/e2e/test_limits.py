@@ -269,6 +269,25 @@ def test_core_files_are_off(cloche, project, mode):
     assert said.out.split() == ["False", least, least] and set(project.iterdir()) == before, said
 
 
+@pytest.mark.parametrize("mode", ["light", "standard", "max"])
+def test_the_limit_of_core_files_stays(cloche, mode):
+    """Programs lower it to 0 in good faith; the kernel takes that as leave to start the host's handler, as root."""
+    code = """
+import ctypes, os, resource, subprocess
+now = lambda: print(*resource.getrlimit(resource.RLIMIT_CORE))
+libc, zero = ctypes.CDLL(None, use_errno=True), (ctypes.c_ulong * 2)(0, 0)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); now()
+resource.setrlimit(resource.RLIMIT_CORE, (0, 1)); now()
+print(libc.syscall(160 if os.uname().machine == 'x86_64' else 164, resource.RLIMIT_CORE, zero)); now()
+print(libc.syscall(302 if os.uname().machine == 'x86_64' else 261, os.getpid(), resource.RLIMIT_CORE, zero, None), ctypes.get_errno()); now()
+print(libc.syscall(302 if os.uname().machine == 'x86_64' else 261, 0, ctypes.c_ulong(resource.RLIMIT_CORE + (1 << 32)), zero, None)); now()
+print(subprocess.run('ulimit -c 0 && prlimit --core=0:0 true && echo well', shell=True, capture_output=True, text=True).stdout.strip()); now()
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60)); print(*resource.getrlimit(resource.RLIMIT_NOFILE))"""
+    least = "1 1" if resource.getrlimit(resource.RLIMIT_CORE)[1] != 0 else "0 0"
+    said = cloche("run", "--mode", mode, "--", "/usr/bin/python3", "-c", code)
+    assert said.out.splitlines() == [least, least, "0", least, "-1 1", least, "0", least, "well", least, "50 60"], said
+
+
 # cpu -----------------------------------------------------------------------------------------------------------
 def test_cpus_is_reported(cloche):
     result = cloche("run", "--json", "--cpus", "0.5", "--", "true")

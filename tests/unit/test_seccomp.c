@@ -130,6 +130,8 @@ return_value(int answer)
 {
     if (answer == SC_ALLOW)
         return SECCOMP_RET_ALLOW;
+    if (answer == SC_DONE)
+        return SECCOMP_RET_ERRNO;
     if (answer == SC_KILL)
         return SECCOMP_RET_KILL_PROCESS;
     return SECCOMP_RET_ERRNO | (uint32_t)answer;
