@@ -489,15 +489,6 @@ cgroup_join(const int *tasks, size_t n, struct err *err)
     return 0;
 }
 
-int
-cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
-{
-    if (cg->kind >= CGROUP_V2 && io_write_file(cg->dirs[0], "cgroup.freeze", frozen ? "1" : "0") == 0)
-        return 0;
-    err_set(err, ERR_UNSUPPORTED, "wall.cgroup.freeze", "this sandbox has no cgroup v2 to freeze");
-    return err_hint(err, "pause by signal (SIGSTOP) is used instead");
-}
-
 /* Those of commands, and v2's own. */
 static void
 remove_below(const char *path)

@@ -114,7 +114,10 @@ struct cgroup_held {
 void cgroup_held(const struct cgroup *cg, struct cgroup_held *out);
 /* One process is in it, for certain. Of v1 what is in cgroups below does not count. */
 bool cgroup_alone(const struct cgroup *cg);
+/* Frozen: nothing in it runs any more when this returns 0. What does not come to rest within FREEZE_US is let go on:
+ * -1 with @err, wall.cgroup.freeze. cgroup_live.c */
 int cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err);
+#define FREEZE_US 500000
 
 /* "cgroup v1", "cgroup v2", "none" */
 const char *cgroup_name(const struct cgroup *cg);

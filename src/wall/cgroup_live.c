@@ -6,12 +6,16 @@
 #include "wall/cgroup_live.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/str.h"
 
@@ -195,4 +199,45 @@ cgroup_change(const struct cgroup *cg, const struct cgroup_limits *from, const s
         return -1;
     }
     return 0;
+}
+
+/* --- pausing ------------------------------------------------------------------------------------------------------ */
+
+/* The kernel freezes each process where it next enters it, so what is written to cgroup.freeze is only asked for; a
+ * change of cgroup.events says when it is done. */
+static bool
+comes_to_rest(const struct cgroup *cg)
+{
+    cleanup_close int fd = openat(cg->dirs[0], "cgroup.events", O_RDONLY | O_CLOEXEC);
+    uint64_t end = clock_us() + FREEZE_US;
+    char text[256];
+
+    for (;;) {
+        ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+        uint64_t now = clock_us();
+
+        text[n > 0 ? n : 0] = '\0';
+        if (strstr(text, "frozen 1\n") != NULL)
+            return true;
+        struct pollfd p = { .fd = fd, .events = POLLPRI };
+        if (n < 0 || now >= end || (poll(&p, 1, (int)((end - now) / 1000) + 1) < 0 && errno != EINTR))
+            return false;
+    }
+}
+
+int
+cgroup_freeze(const struct cgroup *cg, bool frozen, struct err *err)
+{
+    bool asked = cg->kind >= CGROUP_V2 && io_write_file(cg->dirs[0], "cgroup.freeze", frozen ? "1" : "0") == 0;
+
+    if (asked && (!frozen || comes_to_rest(cg)))
+        return 0;
+    if (asked) {
+        (void)io_write_file(cg->dirs[0], "cgroup.freeze", "0");
+        err_set(err, ERR_SYSTEM, "wall.cgroup.freeze", "not all of the sandbox came to rest within %d ms",
+                FREEZE_US / 1000);
+    } else {
+        err_set(err, ERR_UNSUPPORTED, "wall.cgroup.freeze", "this sandbox has no cgroup v2 to freeze");
+    }
+    return err_hint(err, "pause by signal (SIGSTOP) is used instead");
 }

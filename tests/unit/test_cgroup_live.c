@@ -8,7 +8,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -239,6 +246,86 @@ not_held(void **state)
     }
 }
 
+/* --- pausing --- */
+
+#define BUSY 12
+
+/* A cgroup v2 of the kernel's with BUSY processes that count; a negative number: none can be had here. */
+static int
+real_cgroup(char path[64], atomic_ulong *counter, pid_t pids[BUSY])
+{
+    static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+    struct statfs fs;
+
+    path[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
+        if (statfs(mounts[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+            snprintf(path, 64, "%s/cloche-unit-%d", mounts[i], getpid());
+    if (path[0] == '\0' || mkdir(path, 0755) < 0)
+        return -1;
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < BUSY; i++)
+        if ((pids[i] = fork()) == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (io_write_file(dir, "cgroup.procs", "0") < 0)
+                _exit(1);
+            for (;;)
+                atomic_fetch_add(counter, 1);
+        }
+    return dir;
+}
+
+/* Those that wait for a processor are not frozen when the file is written. */
+static void
+nothing_runs_when_it_is_frozen(void **state)
+{
+    atomic_ulong *counter = mmap(NULL, sizeof(*counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[BUSY];
+    char path[64];
+    struct cgroup cg = { .kind = CGROUP_V2 };
+    struct err err = ERR_INIT;
+
+    (void)state;
+    cg.dirs[0] = real_cgroup(path, counter, pids);
+    if (cg.dirs[0] < 0)
+        skip();
+    for (int round = 0; round < 20; round++) {
+        unsigned long began = atomic_load(counter);
+        while (atomic_load(counter) < began + 1000)
+            usleep(100);
+        assert_int_equal(cgroup_freeze(&cg, true, &err), 0);
+        unsigned long at_rest = atomic_load(counter);
+        usleep(3000);
+        assert_int_equal(atomic_load(counter), at_rest);
+        assert_int_equal(cgroup_freeze(&cg, false, &err), 0);
+    }
+    for (size_t i = 0; i < BUSY; i++)
+        assert_true(kill(pids[i], SIGKILL) == 0 && waitpid(pids[i], NULL, 0) == pids[i]);
+    close(cg.dirs[0]);
+    assert_int_equal(rmdir(path), 0);
+    munmap(counter, sizeof(*counter));
+}
+
+/* What does not come to rest goes on, and whoever asked stops it otherwise. */
+static void
+what_cannot_be_frozen(void **state)
+{
+    struct cgroup cg = { .kind = CGROUP_V2, .dirs = { at } };
+    struct err err = ERR_INIT;
+
+    (void)state;
+    put("cgroup.freeze", "0\n");
+    put("cgroup.events", "populated 1\nfrozen 0\n");
+    assert_int_equal(cgroup_freeze(&cg, true, &err), -1);
+    assert_string_equal(err.code, "wall.cgroup.freeze");
+    is("cgroup.freeze", "0");
+    put("cgroup.events", "populated 1\nfrozen 1\n");
+    assert_int_equal(cgroup_freeze(&cg, true, &err), 0);
+    is("cgroup.freeze", "1");
+    cg.kind = CGROUP_V1;
+    assert_int_equal(cgroup_freeze(&cg, true, &err), -1);
+}
+
 int
 main(void)
 {
@@ -249,10 +336,13 @@ main(void)
         cmocka_unit_test(without_swap_accounting),
         cmocka_unit_test(memory_in_use),
         cmocka_unit_test(not_held),
+        cmocka_unit_test(nothing_runs_when_it_is_frozen),
+        cmocka_unit_test(what_cannot_be_frozen),
     };
     static const char *const files[] = {
         "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes", "cpu.cfs_quota_us", "pids.max",
         CGROUP_V1_SOCKETS, "memory.max", "memory.high", "memory.current", "cpu.max",
+        "cgroup.freeze", "cgroup.events",
     };
     int failed;
 
