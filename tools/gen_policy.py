@@ -31,6 +31,8 @@ ENGINES = ['auto', *sorted(entry.name for entry in os.scandir(ENGINES) if entry.
 # Values with a form of their own: what a schema says of them, and the manual (mdoc).
 FORMS = {
     'engine': ({'enum': ENGINES}, f'.Cm {" | ".join(ENGINES)} .'),
+    'agent-engines': ({'type': 'array', 'maxItems': 4096, 'items': {'type': 'string', 'pattern': '^[a-z]+(@[0-9a-f]{32})?$'}},
+                      'List of\n.Ar NAME , NAME Ns @ Ns Ar ID\nwith the id of a token.'),
     'fallback.url': ({'type': 'string', 'pattern': '^https?://'}, ''),
     'workspace': ({'anyOf': [PATH, record(dir=PATH, kind={'enum': ['rw', 'ro', 'cow', 'tmpfs']})],
                    'description': 'DIR[:rw|:ro|:cow], or tmpfs'},

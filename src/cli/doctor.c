@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "cli/cli.h"
+#include "program/caller.h"
 #include "program/verb.h"
 
 enum { EXIT_STANDARD = 0, EXIT_ONLY_LIGHT = 1, EXIT_NOTHING = 2 };
@@ -18,6 +19,24 @@ const char *const doctor_not_here[] = {
     NULL,
 };
 
+/* Which engine makes a sandbox for which that boundary is all that is asked. */
+static int
+choose(struct doctor *d, struct err *err)
+{
+    struct policy_host host;
+
+    if (cli_host(&host, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < DOCTOR_BOUNDARIES; i++) {
+        cleanup_policy struct policy p = { 0 };
+        if (policy_init(&p, MODE_STANDARD, VERB_RUN, &host, err) < 0 ||
+            policy_apply_flag(&p, "--boundary", policy_boundary_name((enum policy_boundary)i), &host, err) < 0)
+            return -1;
+        (void)engine_choose(&p, &d->boundaries[i], NULL);      /* its rows say why there is none */
+    }
+    return 0;
+}
+
 static int
 examine(struct doctor *d, struct err *err)
 {
@@ -27,7 +46,7 @@ examine(struct doctor *d, struct err *err)
     if (engine_probe(NULL, &d->engine, err) < 0)
         return -1;
     host_facts_read(&d->host);
-    if (doctor_find_engines(d, err) < 0)
+    if (doctor_find_engines(d, err) < 0 || choose(d, err) < 0)
         return -1;
     doctor_find_programs(d);
     doctor_find_helpers(d->helpers);

@@ -41,6 +41,7 @@ struct doctor_engine {
 #define DOCTOR_ENGINES 8
 #define DOCTOR_HELPERS 11
 #define DOCTOR_MODES 3
+#define DOCTOR_BOUNDARIES 3
 
 struct doctor {
     struct host_facts host;
@@ -57,6 +58,7 @@ struct doctor {
         bool usable;
         size_t missing;         /* of the engine's features; n_features when usable */
     } modes[DOCTOR_MODES];      /* light, standard, max */
+    struct engine_choice boundaries[DOCTOR_BOUNDARIES];     /* who would make a sandbox with each of these */
 };
 
 /* What this release does not have, said plainly; NULL-terminated. */

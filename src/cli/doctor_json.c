@@ -6,6 +6,7 @@
 
 #include "base/kernel.h"
 #include "cli/doctor.h"
+#include "program/choice_json.h"
 #include "program/say.h"
 
 /* A string that may hold anything: what is not UTF-8 becomes null rather than breaking the object. */
@@ -146,13 +147,27 @@ engines_json(const struct doctor *d)
         bool lacks = e->missing < r->n_features;
 
         json_array_append_new(
-            out, json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "engine", r->engine, "runtime",
-                           text(e->runtime != NULL ? e->runtime : ""), "path", text(r->program), "version",
+            out, json_pack("{s:s, s:o, s:s, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "engine", r->engine, "runtime",
+                           text(e->runtime != NULL ? e->runtime : ""), "boundary",
+                           policy_boundary_name(r->boundary), "path", text(r->program), "version",
                            text(e->version), "usable", (int)r->usable, "missing",
                            text(lacks ? r->info[e->missing].name : ""), "why",
                            text(lacks ? r->features[e->missing].why_not : ""), "remedy",
                            text(lacks ? r->features[e->missing].remedy : ""), "promises", promises_json(r),
                            "known_holes", holes_json(e)));
+    }
+    return out;
+}
+
+static json_t *
+boundaries_json(const struct doctor *d)
+{
+    json_t *out = json_object();
+
+    for (unsigned i = 0; i < DOCTOR_BOUNDARIES; i++) {
+        json_t *choice = json_object();
+        choice_json(&d->boundaries[i], true, choice);
+        json_object_set_new(out, policy_boundary_name((enum policy_boundary)i), choice);
     }
     return out;
 }
@@ -179,11 +194,11 @@ doctor_print_json(const struct doctor *d)
         json_array_append_new(toolchains, json_string(d->toolchains.names[i]));
     for (size_t i = 0; doctor_not_here[i] != NULL; i++)
         json_array_append_new(missing, json_string(doctor_not_here[i]));
-    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche",
+    out = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1, "cloche",
                     CLOCHE_VERSION, "engine", d->engine.engine, "host", host_json(&d->host), "modes", modes_json(d),
                     "features", features_json(&d->engine), "promises", promises_json(&d->engine), "programs",
-                    programs_json(d), "own_programs", helpers_json(d), "engines", engines_json(d), "toolchains",
-                    toolchains, "not_in_this_release", missing);
+                    programs_json(d), "own_programs", helpers_json(d), "engines", engines_json(d), "boundaries",
+                    boundaries_json(d), "toolchains", toolchains, "not_in_this_release", missing);
     if (out != NULL && d->runtimes.code[0] != '\0')
         json_object_set_new(out, "runtimes_error", json_pack("{s:s, s:s}", "code", d->runtimes.code, "message",
                                                              d->runtimes.msg));

@@ -201,12 +201,32 @@ print_engines(const struct look *look, const struct doctor *d)
         const struct engine_report *r = &e->report;
 
         put_mark(look, !r->usable ? MARK_NONE : e->n_holes > 0 ? MARK_PARTIAL : MARK_YES);
-        printf("%-7s %-6s %s %s\n", r->engine, e->runtime != NULL ? e->runtime : "", r->program, e->version);
+        printf("%-7s %-6s %-7s %s %s\n", r->engine, e->runtime != NULL ? e->runtime : "",
+               policy_boundary_name(r->boundary), r->program, e->version);
         if (e->missing < r->n_features)
             printf("      why: %s\n      fix: %s\n", r->features[e->missing].why_not, r->features[e->missing].remedy);
         if (e->runtime == NULL || r->runtime != NULL)
             print_promises(&d->engine, r);
         print_holes(e);
+    }
+}
+
+static void
+print_boundaries(const struct look *look, const struct doctor *d)
+{
+    char name[64];
+
+    heading(look, "Boundaries (--boundary)");
+    for (unsigned i = 0; i < DOCTOR_BOUNDARIES; i++) {
+        const struct engine_choice *c = &d->boundaries[i];
+        bool is = c->taken < c->n;
+
+        put_mark(look, is ? MARK_YES : MARK_NONE);
+        printf("%-7s %s\n", policy_boundary_name((enum policy_boundary)i),
+               is ? engine_row_name(&c->v[c->taken], name) : "no engine here");
+        for (size_t k = 0; k < c->n && !is; k++)
+            if (c->v[k].boundary >= (enum policy_boundary)i)
+                printf("      %s: %s\n", engine_row_name(&c->v[k], name), c->v[k].why);
     }
 }
 
@@ -266,6 +286,7 @@ doctor_print_text(const struct doctor *d)
     print_host(&look, d);
     print_features(&look, d);
     print_engines(&look, d);
+    print_boundaries(&look, d);
     print_programs(&look, d);
     print_toolchains(&look, d);
     print_helpers(&look, d);

@@ -11,9 +11,11 @@
 #include "base/cleanup.h"
 #include "cli/cli.h"
 #include "egress/why_host.h"
+#include "engine/engine.h"
 #include "engine/rules.h"
 #include "policy/why.h"
 #include "program/caller.h"
+#include "program/choice_json.h"
 #include "program/policy_json.h"
 #include "program/say.h"
 #include "program/verb.h"
@@ -24,7 +26,7 @@
 struct options {
     const char *path, *host, *op, *port, *call;
     struct why_request request;
-    bool json, help, planted;
+    bool json, help, planted, engines;
 };
 
 static void
@@ -39,6 +41,7 @@ static const struct verb_form why_forms[] = {
             "                  [policy flags]", .run = NULL },
     { NULL, "--port PORT [--json] [policy flags]", .run = NULL },
     { NULL, "--syscall NAME [--json] [policy flags]", .run = NULL },
+    { NULL, "--engines [--json] [policy flags]", .run = NULL },
     { NULL, "--planted [--json] [DIR]", .run = NULL },
 };
 static const struct verb_flag why_flags[] = {
@@ -55,6 +58,8 @@ static const struct verb_flag why_flags[] = {
     { "--port", 0, "PORT", "whether the host reaches what listens on that port inside",
       FLAG_TEXT(struct options, port) },
     { "--syscall", 0, "NAME", "whether commands may make that system call", FLAG_TEXT(struct options, call) },
+    { "--engines", 0, NULL, "which engine would make the sandbox, and why not the others",
+      FLAG_ON(struct options, engines) },
     { "--planted", 0, NULL, "search for files that other programs run", FLAG_ON(struct options, planted) },
     { "--json", 0, NULL, "one JSON object", FLAG_ON(struct options, json) },
     { "--help", 'h', NULL, NULL, FLAG_ON(struct options, help) },
@@ -140,10 +145,10 @@ print_text(const struct options *o, const char *op, const struct why *why)
 static int
 check_question(const struct options *o, enum why_op *op, struct err *err)
 {
-    if ((o->path != NULL) + (o->host != NULL) + (o->port != NULL) + (o->call != NULL) != 1 ||
+    if ((o->path != NULL) + (o->host != NULL) + (o->port != NULL) + (o->call != NULL) + o->engines != 1 ||
         (o->path == NULL && o->op != NULL)) {
         err_set(err, ERR_USAGE, "cli.usage",
-                "why needs one of --path, --host, --port and --syscall; --op goes with --path");
+                "why needs one of --path, --host, --port, --syscall and --engines; --op goes with --path");
         return err_hint(err, "cloche why --path ~/.ssh --op read");
     }
     if (o->host == NULL && (o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)) {
@@ -255,7 +260,7 @@ why_planted(const struct options *o, int argc, char **argv, int first, struct er
 {
     const char *folder = ".";
 
-    if (o->path != NULL || o->host != NULL || o->port != NULL || o->call != NULL || o->op != NULL ||
+    if (o->path != NULL || o->host != NULL || o->port != NULL || o->call != NULL || o->op != NULL || o->engines ||
         o->request.method != NULL || o->request.path != NULL || o->request.tool != NULL)
         return err_set(err, ERR_USAGE, "cli.usage", "--planted goes with --json and a folder only");
     for (int i = first, seen = 0; i < argc; i++) {
@@ -266,6 +271,48 @@ why_planted(const struct options *o, int argc, char **argv, int first, struct er
         folder = argv[i];
     }
     return planted_show(folder, o->json, err);
+}
+
+static void
+print_choice(const struct engine_choice *c)
+{
+    bool colour = cli_colour(STDOUT_FILENO);
+    char name[64];
+
+    for (size_t i = 0; i < c->n; i++) {
+        bool taken = i == c->taken;
+        printf("%s%-11s %-7s  %s%s\n", taken && colour ? "\033[1;32m" : "", engine_row_name(&c->v[i], name),
+               policy_boundary_name(c->v[i].boundary), c->v[i].why, taken && colour ? "\033[0m" : "");
+    }
+}
+
+/* `why --engines`: 0 when one would make it; 1 when none does. -1 with @err, as a run is refused whatever it is. */
+static int
+why_engines(const struct policy *p, const struct options *o, struct err *err)
+{
+    static struct engine_choice choice;     /* large */
+    struct err why = ERR_INIT;
+    bool allowed;
+    json_t *out;
+
+    if (p->mode.v == MODE_OFF) {
+        err_set(err, ERR_USAGE, "cli.usage", "mode off has no engine");
+        return err_hint(err, "use mode light, standard or max");
+    }
+    allowed = engine_choose(p, &choice, &why) == 0;
+    if (!o->json) {
+        print_choice(&choice);
+        if (!allowed)
+            printf("denied: %s [%s]\n  to change %s\n", why.msg, why.code, why.hint);
+        return !allowed;
+    }
+    out = json_pack("{s:i, s:s, s:o, s:o, s:o}", "version", 1, "status", allowed ? "allowed" : "denied", "code",
+                    allowed ? json_null() : policy_json_text(why.code), "text",
+                    allowed ? json_null() : policy_json_text(why.msg), "fix",
+                    allowed ? json_null() : policy_json_text(why.hint));
+    choice_json(&choice, true, out);
+    (void)cli_json(out, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    return !allowed;
 }
 
 int
@@ -294,10 +341,14 @@ cmd_why(int argc, char **argv)
     }
     if (r >= 0 && r < argc) {
         err_set(&err, ERR_USAGE, "cli.usage", "why takes flags only, not \"%s\"", argv[r]);
-        r = err_hint(&err, "--path PATH, --host HOST[:PORT], --port PORT, or --syscall NAME");
+        r = err_hint(&err, "--path PATH, --host HOST[:PORT], --port PORT, --syscall NAME, or --engines");
     }
     if (r >= 0)
         r = check_question(&o, &op, &err);
+    if (r >= 0 && o.engines) {
+        r = why_engines(&p, &o, &err);
+        return r < 0 ? cli_fail(&err, o.json) : r;
+    }
     if (r >= 0 && o.path != NULL) {
         r = why_paths(&p, &o, op, &err);
         return r < 0 ? cli_fail(&err, o.json) : r;

@@ -56,16 +56,6 @@ engine_names(void)
     return names;
 }
 
-/* A policy that names a runtime wants it. */
-static bool
-has_runtime(const struct engine *e, const char *name)
-{
-    for (size_t i = 0; e->runtimes != NULL && e->runtimes[i] != NULL; i++)
-        if (strcmp(e->runtimes[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* The one of that name, or else the one that has @runtime (NULL: none is meant), or else the first. */
 static const struct engine *
 engine_named(const char *name, const char *runtime)
@@ -75,71 +65,25 @@ engine_named(const char *name, const char *runtime)
     for (size_t i = 0; engine_registry[i] != NULL; i++) {
         if (strcmp(engine_registry[i]->name, name) == 0)
             return engine_registry[i];
-        if (by_runtime == NULL && runtime != NULL && has_runtime(engine_registry[i], runtime))
+        if (by_runtime == NULL && runtime != NULL && engine_has_runtime(engine_registry[i], runtime))
             by_runtime = engine_registry[i];
     }
     return by_runtime != NULL ? by_runtime : engine_registry[0];
 }
 
-/* A policy names one of them, or "auto" (policy/set.c). */
+/* A policy names one of them, or "auto" (policy/set.c). Where none has the boundary that it asks for nothing is made:
+ * then it is the one that it names. */
 static const struct engine *
 engine_of(const struct policy *p)
 {
-    return p != NULL && p->engine.p != NULL ? engine_named(p->engine.p, p->runtime.p) : engine_registry[0];
-}
+    struct engine_choice choice;
+    const struct engine *e = NULL;
 
-static int
-check_runtime(const struct engine *e, const struct policy *p, struct err *err)
-{
-    if (p->runtime.p == NULL || strcmp(p->runtime.p, "auto") == 0 || has_runtime(e, p->runtime.p))
-        return 0;
-    err_set(err, ERR_POLICY, "policy.runtime.engine", "the engine %s does not run %s", e->name, p->runtime.p);
-    return err_hint(err, "leave --engine out: the runtime says which it is");
-}
-
-static int
-check_containers(const struct engine *e, const struct policy *p, struct err *err)
-{
-    if (p->container_prefix.p == NULL || e->containers)
-        return 0;
-    err_set(err, ERR_UNSUPPORTED, "engine.container-prefix", "the engine %s has no containers to name", e->name);
-    return err_hint(err, "leave container-prefix out, or use --engine docker");
-}
-
-/* Where the boundary is not the kernel that it would be root of. */
-static int
-check_user(const struct engine *e, const struct policy *p, struct err *err)
-{
-    if (p->user.uid != 0 || p->mode.v == MODE_OFF || p->mode.v == MODE_LIGHT || e->root_inside)
-        return 0;
-    err_set(err, ERR_POLICY, "policy.user.root", "nothing runs as root inside with the engine %s", e->name);
-    return err_hint(err, "leave user out (1000:1000), name an ordinary user and group, or take an engine whose sandbox "
-                         "is a machine of its own");
-}
-
-/* Who may ask a Docker Engine is root of what it runs on, so that has to be a machine. */
-static int
-check_private_docker(const struct engine *e, const struct policy *p, struct err *err)
-{
-    if (!p->private_docker.v || (e->docker_inside && p->user.uid == 0))
-        return 0;
-    if (e->docker_inside) {
-        err_set(err, ERR_POLICY, "policy.private-docker.user", "who may use a Docker Engine is root: user %u cannot",
-                p->user.uid);
-        return err_hint(err, "leave --user out, or say --user 0");
-    }
-    err_set(err, ERR_POLICY, "policy.private-docker.engine", "the engine %s has no machine to run a Docker Engine in",
-            e->name);
-    return err_hint(err, "use --engine microvm, with an image that has dockerd (docs/engines.md)");
-}
-
-static int
-check_image(const struct engine *e, const struct policy *p, struct err *err)
-{
-    if (p->image.p == NULL || e->images)
-        return 0;
-    err_set(err, ERR_UNSUPPORTED, "engine.image", "the engine %s runs no images", e->name);
-    return err_hint(err, "leave image out: the sandbox then has the host's own system");
+    if (p == NULL || p->engine.p == NULL)
+        return engine_registry[0];
+    if (p->boundary.v != BOUNDARY_PROCESS)
+        e = engine_pick(p, &choice, NULL);
+    return e != NULL ? e : engine_named(p->engine.p, p->runtime.p);
 }
 
 const char *
@@ -176,6 +120,7 @@ probe(const struct engine *e, const char *runtime, struct engine_report *out, st
     if (e->probe(runtime, out, err) < 0)
         return -1;
     out->engine = e->name;
+    out->boundary = engine_boundary(e, out->runtime != NULL ? out->runtime : runtime);
     out->usable = engine_allows(out, MODE_STANDARD, &missing);
     out->usable_light = engine_allows(out, MODE_LIGHT, &missing);
     return 0;
@@ -310,14 +255,22 @@ engine_rules_free(struct engine_rules *rules)
 int
 sandbox_create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
 {
-    const struct engine *e = engine_of(p);
+    struct engine_choice choice;
+    const struct engine *e = engine_pick(p, &choice, err);
 
-    if (check_runtime(e, p, err) < 0 || check_private_docker(e, p, err) < 0 || check_user(e, p, err) < 0 ||
-        check_image(e, p, err) < 0 ||
-        check_containers(e, p, err) < 0 || e->create(p, id, out, err) < 0)
+    if (e == NULL || engine_suits(e, p, err) < 0 || e->create(p, id, out, err) < 0)
         return -1;
     (*out)->engine = e;
-    return 0;
+    (*out)->choice = choice;
+    (*out)->facts.choice = &(*out)->choice;
+    if ((*out)->facts.boundary >= p->boundary.v)
+        return 0;
+    /* what was looked for and what was found are two moments */
+    sandbox_abandon(*out);
+    sandbox_destroy(*out);
+    *out = NULL;
+    err_set(err, ERR_SYSTEM, "engine.boundary", "the sandbox that was made has less than the boundary asked for");
+    return err_hint(err, "a runtime was removed or replaced meanwhile: try again");
 }
 
 const struct sandbox_facts *

@@ -29,6 +29,39 @@ const char *const *engine_names(void);
 /* Of the one that makes the sandboxes of @p; NULL: of a policy that says nothing about it. */
 const char *engine_name(const struct policy *p);
 
+/* --- which one makes a sandbox (choose.c) ------------------------------------------------------------------------- */
+
+#define ENGINE_ROWS_MAX 16
+
+/* An engine, with one of the runtimes that it can have. */
+struct engine_row {
+    const char *engine, *runtime;       /* @runtime NULL: it needs none */
+    enum policy_boundary boundary;
+    char why[256];                      /* it is taken, or not */
+};
+
+struct engine_choice {
+    struct engine_row v[ENGINE_ROWS_MAX];
+    size_t n;
+    size_t taken;                       /* @n: none is */
+};
+
+/* Which of them makes the sandboxes of @p here, and why none of the others. Nothing that @p names is replaced by
+ * another one, and none has less than the boundary that it asks for. 0; or -1 with @err (engine.boundary, or what the
+ * one that is named refuses it for), and @out says why each of them is not taken. Looks at the host, makes nothing. */
+int engine_choose(const struct policy *p, struct engine_choice *out, struct err *err);
+/* Of one row: "oci runsc". In one line, with the reasons: what does not fit is cut. */
+const char *engine_row_name(const struct engine_row *row, char out[64]);
+void engine_choice_text(const struct engine_choice *choice, char *out, size_t cap);
+
+/* The @asked policy of the agent whose token is @agent, with the settings @ceiling below it, takes the engine that they
+ * take, or one that is in their agent_engines and has at least their boundary: what it asked for then becomes that one
+ * (policy_choose). 0; or -1 with @err (policy.ceiling). */
+int engine_within(const struct policy *ceiling, struct policy *asked, const char *agent, struct err *err);
+/* For a sandbox of @made that lives: where @asked means the engine that it has, it says so then. Looks at nothing;
+ * another engine stays what was asked for. 0 or -1 with @err (out of memory). */
+int engine_stays(const struct policy *made, struct policy *asked, struct err *err);
+
 /* --- what one can do here ---------------------------------------------------------------------------------------- */
 
 /* The promises an engine may make. `doctor` prints them; a policy that needs one that is not enforced is refused
@@ -95,6 +128,7 @@ struct engine_report {
     const char *engine;
     const char *runtime;                    /* the program that makes the wall for it; NULL: none is needed, or there */
     char program[256];                      /* where that is */
+    enum policy_boundary boundary;          /* of its walls */
     bool usable;                            /* standard mode can be built */
     bool usable_light;
     struct promise_state promises[PROMISE_N];
@@ -217,7 +251,8 @@ struct sandbox_facts {
     bool own_mounts;                    /* what it sees is what @pid's root in /proc has: what is closed to it is by a
                                          * mount there, and is to be looked at in no other way */
     bool covered;                       /* below @root some of the host's files are closed, or hidden by others */
-    bool own_kernel;                    /* its system calls are answered by another kernel than this host's */
+    enum policy_boundary boundary;      /* above PROCESS: another kernel than this host's answers its system calls */
+    const struct engine_choice *choice; /* the engine that it is of, and why not another one; NULL in create() */
     bool streams_only;                  /* no descriptor of ours can be handed to what runs in it */
     /* What a person should know of this one. */
     const char (*warnings)[256];

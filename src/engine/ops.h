@@ -17,6 +17,10 @@ struct engine {
     bool root_inside;               /* its sandbox's user may be root there (policy->user) */
     bool images;                    /* it runs images (policy->image) */
     const char *const *runtimes;    /* of the programs that it can have make the wall, ended by NULL; NULL: none */
+    enum policy_boundary (*boundary)(const char *runtime);  /* of walls by that one of @runtimes; NULL: PROCESS */
+    /* Whether it can make a sandbox of @p here, as far as that is seen without making anything; @runtime is one of
+     * @runtimes, or NULL. NULL: create() says. */
+    int (*can)(const struct policy *p, const char *runtime, struct err *err);
     /* @runtime NULL: the one that `auto` takes. @out is all zero; engine, usable and usable_light are filled for it. */
     int (*probe)(const char *runtime, struct engine_report *out, struct err *err);
     size_t (*holes)(const char *runtime, const char *version, struct engine_hole *out, size_t max);     /* NULL: none */
@@ -64,6 +68,7 @@ struct engine {
 struct sandbox {
     const struct engine *engine;
     struct sandbox_facts facts;
+    struct engine_choice choice;        /* facts.choice */
 };
 
 struct engine_rules {
@@ -71,6 +76,14 @@ struct engine_rules {
     bool (*place)(const struct engine_rules *rules, const char *path, struct place *out);
     void (*free)(struct engine_rules *rules);
 };
+
+/* choose.c: as engine_choose(); but what is named, and the one that `auto` takes first, is not looked at: its create()
+ * says what it lacks, in its own words. NULL with @err. */
+const struct engine *engine_pick(const struct policy *p, struct engine_choice *out, struct err *err);
+/* Whether @e is for what @p asks for, whatever the host is. 0 or -1 with @err. */
+int engine_suits(const struct engine *e, const struct policy *p, struct err *err);
+enum policy_boundary engine_boundary(const struct engine *e, const char *runtime);
+bool engine_has_runtime(const struct engine *e, const char *name);
 
 /* How much @mode needs the feature. */
 enum need feature_need(const struct feature_info *info, enum policy_mode mode);

@@ -131,8 +131,10 @@ on_tell_print(struct keeper_live *k, const struct keep_tell_print *m)
 {
     cleanup_buf struct buf print = BUF_INIT(EDGE_PRINT_MAX);
     struct err err = ERR_INIT;
-    int r = keeper_policy_of(k, m->bounds, m->policy, &err);
+    int r;
 
+    memcpy(k->owner, m->owner, sizeof(k->owner));
+    r = keeper_policy_of(k, m->bounds, m->policy, &err);
     if (r == 0)
         r = keeper_print(k, &k->policy, &print, &err);
     keeper_policy_forget(k);

@@ -191,6 +191,7 @@ struct keeper_live {
     struct policy policy;
     struct policy_limits limits;    /* of them those that each command has for itself count here */
     uint8_t bounds;                 /* EDGE_BOUNDED ...: of every change of @policy too */
+    char owner[EDGE_ID + 1];        /* for whom its policy is judged: a token; "" the daemon's owner, or nobody yet */
     size_t n_asked_hosts;           /* of policy.allow_domains; behind them those that registries and presets named */
     json_t *profile;                /* what its policy says: keeper_profile() */
     struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
@@ -431,7 +432,7 @@ int keeper_policy_read(const struct keeper_live *k, struct policy *p, const char
                        struct err *err);
 /* Whether @p, which is of @text, is no wider than @bounds lets it be, beside what is @free (WITHIN_NETWORK ...): if it
  * is not, registries may have to be asked, see below. 0 or -1 with @err. */
-int keeper_policy_within(struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+int keeper_policy_within(struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
                          unsigned free, struct err *err);
 /* Where an agent's policy and the operator's contradict each other, the agent is told of it, but not where the
  * operator keeps files. */

@@ -122,7 +122,7 @@ attach_begin(struct op *o, const struct edge_op *want, struct err *err)
     struct guest_exec x = GUEST_EXEC_INIT;
     size_t n = 0;
 
-    if (facts->own_kernel) {
+    if (facts->boundary > BOUNDARY_PROCESS) {
         err_set(err, ERR_UNSUPPORTED, "attach.engine", "no editor reaches a sandbox with a kernel of its own yet");
         return err_hint(err, "`cloche exec` does, and an engine that shares the host's kernel");
     }

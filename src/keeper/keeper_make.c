@@ -81,7 +81,7 @@ with_hosts(struct keeper_live *k, const char *text, unsigned free, struct policy
 
 /* An agent's sandbox has no more than the daemon's settings give: whoever may show it a folder may read the folder. */
 int
-keeper_policy_within(struct keeper_live *k, const struct policy *p, const char *text, uint8_t bounds,
+keeper_policy_within(struct keeper_live *k, struct policy *p, const char *text, uint8_t bounds,
                      unsigned free, struct err *err)
 {
     cleanup_policy struct policy ceiling = { .srt = false };
@@ -90,9 +90,16 @@ keeper_policy_within(struct keeper_live *k, const struct policy *p, const char *
         return 0;
     if ((bounds & EDGE_JUDGED) != 0)
         free |= WITHIN_NETWORK | WITHIN_LIMITS;
+    free |= WITHIN_ENGINES;
     if (keeper_policy_read(k, &ceiling, "", 0, err) < 0)
         return -1;
-    return policy_within(&ceiling, p, free, err) == 0 ? 0 : with_hosts(k, text, free, &ceiling, err);
+    if (policy_within(&ceiling, p, free, err) < 0 && with_hosts(k, text, free, &ceiling, err) < 0)
+        return -1;
+    /* one that lives keeps its engine; and by then this process may look at nothing */
+    if (k->l.sb != NULL ? engine_stays(&k->policy, p, err) < 0 : engine_within(&ceiling, p, k->owner, err) < 0)
+        return -1;
+    p->agent_engines.n = 0;     /* it has been judged by it, and it may name other agents */
+    return 0;
 }
 
 void
@@ -206,6 +213,7 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
     struct live *l = &k->l;
     struct err why = ERR_INIT;
 
+    memcpy(k->owner, m->owner, sizeof(k->owner));
     if (park_plan(k, m, err) < 0 || policy_of(k, m->bounds, m->policy, err) < 0 ||
         snapshot_fill(k, m->base, err) < 0 || keeper_volume_open(k, m->volume, err) < 0)
         return -1;
@@ -335,9 +343,15 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     const struct sandbox_facts *facts = sandbox_facts(k->l.sb);
     const struct policy *p = k->l.s->policy;
     cleanup_buf struct buf ports = BUF_INIT(512);
+    char why[1024];
 
     buf_put_u8(out, '\n');
-    line(out, "engine", engine_name(p));
+    line(out, "engine", facts->choice->v[facts->choice->taken].engine);
+    if (facts->choice->v[facts->choice->taken].runtime != NULL)
+        line(out, "runtime", facts->choice->v[facts->choice->taken].runtime);
+    line(out, "boundary", policy_boundary_name(facts->boundary));
+    engine_choice_text(facts->choice, why, sizeof(why));
+    line(out, "engine_why", why);
     line(out, "run", k->r.id);
     line(out, "mode", policy_mode_name(p->mode.v));
     line(out, "workspace", facts->root);

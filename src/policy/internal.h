@@ -101,6 +101,8 @@ int check_publish(const struct policy *p, struct err *err);
 int entry_call(struct policy *p, struct str text, bool allow, struct policy_entry *entry, const struct where *w,
                struct err *err);
 int check_calls(const struct policy *p, struct err *err);
+/* engines.c: an engine or runtime that agents may name. */
+int entry_engine(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err);
 /* set_list.c: whether a registry of packages has that name; -1 with the refusal of one that has not. */
 bool policy_knows_registry(struct str text);
 int policy_no_registry(struct str text, const struct where *w, struct err *err);

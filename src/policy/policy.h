@@ -51,6 +51,13 @@ enum contents_kind {
 
 enum workspace_kind { WORKSPACE_TMPFS, WORKSPACE_RW, WORKSPACE_RO, WORKSPACE_COW };
 
+/* What at least stands between a sandbox and the host's kernel; each is more than the one before it. */
+enum policy_boundary {
+    BOUNDARY_PROCESS,   /* walls around processes: the host's kernel answers their system calls */
+    BOUNDARY_KERNEL,    /* another kernel answers them, which is a program of the host's (gVisor) */
+    BOUNDARY_VM,        /* another kernel, in a machine of its own */
+};
+
 enum network_kind { NETWORK_NONE, NETWORK_ALLOWLIST, NETWORK_HOST };
 
 /* What may be done where the host lacks a wall, each with what stands before it. What depends on the project, or on
@@ -171,6 +178,8 @@ struct policy {
     struct { enum record_kind v; struct origin from; } audit;
     struct policy_string engine;            /* "auto", or one of struct policy_host's */
     struct policy_string runtime;           /* "auto", or a program that the engine has make the wall */
+    struct { enum policy_boundary v; struct origin from; } boundary;
+    struct policy_list agent_engines;       /* engines and runtimes that an agent's sandbox of cloche serve may name */
     struct policy_string image;             /* an image of the store whose files are the system; as it is written */
     struct policy_string container_prefix;  /* of the name of the container that it runs in; NULL: the engine's own */
     struct policy_string fallback_url;      /* guidance shown in the fallback warning */
@@ -262,6 +271,7 @@ struct policy {
 
     struct policy_list notes;               /* what a lenient loader left out, as sentences for people (@value) */
 
+    bool served;                            /* of a sandbox of cloche serve; said by who reads it for one */
     bool denials_add;                       /* while it is loaded: denials of a layer are added to those below it */
     bool srt;                               /* filled from SRT settings: messages and host dialect follow SRT */
     enum policy_verb verb;                  /* as given to policy_init */
@@ -328,6 +338,8 @@ const struct policy_flag *policy_flag_lookup(const char *name);
 int policy_apply_flag(struct policy *p, const char *name, const char *value, const struct policy_host *host,
                       struct err *err);
 
+/* What "auto" came to: that engine, and that runtime of it (NULL: it has none). Who asked for it stays who did. */
+int policy_choose(struct policy *p, const char *engine, const char *runtime, struct err *err);
 /* Add @host (HOST or HOST:PORT, no pattern) to the allowed ones. @from and its name are copied. */
 int policy_own_folder(struct policy *p, const char *path, struct err *err);     /* of cloche's, which no rule opens */
 int policy_allow_host(struct policy *p, const char *host, const struct origin *from, struct err *err);
@@ -367,6 +379,7 @@ bool policy_tcp_ports(const struct policy *p, uint16_t out[POLICY_TCP_PORTS_MAX]
 const char *policy_origin_text(const struct origin *from, char out[POLICY_ORIGIN_TEXT_MAX]);
 
 const char *policy_mode_name(enum policy_mode mode);
+const char *policy_boundary_name(enum policy_boundary boundary);
 bool policy_mode_parse(const char *name, enum policy_mode *out);
 
 #endif

@@ -218,6 +218,12 @@ policy_mode_name(enum policy_mode mode)
     return mode <= MODE_MAX ? policy_mode_words[mode] : "unknown";
 }
 
+const char *
+policy_boundary_name(enum policy_boundary boundary)
+{
+    return boundary <= BOUNDARY_VM ? policy_boundary_words[boundary] : "unknown";
+}
+
 bool
 policy_mode_parse(const char *name, enum policy_mode *out)
 {

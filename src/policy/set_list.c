@@ -283,6 +283,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
     case ENTRY_WITH:
         r = entry_with(p, text, &entry, w, err);
         break;
+    case ENTRY_ENGINE:
+        r = entry_engine(p, text, &entry, w, err);
+        break;
     case ENTRY_PUBLISH:
         r = entry_publish(p, text, &entry, w, err);
         break;

@@ -49,7 +49,8 @@ const char *const policy_mode_words[] = { "off", "light", "standard", "max", NUL
 const char *const policy_fallback_words[] = { "refuse", "warn", "no-sandbox", NULL };
 static const char *const records[] = { "off", "try", "required", NULL };
 static const char *const workspaces[] = { "tmpfs", "rw", "ro", "cow", NULL };
-static const char *const runtimes[] = { "auto", "runsc", "crun", "runc", NULL };
+const char *const policy_runtime_words[] = { "auto", "runsc", "crun", "runc", NULL };
+const char *const policy_boundary_words[] = { "process", "kernel", "vm", NULL };
 static const char *const views[] = { "private", "host", NULL };
 static const char *const contents[] = { "host", "minimal", NULL };
 static const char *const networks[] = { "none", "allowlist", "host", NULL };
@@ -65,9 +66,15 @@ const struct policy_spec policy_specs[] = {
     { KEY("settings", "--settings", "FILE", "YAML, JSON or SRT settings; flags override it"),
       .no_file = "settings do not name other settings", .kind = SPEC_FLAG, .ceiling = CEILING_FREE },
     { KEY("engine", "--engine", "ENGINE", "what builds the wall; auto by default"),
-      TEXT(engine), .code = "policy.engine.unknown", .set = set_engine },
+      TEXT(engine), .code = "policy.engine.unknown", .set = set_engine, .free = WITHIN_ENGINES },
     { KEY("runtime", "--runtime", "auto|runsc|crun|runc", "an OCI runtime that builds the wall, as root"),
-      TEXT(runtime), .words = runtimes, .code = "policy.runtime.unknown" },
+      TEXT(runtime), .words = policy_runtime_words, .code = "policy.runtime.unknown", .free = WITHIN_ENGINES },
+    { KEY("boundary", "--boundary", "process|kernel|vm",
+          "what at least stands between the sandbox and the host's kernel; process by default"),
+      WORD(boundary, policy_boundary_words, "policy.boundary"), .ceiling = CEILING_MORE,
+      .refused = { [IN_OFF] = ANY, [IN_LIGHT] = SET } },
+    { KEY("agent-engines", NULL, NULL, "engines and runtimes that agents of cloche serve may ask for"),
+      .no_flag = no_need, LIST(agent_engines, ENTRY_ENGINE), .ceiling = CEILING_AMONG },
     { KEY("fallback", "--fallback", "refuse|warn|no-sandbox", "if the host cannot build the wall; refuse by default"),
       WORD(fallback, policy_fallback_words, "policy.fallback"), .read = read_fallback, .refused = { [IN_MAX] = SET },
       .ceiling = CEILING_LESS },

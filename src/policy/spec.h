@@ -44,6 +44,7 @@ enum entry_kind {
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
     ENTRY_REGISTRY,     /* a client whose registry is meant: "npm" */
     ENTRY_WITH,         /* one of policy_with_names */
+    ENTRY_ENGINE,       /* an engine that there is, or a runtime */
     ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
     ENTRY_PORT,         /* 1 to 65535 */
     ENTRY_ADDRESS,      /* of IPv4 or IPv6 */
@@ -123,6 +124,7 @@ struct policy_spec {
 extern const struct policy_spec policy_specs[];
 extern const size_t policy_n_specs;
 extern const char *const policy_mode_words[], *const policy_fallback_words[];     /* by value, NULL ends them */
+extern const char *const policy_boundary_words[], *const policy_runtime_words[];     /* the same */
 extern const char *const policy_with_names[];       /* of `with`; NULL ends them */
 
 const struct policy_spec *policy_spec_by_key(struct str key);   /* NULL: no key */

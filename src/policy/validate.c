@@ -77,6 +77,19 @@ check_max(const struct policy *p, struct err *err)
     return 0;
 }
 
+/* What is asked for at least is not given up where it cannot be had. */
+static int
+check_boundary(const struct policy *p, struct err *err)
+{
+    if (!origin_explicit(&p->boundary.from) || p->fallback.v == FALLBACK_REFUSE ||
+        (p->fallback.v == FALLBACK_WARN && p->boundary.v == BOUNDARY_PROCESS))
+        return 0;
+    REFUSE(&p->boundary.from, p->boundary.from.kind == ORIGIN_FILE ? "boundary" : NULL, "policy.boundary.fallback",
+           "at least the boundary %s is asked for, and fallback %s gives it up", policy_boundary_name(p->boundary.v),
+           policy_fallback_words[p->fallback.v]);
+    return err_hint(err, "use fallback refuse, or leave the boundary out");
+}
+
 static int
 check_network(const struct policy *p, struct err *err)
 {
@@ -373,8 +386,9 @@ check_writes(const struct policy *p, struct err *err)
 int
 policy_validate(struct policy *p, struct err *err)
 {
-    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_network(p, err) < 0 || check_publish(p, err) < 0 ||
-        check_workspace(p, err) < 0 || keep_path(p, err) < 0 || kept_home(p, err) < 0 || check_binds(p, err) < 0 ||
+    if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_boundary(p, err) < 0 || check_network(p, err) < 0 ||
+        check_publish(p, err) < 0 || check_workspace(p, err) < 0 || keep_path(p, err) < 0 || kept_home(p, err) < 0 ||
+        check_binds(p, err) < 0 ||
         check_secret_files(p, err) < 0 || check_calls(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;
     return check_bind_order(p, err);

@@ -14,6 +14,7 @@
 #define WITHIN_NETWORK 0x1U     /* a network by name, and which names; never the host's network */
 #define WITHIN_LIMITS  0x2U
 #define WITHIN_REGISTRIES 0x4U  /* which registries; their hosts are among the allowed ones already */
+#define WITHIN_ENGINES 0x8U     /* which engine and runtime; never a weaker boundary (engine/engine.h: engine_within) */
 
 /* Both with all their layers and not validated yet (validation only settles what follows from the rest). 0, or -1 with
  * @err (ERR_DENIED, policy.ceiling), which names the first member of @asked that is more than @ceiling has. */

@@ -44,7 +44,10 @@ PROTO_STRUCT(keep_call, KEEP_CALL);
 #define KEEP_CHANGE(F) F(U32, number) F(TEXT, policy, EDGE_POLICY_MAX)
 PROTO_STRUCT(keep_change, KEEP_CHANGE);
 
-#define KEEP_TELL_PRINT(F) F(FLAGS, bounds, EDGE_BOUNDED | EDGE_JUDGED) F(TEXT, policy, EDGE_POLICY_MAX)
+#define KEEP_TELL_PRINT(F) \
+    F(FLAGS, bounds, EDGE_BOUNDED | EDGE_JUDGED) \
+    F(TEXT, policy, EDGE_POLICY_MAX) \
+    F(MAYBE_ID, owner)                      /* as MAKE has it */
 PROTO_STRUCT(keep_tell_print, KEEP_TELL_PRINT);
 
 /* SCOPE_SANDBOX: all further ones to that host and port; SCOPE_CALLER: all that comes on the connections that wait. */

@@ -189,7 +189,7 @@ prove_mode(struct proof *p, const struct options *o, const struct bait *bait, st
     same_ids = !p->bare && box_facts(box)->same_ids;
     p->uid = same_ids ? box_facts(box)->uid : p->policy->user.uid;
     p->gid = same_ids ? box_facts(box)->gid : p->policy->user.gid;
-    p->own_kernel = !p->bare && box_facts(box)->own_kernel;
+    p->own_kernel = !p->bare && box_facts(box)->boundary > BOUNDARY_PROCESS;
     if (!p->bare)
         defaults_check(p);
     rc = o->bare ? 0 : look(p, box, bait, "posture", "before", err);

@@ -183,6 +183,7 @@ direct_run(const struct session *s, const char *why, struct session_result *r, s
     sigprocmask(SIG_SETMASK, &old, NULL);
     clock_gettime(CLOCK_MONOTONIC, &end);
     r->engine = "none";
+    r->choice.n = 0;
     r->memory_by = r->cpu_by = r->pids_by = r->disk_by = "none";
     r->duration_us = (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000);
     r->usage.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +

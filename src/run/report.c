@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "program/choice_json.h"
 #include "program/say.h"
 #include "run/planted.h"
 #include "run/session.h"
@@ -169,6 +170,7 @@ report_object(const struct session *asked, const struct session_result *r, const
     json_object_set_new(o, "id", json_string(r->id));
     json_object_set_new(o, "mode", json_string(policy_mode_name(bare ? MODE_OFF : s->policy->mode.v)));
     json_object_set_new(o, "engine", json_string(r->engine));
+    choice_json(&r->choice, false, o);
     json_object_set_new(o, "exit_code", r->exit_code >= 0 ? json_integer(r->exit_code) : json_null());
     json_object_set_new(o, "signal",
                         r->signal != 0 ? json_sprintf("SIG%s", report_signal(r->signal)) : json_null());

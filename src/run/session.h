@@ -64,6 +64,7 @@ struct session_denied {
 struct session_result {
     char id[33];
     const char *engine;
+    struct engine_choice choice;        /* why it is that one; n 0: none made anything */
     enum session_reason reason;
     int exit_code;              /* of the command when it exited, else -1 */
     int signal;                 /* that ended it, else 0 */

@@ -120,6 +120,7 @@ say_who_enforces(struct live *l)
     const struct sandbox_facts *facts = sandbox_facts(l->sb);
     struct session_result *r = l->r;
 
+    r->choice = *facts->choice;
     r->memory_by = facts->memory_by;
     r->cpu_by = facts->cpu_by;
     r->pids_by = facts->pids_by;

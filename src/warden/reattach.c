@@ -175,8 +175,11 @@ reattach_changed(struct box *b)
 void
 reattach_ask(struct box *b)
 {
+    struct keep_tell_print m = { .bounds = b->r.bounds, .policy = b->r.policy };
+
+    memcpy(m.owner, b->r.owner, sizeof(m.owner));
     b->asked.print = true;
-    PROTO_SAY(box_say, b, EDGE_TELL_PRINT, .bounds = b->r.bounds, .policy = b->r.policy);
+    box_say(b, EDGE_TELL_PRINT, EDGE_TELL_PRINT_SHAPE(), &m);
 }
 
 int

@@ -42,7 +42,7 @@ def test_json_is_one_object_with_stable_keys(anyone):
     result = doctor(anyone, args=["--json"])
     report = result.json
     assert set(report) == {"version", "cloche", "engine", "host", "modes", "features", "promises", "programs",
-                           "own_programs", "engines", "toolchains", "not_in_this_release"}
+                           "own_programs", "engines", "boundaries", "toolchains", "not_in_this_release"}
     assert report["version"] == 1
     assert set(report["modes"]) == {"light", "standard", "max"}
     for name, feature in report["features"].items():

@@ -8,7 +8,7 @@ import pytest
 from helpers import requirement
 from helpers.runner import limit_of
 
-FIELDS = {"version", "id", "mode", "engine", "exit_code", "signal", "reason", "timed_out", "oom_killed", "started_at",
+FIELDS = {"version", "id", "mode", "engine", "runtime", "boundary", "considered", "exit_code", "signal", "reason", "timed_out", "oom_killed", "started_at",
           "duration_ms", "setup_ms", "peak_memory_bytes", "cpu_ms", "stdout_bytes", "stderr_bytes", "stdout_truncated",
           "stderr_truncated", "denied", "denied_more", "limits", "workspace", "warnings"}
 

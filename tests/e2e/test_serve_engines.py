@@ -54,7 +54,9 @@ def patch(box, **limits):
 @requirement("R26")
 def test_who_it_is(daemon):
     box = daemon.create()
-    assert box.record["facts"]["engine"] == SETTINGS[daemon.engine]["engine"] and box.record["facts"]["network"] == "none"
+    facts = box.record["facts"]
+    assert facts["engine"] == SETTINGS[daemon.engine]["engine"] and facts["network"] == "none"
+    assert facts.get("runtime") == SETTINGS[daemon.engine].get("runtime") and facts["boundary"] == ("kernel" if daemon.engine == "runsc" else "process")
     said = box.exec("id -u; hostname; grep -E 'Cap|NoNew|Seccomp:' /proc/self/status; ls /sys/class/net 2>/dev/null; tr '\\0' ' ' < /proc/1/cmdline")
     words = said["stdout"].split()
     assert (words[0] == "1000" or daemon.engine == "docker" and int(words[0]) > 0x70000000) and words[1] == "cloche", said

@@ -268,6 +268,7 @@ refusals(void **state)
         { "policy.path.reserved", { "--allow-read", "/sys/x" } },
         { "policy.light.asks", { "--mode", "light", "--workspace", ".:cow" } },
         { "policy.light.asks", { "--mode", "light", "--hostname", "x" } },
+        { "policy.light.asks", { "--mode", "light", "--boundary", "kernel" } },
         { "policy.light.asks", { "--mode", "light", "--user", "1001" } },
         { "policy.light.asks", { "--mode", "light", "--disk", "1g" } },
         { "policy.light.asks", { "--mode", "light", "--view", "private" } },
@@ -279,6 +280,9 @@ refusals(void **state)
         { "policy.max.unlimited", { "--mode", "max", "--timeout", "none" } },
         { "policy.max.unlimited", { "--mode", "max", "--memory", "0" } },
         { "policy.off.asks", { "--mode", "off", "--memory", "1g" } },
+        { "policy.off.asks", { "--mode", "off", "--boundary", "process" } },
+        { "policy.boundary.fallback", { "--boundary", "kernel", "--fallback", "warn" } },
+        { "policy.boundary.fallback", { "--boundary", "process", "--fallback", "no-sandbox" } },
         { "policy.off.asks", { "--mode", "off", "--deny-read", "/x" } },
         { "policy.off.asks", { "--mode", "off", "--allow-write", "/x" } },
         { "policy.off.asks", { "--mode", "off", "--network", "none" } },
@@ -316,7 +320,8 @@ near_misses_pass(void **state)
         { "--mode", "off", "--workspace", ".", "--timeout", "5s", "--env", "A=1", "--output", "1k" },
         { "--view", "host", "--workspace", ".:ro", "--bind", "x:rw" }, { "--view", "host", "--allow-write", "/srv/*/x" },
         { "--deny-read", "/a/\\[b" }, { "--deny-read", "/**" }, { "--env", "_=" }, { "--allow-write", "/tmp" },
-        { "--workspace", ".", "--allow-read", "/workspace/**" }, { "--deny-write", "/etc" },
+        { "--workspace", ".", "--allow-read", "/workspace/**" }, { "--deny-write", "/etc" }, { "--boundary", "vm" },
+        { "--boundary", "process", "--fallback", "warn" }, { "--mode", "light", "--boundary", "process" },
     };
 
     (void)state;

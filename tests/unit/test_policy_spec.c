@@ -56,7 +56,7 @@ static const struct example { const char *key, *json, *flag, *other, *more; } ex
  * decisions: whoever makes one names it here too. */
 static const char *const gives_nothing[] = { "settings", "fallback.url", "workdir", "hostname" };
 static const char *const closes[] = {
-    "mode", "audit", "contents", "filesystem.deny-read", "filesystem.deny-write", "filesystem.deny-hard-links", "filesystem.protect",
+    "mode", "boundary", "audit", "contents", "filesystem.deny-read", "filesystem.deny-write", "filesystem.deny-hard-links", "filesystem.protect",
     "filesystem.protect-depth", "credentials", "read-only-root", "network.deny", "env-deny", "syscalls.deny",
 };
 
@@ -92,6 +92,8 @@ entry_example(enum entry_kind kind)
         return "npm";
     case ENTRY_WITH:
         return "curl";
+    case ENTRY_ENGINE:
+        return "native";
     case ENTRY_PUBLISH:
         return "8080:80";
     case ENTRY_PORT:

@@ -199,6 +199,15 @@ makers(const struct policy *p, struct engine_makers *out, struct err *err)
     return 0;
 }
 
+static int
+can(const struct policy *p, const char *runtime, struct err *err)
+{
+    struct docker_daemon daemon;
+
+    (void)runtime;
+    return built_on_check(&words, p, err) < 0 ? -1 : docker_find(&daemon, err);
+}
+
 static void
 sweep(void)
 {
@@ -220,6 +229,7 @@ const struct engine engine_docker = {
     .name = "docker",
     .containers = true,
     .images = true,
+    .can = can,
     .probe = docker_probe,
     .rules = native_rules,
     .makers = makers,

@@ -30,12 +30,12 @@ static const struct built_on words = {
 };
 
 static int
-check_policy(const struct policy *p, const char *id, struct err *err)
+check_policy(const struct policy *p, struct err *err)
 {
 #ifndef __x86_64__
     return built_on_refuse(&words, "microvm.processor", "is for x86-64 in this release", "use --engine native", err);
 #endif
-    if (id != NULL)
+    if (p->served)
         return built_on_refuse(&words, "microvm.daemon", "is not for sandboxes of cloche serve in this release",
                                "use --engine native", err);
     return built_on_check(&words, p, err);
@@ -124,11 +124,29 @@ build(struct microvm *sb, const struct policy *p, const char *id, struct err *er
     sb->native.plan.root.place = HOLDER_BUNDLE;
     sb->kvm = microvm_has_kvm(why);
     size(sb, p);
-    if (check_policy(p, id, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
+    if (check_policy(p, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
         microvm_kernel_find(&sb->kernel, p->private_docker.v, err) == 0 && plan_own_ids(ids, ARRAY_LEN(ids), err) == 0)
         return native_build(&sb->native, p, err);
     destroy(&sb->native.base);
     return -1;
+}
+
+static enum policy_boundary
+boundary(const char *runtime)
+{
+    (void)runtime;
+    return BOUNDARY_VM;
+}
+
+static int
+can(const struct policy *p, const char *runtime, struct err *err)
+{
+    static struct microvm_kernel kernel;    /* large */
+    char qemu[PATH_MAX], virtiofsd[PATH_MAX];
+
+    (void)runtime;
+    return check_policy(p, err) < 0 || microvm_programs(p, qemu, virtiofsd, err) < 0
+               ? -1 : microvm_kernel_find(&kernel, p->private_docker.v, err);
 }
 
 /* What this one finds and a sandbox that shares the host's kernel does not, and why that is no hole. */
@@ -159,7 +177,7 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     }
     facts = &sb->native.base.facts;
     facts->differs = differs;
-    facts->own_kernel = true;
+    facts->boundary = BOUNDARY_VM;
     facts->streams_only = true;
     facts->memory_by = "machine";
     facts->look_at_memory = false;
@@ -239,6 +257,8 @@ const struct engine engine_microvm = {
     .root_inside = true,
     .docker_inside = true,
     .images = true,
+    .boundary = boundary,
+    .can = can,
     .probe = microvm_probe,
     .rules = native_rules,
     .create = create,

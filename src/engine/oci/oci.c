@@ -19,6 +19,21 @@ static const struct built_on words = {
     .no_root = "run it as root, or use --engine native, which an ordinary user can",
 };
 
+static int
+refuse_guard(struct err *err)
+{
+    return built_on_refuse(&words, "oci.name-guard", "cannot guard names in runsc: its kernel has no such supervision "
+                           "of system calls", "use :ro for folders of the host, allow no unix sockets; or --runtime "
+                           "crun; or --engine native", err);
+}
+
+static int
+refuse_cow(struct err *err)
+{
+    return built_on_refuse(&words, "oci.cow", "has no copy-on-write workspace in runsc",
+                           "use :ro, --runtime crun, or --engine native", err);
+}
+
 /* What of the finished plan the runtime cannot keep. */
 static int
 check(struct native *native, const struct policy *p, struct err *err)
@@ -33,12 +48,9 @@ check(struct native *native, const struct policy *p, struct err *err)
     if (built_on_check_plan(&words, plan, err) < 0)
         return -1;
     if (guarded && sb->runtime->own_kernel)
-        return built_on_refuse(&words, "oci.name-guard", "cannot guard names in runsc: its kernel has no such "
-                               "supervision of system calls", "use :ro for folders of the host, allow no unix "
-                               "sockets; or --runtime crun; or --engine native", err);
+        return refuse_guard(err);
     if (plan->cow.id[0] != '\0' && sb->runtime->own_kernel)
-        return built_on_refuse(&words, "oci.cow", "has no copy-on-write workspace in runsc",
-                               "use :ro, --runtime crun, or --engine native", err);
+        return refuse_cow(err);
     return holder_add_guest(&sb->native.plan, err) < 0 ? -1 : oci_config(sb, p, err);
 }
 
@@ -99,12 +111,29 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
         return -1;
     }
     sb->native.base.facts.differs = sb->runtime->differs;
-    sb->native.base.facts.own_kernel = sb->runtime->own_kernel;
+    sb->native.base.facts.boundary = oci_boundary(sb->runtime->name);
     if (sb->runtime->own_kernel && p->limits.pids.v > 0)
         sb->native.base.facts.pids_by = "supervised";
     buf_free(&sb->config);
     *out = &sb->native.base;
     return 0;
+}
+
+/* What check() will refuse, as far as the policy says it. */
+static int
+can(const struct policy *p, const char *runtime, struct err *err)
+{
+    char path[PATH_MAX];
+    const struct oci_runtime *r;
+    bool guarded = p->workspace.kind == WORKSPACE_RW || p->allow_write.n > 0 || p->unix_sockets.n > 0;
+
+    if (built_on_check(&words, p, err) < 0 || (r = oci_runtime_find(runtime, p, path, err)) == NULL)
+        return -1;
+    for (size_t i = 0; i < p->n_binds; i++)
+        guarded = guarded || p->binds[i].writable;
+    if (!r->own_kernel || p->boundary.v == BOUNDARY_PROCESS)    /* no other runtime stands in for one that is there */
+        return 0;
+    return guarded ? refuse_guard(err) : p->workspace.kind == WORKSPACE_COW ? refuse_cow(err) : 0;
 }
 
 static pid_t
@@ -174,6 +203,8 @@ const struct engine engine_oci = {
     .name = "oci",
     .images = true,
     .runtimes = names,
+    .boundary = oci_boundary,
+    .can = can,
     .probe = oci_probe,
     .holes = oci_holes,
     .rules = native_rules,

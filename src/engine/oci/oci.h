@@ -53,8 +53,10 @@ oci_of(struct sandbox *base)
 
 /* runtime.c: the strongest first, ended by one without a name. */
 extern const struct oci_runtime oci_runtimes[];
-/* @wanted, or (NULL, "auto") the first that is installed; its program, which may not lie in the workspace of @p (NULL:
- * there is none), goes to @path. NULL with @err. */
+/* Of that one; of no runtime (NULL) the least. */
+enum policy_boundary oci_boundary(const char *runtime);
+/* @wanted, or (NULL, "auto") the first that is installed and has the boundary of @p; its program, which may not lie in
+ * the workspace of @p (NULL: there is none), goes to @path. NULL with @err. */
 const struct oci_runtime *oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX],
                                            struct err *err);
 /* What it is started with, ended by NULL. */

@@ -64,18 +64,30 @@ const struct oci_runtime oci_runtimes[] = {
     { NULL, false, NULL, { NULL }, { NULL } },
 };
 
+enum policy_boundary
+oci_boundary(const char *runtime)
+{
+    for (const struct oci_runtime *r = oci_runtimes; runtime != NULL && r->name != NULL; r++)
+        if (strcmp(r->name, runtime) == 0 && r->own_kernel)
+            return BOUNDARY_KERNEL;
+    return BOUNDARY_PROCESS;
+}
+
 const struct oci_runtime *
 oci_runtime_find(const char *wanted, const struct policy *p, char path[PATH_MAX], struct err *err)
 {
     bool any = wanted == NULL || strcmp(wanted, "auto") == 0;
+    enum policy_boundary least = p != NULL ? p->boundary.v : BOUNDARY_PROCESS;
 
     for (const struct oci_runtime *r = oci_runtimes; r->name != NULL; r++)
-        if ((any || strcmp(r->name, wanted) == 0) && holder_find(p, r->name, path))
+        if ((any || strcmp(r->name, wanted) == 0) && oci_boundary(r->name) >= least && holder_find(p, r->name, path))
             return r;
-    err_set(err, ERR_UNSUPPORTED, "oci.runtime", "no OCI runtime is installed: %s",
-            any ? "runsc, crun or runc" : wanted);
-    err_hint(err, "it has to be in a folder of PATH, root's own, and writable for nobody else; Debian has the packages "
-                  "crun and runc; --engine native needs none");
+    err_set(err, ERR_UNSUPPORTED, "oci.runtime", "no OCI runtime%s is installed: %s",
+            least > BOUNDARY_PROCESS ? " with the boundary asked for" : "",
+            !any ? wanted : least > BOUNDARY_PROCESS ? "runsc" : "runsc, crun or runc");
+    err_hint(err, "it has to be in a folder of PATH, root's own, and writable for nobody else; %s",
+             least > BOUNDARY_PROCESS ? "gVisor's runsc is built from its source (docs/engines.md)"
+                                      : "Debian has the packages crun and runc; --engine native needs none");
     return NULL;
 }
 
