@@ -4,12 +4,12 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "adapters/api.h"
+#include "proto/edge_launcher.h"
 #include "wire/json_text.h"
 
 #define EVENTS_SHOWN 100
@@ -354,21 +354,11 @@ api_exec(struct visit *r)
 
 /* --- the host ----------------------------------------------------------------------------------------------------- */
 
-static bool
-there(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0;
-}
-
 static json_t *facts;
 
 void
 api_platform_look(const char *engine)
 {
-    bool docker = there("/usr/bin/docker") || there("/usr/local/bin/docker");
-    bool runs = there("/var/run/docker.sock") || there("/run/docker.sock");
     struct utsname host;
     const char *arch;
 
@@ -377,25 +367,51 @@ api_platform_look(const char *engine)
         return;
     arch = strcmp(host.machine, "x86_64") == 0 ? "x64" : strcmp(host.machine, "aarch64") == 0 ? "arm64" : host.machine;
     json_decref(facts);
-    facts = json_pack("{s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "dockerInstalled",
-                     docker, "dockerRunning", runs, "dockerAvailable", docker && runs, "appleContainerAvailable", 0,
-                     "wsl2", strstr(host.release, "WSL2") != NULL || strstr(host.release, "microsoft") != NULL,
-                     "recommended", engine);
+    facts = json_pack("{s:s, s:s, s:b, s:b, s:s}", "platform", "linux", "arch", arch, "appleContainerAvailable", 0,
+                      "wsl2", strstr(host.release, "WSL2") != NULL || strstr(host.release, "microsoft") != NULL,
+                      "recommended", engine);
+}
+
+static void
+platform_told(struct visit *r, uint8_t is)
+{
+    json_t *all = json_deep_copy(facts);
+    bool runs = (is & LAUNCH_DOCKER_RUNNING) != 0;
+
+    json_object_set_new(all, "dockerInstalled", json_boolean((is & LAUNCH_DOCKER_INSTALLED) != 0));
+    json_object_set_new(all, "dockerRunning", json_boolean(runs));
+    json_object_set_new(all, "dockerAvailable", json_boolean(runs && (is & LAUNCH_DOCKER_OURS) != 0));
+    visit_json(r, HTTP_OK, all);
 }
 
 void
 api_platform(struct visit *r)
 {
-    visit_json(r, HTTP_OK, json_deep_copy(facts));
+    visit_docker(r, platform_told);
+}
+
+#define NO_START "Failed to start Docker: "
+
+static void
+start_told(struct visit *r, uint8_t is)
+{
+    const char *why = (is & LAUNCH_DOCKER_INSTALLED) != 0
+        ? NO_START "cloche starts no services of the host, and no daemon answers. Start it yourself (systemctl start "
+          "docker; Podman: systemctl start podman.socket), or start cloche serve with DOCKER_HOST=unix:///PATH"
+        : NO_START "it is not installed: there is no docker and no podman, and no daemon answers";
+
+    if ((is & LAUNCH_DOCKER_RUNNING) != 0)
+        visit_json(r, HTTP_OK, json_pack("{s:b, s:s, s:i}", "success", 1, "message", "Docker is already running",
+                                         "waitMs", 0));
+    else
+        visit_json(r, HTTP_INTERNAL,
+                   json_pack("{s:b, s:s, s:s, s:i}", "success", 0, "message", why, "error", why, "waitMs", 0));
 }
 
 void
 api_docker_start(struct visit *r)
 {
-    static const char why[] = "Failed to start Docker: cloche starts no services of the host";
-
-    visit_json(r, HTTP_INTERNAL,
-               json_pack("{s:b, s:s, s:s, s:i}", "success", 0, "message", why, "error", why, "waitMs", 0));
+    visit_docker(r, start_told);
 }
 
 /* --- what a sandbox can do ---------------------------------------------------------------------------------------- */

@@ -11,10 +11,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "adapters/adapters.h"
 #include "adapters/host.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "proto/edge_launcher.h"
 #include "proto/languages.h"
 #include "wall/service.h"
 
@@ -47,6 +49,40 @@ on_front(struct watch *w, uint32_t events)
     }
 }
 
+static bool docker_asked;
+
+void
+visit_docker(struct visit *r, void (*told)(struct visit *r, uint8_t is))
+{
+    r->docker = told;
+    if (docker_asked)
+        return;
+    docker_asked = true;
+    if (proto_send(FD_DOOR, EDGE_DOCKER_ASK, EDGE_DOCKER_ASK_SHAPE(), NULL, -1) < 0)
+        hosting.ended = true;
+}
+
+static int
+docker_is(const struct frame *f)
+{
+    struct wire_in in = wire_in_of(f->payload, f->length);
+    struct launch_docker m;
+
+    if (!launch_docker_get(&in, &m))
+        return -1;
+    docker_asked = false;
+    for (struct visit *r = adapters_visits, *next; r != NULL; r = next) {
+        void (*told)(struct visit *, uint8_t) = r->docker;
+        next = r->next;
+        r->docker = NULL;
+        if (told == NULL)
+            continue;
+        told(r, m.is);
+        host_flow(host_of(r));
+    }
+    return 1;
+}
+
 static void
 on_door(struct watch *w, uint32_t events)
 {
@@ -61,6 +97,8 @@ on_door(struct watch *w, uint32_t events)
         } else if (r > 0 && f.type == EDGE_NO_LANGUAGE && f.length == 0) {
             languages_none();
             r = adapters_languages() < 0 ? -1 : 1;
+        } else if (r > 0 && f.type == EDGE_DOCKER_IS) {
+            r = docker_is(&f);
         } else if (r > 0) {
             r = f.type == EDGE_LANGUAGE && languages_add(&f) == 0 && adapters_languages() == 0 ? 1 : -1;
         }

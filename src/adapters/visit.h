@@ -82,6 +82,7 @@ struct visit {
     struct mcp_call *mcp;
     struct desktop *desktop;
     const struct computer_answers *computer;
+    void (*docker)(struct visit *r, uint8_t is);        /* waits to be told (visit_docker) */
 };
 
 /* --- what is done for adapters (host.c) --------------------------------------------------------------------------- */
@@ -101,6 +102,8 @@ void visit_stream(struct visit *r);                                     /* text/
 void visit_add(struct visit *r, const void *p, size_t n);
 void visit_close(struct visit *r);
 void visit_break(struct visit *r);                                      /* it ends, as something that failed */
+/* Ask the launcher of Docker; @told hears LAUNCH_DOCKER_... (main.c). */
+void visit_docker(struct visit *r, void (*told)(struct visit *r, uint8_t is));
 /* Questions of the caller (proto/question.h). One after the other. */
 void visit_ask(struct visit *r, uint8_t type, const struct shape *shape, const void *m,
                const struct visit_answers *answers);

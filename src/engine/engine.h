@@ -143,6 +143,8 @@ int engine_probe(const struct policy *p, struct engine_report *out, struct err *
 
 /* The same of an engine by its name, with one of its runtimes (NULL: as `auto`). */
 int engine_probe_named(const char *engine, const char *runtime, struct engine_report *out, struct err *err);
+/* Where the daemon listens that the engine docker asks: DOCKER_HOST, or the usual places. 0, or -1 with @err. */
+int engine_docker_socket(char path[108], struct err *err);
 /* Names of the programs that can make walls for @engine; ended by NULL. */
 const char *const *engine_runtimes(const char *engine);
 

@@ -66,6 +66,18 @@ struct front_end {
     struct timer rest;          /* nobody is let in until then, and until @out is taken: there is no room */
 };
 
+/* What is known of Docker's daemon, or Podman's (launcher_docker.c). */
+struct docker_known {
+    uint64_t at_ms;             /* since when; 0: nothing is */
+    uint8_t is;                 /* LAUNCH_DOCKER_... */
+    bool asking;
+    bool wanted[FRONTS];        /* whose adapter waits for it */
+    struct watch watch;         /* while it is asked */
+    struct timer late;
+    char said[16];              /* the beginning of its answer */
+    size_t n_said;
+};
+
 /* What the daemon can be without (launcher_lesser.c). */
 enum which_lesser { LESSER_WEBHOOK, LESSER_SIGNER, LESSER_OTLP, LESSERS };
 struct lesser {
@@ -99,6 +111,7 @@ struct launcher {
     struct watch refused;       /* to whom that was said, and may still speak: it has the spare place; -1 nobody */
     struct timer refused_end;   /* it is listened to no longer */
     struct front_end fronts[FRONTS];
+    struct docker_known docker;
     struct loop loop;
     struct signals signals;
     struct maker_link maker;    /* starts all others */
@@ -211,6 +224,9 @@ int launcher_count_death(struct launcher *l, const char *who, struct err *err);
 int start_adapter(struct launcher *l, enum which_front which, struct err *err);
 void lose_adapter(struct launcher *l, enum which_front which);
 void hear_adapter(struct launcher *l, enum which_front which);
+
+/* launcher_docker.c: tell that front's adapter of Docker, as it was some seconds ago or as it is. */
+void docker_wanted(struct launcher *l, enum which_front which);
 
 /* launcher_lesser.c: those that the daemon can be without. */
 /* A new one of that kind, with @settings (-1 none) behind its socket to us, whose other end is ours. -1 with @err. */

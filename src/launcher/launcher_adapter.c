@@ -101,7 +101,7 @@ on_rested(struct timer *t)
         loop_done(&l->loop, ended ? again(l, which) : start_adapter(l, which, l->err));
 }
 
-/* What it says: that it is there. */
+/* What it says: that it is there; and what it asks. */
 void
 hear_adapter(struct launcher *l, enum which_front which)
 {
@@ -113,6 +113,10 @@ hear_adapter(struct launcher *l, enum which_front which)
         return;
     if (r > 0 && f.type == EDGE_PONG && f.length == 0) {
         pulse_heard(&adapter->pulse);
+        return;
+    }
+    if (r > 0 && f.type == EDGE_DOCKER_ASK && f.length == 0) {
+        docker_wanted(l, which);
         return;
     }
     /* It ends with its front, which closes what it had in no order that counts: when that is heard of, this is no death

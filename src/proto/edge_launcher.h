@@ -134,4 +134,20 @@ PROTO_STRUCT(launch_language, LAUNCH_LANGUAGE);
                                              * languages too */
 PROTO_EDGE(edge_launcher_to_front, EDGE_LAUNCHER_TO_FRONT);
 
+/* --- launcher and adapter ----------------------------------------------------------------------------------------- */
+
+enum {
+    LAUNCH_DOCKER_INSTALLED = 1,    /* a client's program is there, or a daemon answers */
+    LAUNCH_DOCKER_RUNNING   = 2,    /* a daemon has answered */
+    LAUNCH_DOCKER_OURS      = 4,    /* and is root's, as the engine docker needs it */
+};
+#define LAUNCH_DOCKER(F) F(U8, is)
+PROTO_STRUCT(launch_docker, LAUNCH_DOCKER);
+
+/* Besides PING, PONG and languages. The adapter, which may connect to nothing, asks; one question at a time. */
+#define EDGE_LAUNCHER_AND_ADAPTER(M) \
+    M(EDGE_DOCKER_ASK,   236, nothing) \
+    M(EDGE_DOCKER_IS,    237, launch_docker)        /* within seconds */
+PROTO_EDGE(edge_launcher_and_adapter, EDGE_LAUNCHER_AND_ADAPTER);
+
 #endif

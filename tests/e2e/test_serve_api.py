@@ -1,5 +1,15 @@
 """/api/sandbox: the routes, statuses and words that existing clients match on."""
+import contextlib
+import os
+import socket
+import threading
+
+import pytest
+
 from helpers import requirement
+from helpers.daemon import Daemon
+from helpers.dockerd import started
+from helpers.runner import wait_for
 
 pytestmark = requirement("R47")
 STATUS = {"state", "mode", "containerId", "browserContainerId", "running", "startedAt", "cdpEndpoint", "wsEndpoint"}
@@ -91,14 +101,88 @@ def test_what_is_said_about_the_host(daemon):
     assert set(platform) == {"platform", "arch", "dockerInstalled", "dockerRunning", "dockerAvailable",
                              "appleContainerAvailable", "wsl2", "recommended"}
     assert platform["platform"] == "linux" and platform["arch"] in ("x64", "arm64")
-    answer = daemon.post("/api/sandbox/docker/start")
-    assert answer.status == 500 and answer.json["success"] is False and answer.json["error"].startswith("Failed to start Docker: ")
     capabilities = daemon.get("/api/sandbox/capabilities").json
     assert {n for n, c in capabilities.items() if c["available"]} == {"shell"}
     assert set(capabilities) == {"screenshot", "audioRecord", "audioPlay", "computerUse", "windowList", "browser", "shell"}
     assert daemon.get("/api/sandbox/browser").json == {"cdpEndpoint": None, "wsEndpoint": None, "noVncEndpoint": None}
     windows = daemon.get("/api/sandbox/screen/windows")
     assert windows.status == 200 and windows.json["windows"] == [] and windows.json["error"], windows
+
+
+@contextlib.contextmanager
+def daemon_with(cloche, host):
+    cloche.env["DOCKER_HOST"] = host
+    made = Daemon(cloche)
+    try:
+        yield made
+    finally:
+        assert made.stop() == 0, made.log
+
+
+def docker(daemon):
+    platform = daemon.get("/api/sandbox/platform").json
+    return platform["dockerRunning"], platform["dockerAvailable"]
+
+
+def listener(path, answer):
+    """Somebody at a socket, who says @answer to each that comes, and then nothing."""
+    at = socket.socket(socket.AF_UNIX)
+    at.bind(str(path))
+    at.listen()
+    kept = []
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = at.accept()
+                kept.append((peer, peer.recv(4096)))
+                peer.sendall(answer)
+    threading.Thread(target=serve, daemon=True).start()
+    return at, kept
+
+
+def fails_to_start(daemon):
+    answer = daemon.post("/api/sandbox/docker/start")
+    return answer.status == 500 and answer.json["success"] is False and answer.json["error"] == answer.json["message"] and \
+        answer.json["error"].startswith("Failed to start Docker: ") and answer.json["waitMs"] == 0
+
+
+def test_a_socket_without_a_daemon_does_not_run(cloche):
+    path = cloche.home / "stale"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(path))
+    assert path.is_socket()
+    with daemon_with(cloche, f"unix://{path}") as daemon:
+        assert docker(daemon) == (False, False) and fails_to_start(daemon)
+
+
+@pytest.mark.parametrize("host", ["tcp://127.0.0.1:2375", "unix:///nowhere/docker.sock", "unix:///" + "x" * 200])
+def test_no_daemon_at_all(cloche, host):
+    with daemon_with(cloche, host) as daemon:
+        assert docker(daemon) == (False, False) and fails_to_start(daemon)
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 500 No\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n"])
+def test_who_listens_and_is_no_docker_is_not_waited_for(cloche, answer):
+    at, kept = listener(cloche.home / "other", answer)
+    with at, daemon_with(cloche, f"unix://{cloche.home}/other") as daemon:
+        assert docker(daemon) == (False, False) and fails_to_start(daemon)
+        assert 1 <= len(kept) <= 2 and all(said.startswith(b"GET /_ping HTTP/1.1\r\n") for _, said in kept), kept
+
+
+def test_a_daemon_of_whose(cloche):
+    at, _ = listener(cloche.home / "pong", b"HTTP/1.1 200 OK\r\n\r\nOK")
+    with at, daemon_with(cloche, f"unix://{cloche.home}/pong") as daemon:
+        assert docker(daemon) == (True, os.getuid() == 0)
+        answer = daemon.post("/api/sandbox/docker/start")
+        assert answer.status == 200 and answer.json == {"success": True, "message": "Docker is already running", "waitMs": 0}
+
+
+@pytest.mark.root
+def test_a_real_dockerd(cloche):
+    with started() as dockerd, daemon_with(cloche, dockerd.host) as daemon:
+        assert wait_for(lambda: docker(daemon) == (True, True))
+        assert daemon.get("/api/sandbox/platform").json["dockerInstalled"] is True
+        assert wait_for(lambda: daemon.post("/api/sandbox/docker/start").status == 200)
 
 
 SCREEN = "this sandbox has no screen: there is no default sandbox"

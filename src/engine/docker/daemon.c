@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -15,11 +16,12 @@
 /* Docker's own, and that of Podman, which speaks the same words. */
 static const char *const usual[] = { "/var/run/docker.sock", "/run/podman/podman.sock" };
 
-static int
-find_socket(struct docker_daemon *d, struct err *err)
+int
+engine_docker_socket(char socket[108], struct err *err)
 {
     static const char scheme[] = "unix://";
     const char *said = getenv("DOCKER_HOST"), *path = usual[0];
+    struct stat st;
 
     if (said != NULL && said[0] != '\0') {
         if (strncmp(said, scheme, sizeof(scheme) - 1) != 0 || said[sizeof(scheme) - 1] != '/') {
@@ -30,10 +32,10 @@ find_socket(struct docker_daemon *d, struct err *err)
         path = said + sizeof(scheme) - 1;
     } else {
         for (size_t i = ARRAY_LEN(usual); i-- > 0;)
-            if (access(usual[i], F_OK) == 0)
+            if (stat(usual[i], &st) == 0)
                 path = usual[i];
     }
-    if (snprintf(d->socket, sizeof(d->socket), "%s", path) >= (int)sizeof(d->socket))
+    if (snprintf(socket, 108, "%s", path) >= 108)
         return err_set(err, ERR_USAGE, "docker.host", "the path of the daemon's socket is too long");
     return 0;
 }
@@ -85,7 +87,7 @@ docker_find(struct docker_daemon *d, struct err *err)
     int r;
 
     memset(d, 0, sizeof(*d));
-    if (find_socket(d, err) < 0 ||
+    if (engine_docker_socket(d->socket, err) < 0 ||
         docker_ask(d, &(struct docker_ask){ .method = "GET", .path = "/version", .within_s = DOCKER_LOOK_S }, &status,
                    &said, err) < 0)
         return -1;
