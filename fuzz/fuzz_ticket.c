@@ -36,7 +36,9 @@ as_said(const uint8_t *data, size_t n)
         if (n >= (i + 1) * 16)
             str_hex(data + i * 16, 16, ids[i]);
     t.writes = n > 0 && (data[n - 1] & 1) != 0;
+    t.screen = n > 0 && (data[n - 1] & 2) != 0;
     FUZZ_ASSERT(ticket_write(key, &t, text) == 0 && ticket_read(key, text, &read) && read.writes == t.writes);
+    FUZZ_ASSERT(read.screen == t.screen);
     text[20 + n % 200] ^= 1;
     FUZZ_ASSERT(!ticket_read(key, text, &read));
 }

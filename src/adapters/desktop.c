@@ -20,7 +20,7 @@
 
 static const char *const variables[] = { "DISPLAY=" DESKTOP_DISPLAY, "PULSE_SERVER=" PULSE, "LC_ALL=C.UTF-8" };
 
-#define WORDS_MAX 16
+#define WORDS_MAX 20
 
 /* A part: how to see that it is there, what is started, what is started when that is there, and how to see that. */
 static const struct {
@@ -28,8 +28,9 @@ static const struct {
 } parts[] = {
     [DESKTOP_SCREEN] = {
         "this sandbox has no screen", { "xdotool", "getdisplaygeometry" },
-        { "Xvnc", DESKTOP_DISPLAY, "-geometry", "1280x800", "-depth", "24", "-nolisten", "tcp", "-rfbport", "-1",
-          "-rfbunixpath", "/tmp/.cloche-vnc", "-SecurityTypes", "None" },
+        { "Xvnc", DESKTOP_DISPLAY, "-geometry", "1280x800", "-depth", "24", "-nolisten", "tcp", "-rfbport",
+          DESKTOP_PORT_TEXT, "-localhost", "-SecurityTypes", "None", "-AlwaysShared", "-SendCutText=0",
+          "-UseBlacklist=0" },
         { "openbox" }, { "wmctrl", "-l" } },
     [DESKTOP_SOUND] = {
         "this sandbox has no audio", { "pactl", "info" },

@@ -11,9 +11,6 @@
 #include "client/api_verb.h"
 #include "program/json.h"
 
-#define FOR_MAX_MS    (12UL * 3600 * 1000)
-#define WITHIN_MAX_MS (600UL * 1000)
-
 struct options {
     struct api_verb v;
     bool inspect, writes;
@@ -21,21 +18,6 @@ struct options {
 };
 
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
-
-static int
-put_seconds(json_t *body, const char *member, const char *flag, const char *text, uint64_t most, struct err *err)
-{
-    uint64_t ms;
-
-    if (text == NULL)
-        return 0;
-    if (!str_parse_duration_ms(str_of(text), most, &ms) || ms < 1000 || ms % 1000 != 0) {
-        err_set(err, ERR_USAGE, "cli.flag-value", "%s %s is not a whole number of seconds", flag, text);
-        return err_hint(err, "such as 90s or 30m; --for takes at most 12h, --within at most 10m");
-    }
-    json_object_set_new(body, member, json_integer((json_int_t)(ms / 1000)));
-    return 0;
-}
 
 static void
 print_folder(const struct options *o, const struct attach_folder *f, json_t *said)
@@ -70,8 +52,8 @@ attach_new(void *options, const struct verb_words *w, struct err *err)
     }
     body = json_pack("{s:s}", "mode", o->writes ? "write" : "inspect");
     if (api_verb_sandbox(&path, w->v[0], "/attach", err) == 0 &&
-        put_seconds(body, "seconds", "--for", o->lasts, FOR_MAX_MS, err) == 0 &&
-        put_seconds(body, "within", "--within", o->within, WITHIN_MAX_MS, err) == 0 &&
+        api_verb_seconds(body, "seconds", "--for", o->lasts, "12h", err) == 0 &&
+        api_verb_seconds(body, "within", "--within", o->within, "10m", err) == 0 &&
         api_ask(&o->v.api, "POST", (const char *)path.p, body, &said, err) == 0 &&
         attach_folder_make(&f, o->dir, said, o->user, &o->v.api, err) == 0) {
         print_folder(o, &f, said);

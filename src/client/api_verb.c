@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "program/say.h"
 
 int
@@ -52,6 +53,23 @@ api_verb_sandbox(struct buf *path, const char *which, const char *more, struct e
     if (buf_puts(path, "/v1/sandboxes/") < 0 || which[0] == '\0' || api_escape(path, which) < 0 ||
         buf_puts(path, more) < 0 || buf_nul(path) < 0)
         return err_set(err, ERR_USAGE, "cli.sandbox", "that is not a sandbox's id or name");
+    return 0;
+}
+
+int
+api_verb_seconds(json_t *body, const char *member, const char *flag, const char *text, const char *most,
+                 struct err *err)
+{
+    uint64_t ms, most_ms = 0;
+
+    (void)str_parse_duration_ms(str_of(most), INT64_MAX, &most_ms);
+    if (text == NULL)
+        return 0;
+    if (!str_parse_duration_ms(str_of(text), most_ms, &ms) || ms < 1000 || ms % 1000 != 0) {
+        err_set(err, ERR_USAGE, "cli.flag-value", "%s %s is not a whole number of seconds", flag, text);
+        return err_hint(err, "such as 90s or 5m; %s takes at most %s", flag, most);
+    }
+    json_object_set_new(body, member, json_integer((json_int_t)(ms / 1000)));
     return 0;
 }
 

@@ -35,6 +35,11 @@ int api_verb_ask(const struct api_verb *v, const char *method, const char *path,
 /* Put "/v1/sandboxes/WHICH@more" to the empty @path. 0, or -1 with @err (cli.sandbox). */
 int api_verb_sandbox(struct buf *path, const char *which, const char *more, struct err *err);
 
+/* A duration of whole seconds, at most @most ("12h"), from a flag to @body's @member; @text NULL: none. 0 or -1 with
+ * @err. */
+int api_verb_seconds(json_t *body, const char *member, const char *flag, const char *text, const char *most,
+                     struct err *err);
+
 /* Delete what each operand names below @folder ("/v1/volumes/"). One that cannot be deleted keeps no other: it is said
  * on standard error, and put to the array @failed. How many were deleted. */
 json_int_t api_verb_delete(const struct api_verb *v, const struct verb_words *w, const char *folder, json_t *failed);

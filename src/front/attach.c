@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "front/live.h"
+#include "front/preview.h"
 
 #define FOR_USUAL    1800       /* seconds of a session */
 #define WITHIN_USUAL 120        /* and for its ticket to be used */
@@ -11,7 +12,7 @@ static json_t *
 json_of_attach(const struct edge_attach *a)
 {
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "id", a->id, "sandbox", a->box, "mode",
-                     a->writes ? "write" : "inspect", "expires_ms", (json_int_t)a->until_ms, "seconds",
+                     edge_attach_mode(a->screen, a->writes), "expires_ms", (json_int_t)a->until_ms, "seconds",
                      (json_int_t)a->seconds, "person", json_of_text((const uint8_t *)a->who, strlen(a->who)), "user",
                      json_of_text((const uint8_t *)a->user, strlen(a->user)), "workspace",
                      json_of_text((const uint8_t *)a->workspace, strlen(a->workspace)));
@@ -39,23 +40,37 @@ on_ticket(struct request *r, const struct edge_attach *a, const char *text)
 
 static const struct answers ticket_answers = { .attached = on_ticket };
 
+static bool
+read_mode(const char *mode, bool *screen, bool *writes)
+{
+    for (unsigned how = 0; how < 4; how++) {
+        *screen = (how & 1) != 0;
+        *writes = (how & 2) != 0;
+        if (strcmp(mode, edge_attach_mode(*screen, *writes)) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void
 mint(struct request *r)
 {
     static const char *const known[] = { "mode", "seconds", "within", NULL };
     uint32_t seconds = FOR_USUAL, within = WITHIN_USUAL;
+    bool screen, writes;
     const char *mode = text_of(r->json, "mode", 16);
 
     if (!json_is_object(r->json) || json_unknown(r->json, known) != NULL)
         reply_unfit(r, "attach.request", "the body is an object; known members: mode, seconds, within");
-    else if (mode == NULL || (strcmp(mode, "inspect") != 0 && strcmp(mode, "write") != 0))
-        reply_unfit(r, "attach.request", "mode is \"inspect\" or \"write\"");
+    else if (mode == NULL || !read_mode(mode, &screen, &writes))
+        reply_unfit(r, "attach.request", "mode is \"inspect\" or \"write\", or for the desktop \"view\" or "
+                    "\"control\"");
     else if (!json_number(json_object_get(r->json, "seconds"), 1, EDGE_ATTACH_FOR_MAX, &seconds))
         reply_unfit(r, "attach.request", "seconds, of the session, is a whole number from 1 to 43200");
     else if (!json_number(json_object_get(r->json, "within"), 1, EDGE_ATTACH_WITHIN_MAX, &within))
         reply_unfit(r, "attach.request", "within, the seconds for the ticket to be used, is from 1 to 600");
     else
-        ASK(r, EDGE_ASK_ATTACH, &ticket_answers, .id = r->id, .writes = strcmp(mode, "write") == 0,
+        ASK(r, EDGE_ASK_ATTACH, &ticket_answers, .id = r->id, .writes = writes, .screen = screen,
             .seconds = seconds, .within = within);
 }
 
@@ -67,6 +82,14 @@ on_opened(struct request *r, const struct edge_attach *a, const char *text)
     json_t *one = json_of_attach(a);
 
     json_object_set_new(one, "token", json_string(text));
+    if (a->screen) {
+        char room[300];
+        const char *base = ports_base(r, room);
+        json_object_set_new(one, "path", json_sprintf("/desktop#%s=%s", edge_attach_mode(true, a->writes), text));
+        json_object_set_new(one, "url", base != NULL ? json_sprintf("%s/desktop#%s=%s", base,
+                                                                    edge_attach_mode(true, a->writes), text)
+                                                     : json_null());
+    }
     reply_json(r, MHD_HTTP_CREATED, one);
 }
 
@@ -121,9 +144,11 @@ end_it(struct request *r)
 static void
 on_session(struct request *r, const struct edge_attach *a, const char *text)
 {
-    (void)a;
     (void)text;
-    live_upgrade(r);
+    if (a->screen)
+        reply_error(r, MHD_HTTP_FORBIDDEN, "attach.mode", "GET .../desktop/view", "this session is for the desktop");
+    else
+        live_upgrade(r);
 }
 
 static const struct answers session_answers = { .attached = on_session };

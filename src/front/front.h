@@ -162,6 +162,7 @@ struct collect;
 struct fork;
 struct upgraded;
 struct live;
+struct desk;
 struct preview;
 struct missed;
 
@@ -256,6 +257,7 @@ struct request {
     const struct upgraded *upgraded;    /* it is, or is about to be */
     struct MHD_UpgradeResponseHandle *up_handle;
     struct live *live;                  /* of a live command; NULL */
+    struct desk *desk;                  /* of a viewer of a desktop; NULL */
     struct missed *missed;              /* of the audit record, by who follows it: audit.c; NULL */
     struct page *page;                  /* of a decision in a browser: page.c; NULL */
     struct preview *preview;            /* front/preview.h; NULL */

@@ -136,6 +136,7 @@ http_bury(struct front *f)
         fork_free(r);
         contexts_free(r);
         live_free(r);
+        desk_free(r);
         audit_free(r);
         page_free(r);
         preview_free(r);

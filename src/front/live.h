@@ -14,6 +14,7 @@ struct upgraded {
 /* upgrade.c: connections that become WebSockets.
  * asked: false, and it is refused, when the request is none. reply: 101. end: the connection's. */
 bool upgrade_asked(struct request *r);
+bool upgrade_has_word(const struct request *r, const char *header, const char *word);   /* among a list's, any case */
 void upgrade_reply(struct request *r, const struct upgraded *upgraded);
 void upgrade_watch(struct request *r, uint32_t events);
 size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
@@ -29,5 +30,11 @@ void live_free(struct request *r);
 void live_upgrade(struct request *r);           /* the answer to a request of that kind, or a refusal */
 extern const struct route live_routes[];
 extern const size_t live_n_routes;
+
+/* desktop.c: viewers of desktops, and the page that is one */
+void desk_free(struct request *r);
+void desk_waits(struct front *f);               /* once a second: displays that say nothing */
+extern const struct route desktop_routes[];
+extern const size_t desktop_n_routes;
 
 #endif

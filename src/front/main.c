@@ -106,6 +106,7 @@ on_second(struct timer *t)
         return;
     upgrade_time(f);
     preview_time(f);
+    desk_waits(f);
     late_time(f);
     loop_at(&f->loop, t, f->loop.now_ms + FRONT_SECOND_MS);
 }

@@ -235,6 +235,7 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "ports.network", 409 }, { "ports.reserved", 409 },
     { "browser.missing", 409 }, { "browser.network", 409 }, { "browser.ended", 502 }, { "browser.start", 502 },
     { "browser.none", 502 }, { "browser.timeout", 504 },
+    { "desktop.none", 409 }, { "desktop.network", 409 }, { "desktop.viewer", 400 },
     { "audit.unavailable", 503 }, { "audit.followers", 429 }, { "transcript.none", 404 },
     { "transcript.off", 409 }, { "transcript.full", 507 },
     { "serve.warden.late", 503 }, { "serve.maker.late", 503 },

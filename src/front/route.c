@@ -123,6 +123,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { watch_routes, &watch_n_routes },
     { port_routes, &port_n_routes },
     { attach_routes, &attach_n_routes },
+    { desktop_routes, &desktop_n_routes },
     { preview_routes, &preview_n_routes },
     { browser_routes, &browser_n_routes },
 };

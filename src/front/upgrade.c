@@ -15,8 +15,8 @@
 /* --- the handshake of a WebSocket (RFC 6455 §4.2) ----------------------------------------------------------------- */
 
 /* Whether the header's list of words has @word, in any case. */
-static bool
-has_word(const struct request *r, const char *header, const char *word)
+bool
+upgrade_has_word(const struct request *r, const char *header, const char *word)
 {
     const char *at = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, header);
 
@@ -46,8 +46,8 @@ upgrade_asked(struct request *r)
     const char *version = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Sec-WebSocket-Version");
     const char *key = MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, "Sec-WebSocket-Key");
 
-    if (!has_word(r, MHD_HTTP_HEADER_UPGRADE, "websocket") || !has_word(r, MHD_HTTP_HEADER_CONNECTION, "upgrade") ||
-        version == NULL || strcmp(version, "13") != 0) {
+    if (!upgrade_has_word(r, MHD_HTTP_HEADER_UPGRADE, "websocket") ||
+        !upgrade_has_word(r, MHD_HTTP_HEADER_CONNECTION, "upgrade") || version == NULL || strcmp(version, "13") != 0) {
         reply_error(r, MHD_HTTP_UPGRADE_REQUIRED, "http.websocket", "RFC 6455",
                     "this route is for a WebSocket, version 13");
         if (r->response != NULL) {

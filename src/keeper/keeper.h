@@ -57,7 +57,8 @@ struct op {
     uint64_t said_us;           /* WATCH: when something was said last */
     bool cut[2], timed_out, in_end, writes;
     bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
-    bool browser;               /* CONNECT: it came as BROWSER */
+    enum op_kind as;            /* CONNECT: it came as that, BROWSER or DESKTOP; 0: as itself */
+    struct viewer *viewer;      /* of a DESKTOP: what it says is judged (keeper_desktop.c); NULL */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;
     uint64_t count;             /* READ: bytes; LIST: entries; WATCH: changes */
@@ -335,6 +336,12 @@ void port_facts(const struct keeper_live *k, struct buf *out);
 int browser_begin(struct op *o, const struct edge_op *want, struct err *err);
 bool browser_event(struct keeper_live *k, const struct guest_event *ev);
 void browser_time(struct keeper_live *k, uint64_t now);
+/* keeper_desktop.c: a viewer's connection to the sandbox's display. begin; in: what came of it, of which what passes is
+ * kept, or it ends; more: some of that into op.in, which is empty; false: there is none. */
+int desktop_begin(struct op *o, const struct edge_op *want, struct err *err);
+void desktop_in(struct op *o, const uint8_t *p, size_t n);
+bool desktop_more(struct op *o);
+void desktop_free(struct op *o);
 /* A connection to @port of the sandbox, whichever it is (keeper_port.c). 0 or -1 with @err. */
 int port_connect(struct op *o, uint16_t port, struct err *err);
 

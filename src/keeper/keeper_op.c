@@ -36,6 +36,7 @@ op_free(struct op *o)
     limits_end(o);
     packet_queue_clear(&o->out);
     loop_drop(&k->loop, &o->edge);
+    desktop_free(o);
     free(o->path);
     free(o->name);
     free(o);
@@ -249,6 +250,7 @@ begin(struct op *o, const struct edge_op *want, struct err *err)
     case OP_CONNECT: return port_begin(o, want, err);
     case OP_ATTACH: return attach_begin(o, want, err);
     case OP_BROWSER: return browser_begin(o, want, err);
+    case OP_DESKTOP: return desktop_begin(o, want, err);
     case OP_WATCH: return watch_begin(o, want, err);
     default: return file_begin(o, want, err);
     }
@@ -267,7 +269,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
         return;
     }
     k->park.touched = k->park.touched || want->kind == OP_WRITE;
-    if (want->kind != OP_CONNECT && want->kind != OP_ATTACH && want->kind != OP_BROWSER)
+    if (!op_is_wardens(want->kind))
         transcript_begin(&k->transcript, o, want, m->by);
     if (io_set_nonblock(fd, true) < 0 || begin(o, want, &err) < 0) {
         run_failed(o);
@@ -330,7 +332,7 @@ feed(struct op *o)
 
     if (!park_feed(o))
         return;
-    while (o->in_at < o->in_n && o->channel != 0) {
+    while (o->channel != 0 && (o->in_at < o->in_n || desktop_more(o))) {
         size_t taken = 0;
         int r = op_is_stream(o)
                     ? guest_client_stdin(c, o->channel, o->in + o->in_at, o->in_n - o->in_at, &taken, NULL)
@@ -360,6 +362,11 @@ on_in(struct op *o, const struct edge_bytes *m)
 {
     if (!takes_input(o))
         return o->channel == 0 ? 0 : -1;        /* it has ended: a race, no error */
+    if (o->viewer != NULL) {
+        desktop_in(o, m->bytes, m->n_bytes);
+        feed(o);
+        return 0;
+    }
     if (m->n_bytes > sizeof(o->in) - (o->in_n - o->in_at))
         return -1;              /* of a live one: more than it was told that there is room for */
     memmove(o->in, o->in + o->in_at, o->in_n - o->in_at);

@@ -140,7 +140,8 @@ exec_event(struct op *o, const struct guest_event *ev)
         op_ended(o);
         break;
     case GUEST_EXIT:
-        op_exited(o, exit_flags(o, &ev->exit), ev->exit.status & 0xff);
+        if (o->viewer == NULL || !o->said)      /* or why it was ended is what there is to tell of it */
+            op_exited(o, exit_flags(o, &ev->exit), ev->exit.status & 0xff);
         op_ended(o);
         break;
     default:

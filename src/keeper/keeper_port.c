@@ -76,10 +76,14 @@ port_failed(struct op *o, const struct msg_exec_failed *why)
 {
     struct err err = ERR_INIT;
 
-    if (why->sys_errno == ECONNREFUSED)
+    if (o->as == OP_DESKTOP && why->sys_errno == ECONNREFUSED) {
+        err_set(&err, ERR_SYSTEM, "desktop.none", "no desktop runs in the sandbox");
+        err_hint(&err, "a look at the screen starts it: GET /api/sandbox/screen/windows?id=SANDBOX");
+    } else if (why->sys_errno == ECONNREFUSED) {
         err_set(&err, ERR_SYSTEM, "ports.refused", "nothing listens at that port of the sandbox");
-    else
+    } else {
         err_sys(&err, (int)why->sys_errno, "ports.connect", "the connection to the sandbox's server");
+    }
     op_say_failed(o, &err);
     op_ended(o);
 }

@@ -236,10 +236,22 @@ op_name(enum op_kind kind)
 {
     static const char *const names[OP_KINDS] = {
         "none", "exec", "read", "write", "list", "stat", "remove", "mkdir", "connect", "watch", "attach_tunnel",
-        "browser",
+        "browser", "desktop",
     };
 
     return names[kind];
+}
+
+bool
+op_is_wardens(enum op_kind kind)
+{
+    return kind == OP_CONNECT || kind == OP_ATTACH || kind == OP_BROWSER || kind == OP_DESKTOP;
+}
+
+const char *
+edge_attach_mode(bool screen, bool writes)
+{
+    return screen ? (writes ? "control" : "view") : writes ? "write" : "inspect";
 }
 
 #define BASE64 LETTERS "+/="
@@ -265,12 +277,12 @@ flags_well(const struct edge_op *op)
     static const uint8_t may[OP_KINDS] = {
         [OP_EXEC] = OP_STDIN | OP_LIVE | OP_PTY | OP_BACKGROUND | OP_LIMITS, [OP_WRITE] = OP_PARENTS | OP_EXCLUSIVE,
         [OP_REMOVE] = OP_RECURSIVE, [OP_MKDIR] = OP_PARENTS, [OP_WATCH] = OP_RECURSIVE,
-        [OP_ATTACH] = OP_WRITES,
+        [OP_ATTACH] = OP_WRITES, [OP_DESKTOP] = OP_WRITES,
     };
     bool pty = (op->flags & OP_PTY) != 0, live = (op->flags & OP_LIVE) != 0;
     bool behind = (op->flags & OP_BACKGROUND) != 0, input = (op->flags & OP_STDIN) != 0;
 
-    if (op->kind == OP_ATTACH)
+    if (op->kind == OP_ATTACH || op->kind == OP_DESKTOP)
         return (op->flags & ~OP_WRITES) == 0 && op->rows == 0 && op->cols == 0;
     return (op->flags & ~may[op->kind]) == 0 && !(live && behind) && (!live || input) &&
            (!pty || ((live || behind) && input)) && (op->rows != 0) == pty && (op->cols != 0) == pty;
@@ -303,6 +315,8 @@ op_well(const struct edge_op *op)
         return false;
     if (op->kind == OP_BROWSER && ((op->offset != BROWSER_START && op->offset != BROWSER_CONNECT) || op->length != 0 ||
                                    !edge_is_id(op->path)))
+        return false;
+    if (op->kind == OP_DESKTOP && (op->offset != 0 || op->length != 0 || !edge_is_id(op->path)))
         return false;
     if (op->kind == OP_ATTACH)
         return op->n_argv == 2 && op->n_env == 0 && op->timeout_ms > 0 && op->timeout_ms <= EDGE_ATTACH_FOR_MAX * 1000UL

@@ -262,14 +262,20 @@ enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
     F(COPY, name, EDGE_NAME_MAX, edge_maybe_name)       /* for people */
 PROTO_STRUCT(edge_token, EDGE_TOKEN_FIELDS);
 
-/* CONNECT, ATTACH and BROWSER are the warden's own: a front that asks for one is none of ours. */
+/* CONNECT, ATTACH, BROWSER and DESKTOP are the warden's own: a front that asks for one is none of ours. */
 enum op_kind { OP_EXEC = 1, OP_READ, OP_WRITE, OP_LIST, OP_STAT, OP_REMOVE, OP_MKDIR, OP_CONNECT, OP_WATCH, OP_ATTACH,
-               OP_BROWSER, OP_KINDS };
+               OP_BROWSER, OP_DESKTOP, OP_KINDS };
+bool op_is_wardens(enum op_kind kind);
 
 /* BROWSER, in @offset: START: one runs and listens, at the port that DONE says, then or already; CONNECT: a connection
  * to that port, as of CONNECT. ONLY is asked of the warden: a START that no CONNECT follows. @path: the sandbox's
  * id. */
 enum edge_browse { BROWSER_START = 1, BROWSER_CONNECT, BROWSER_ONLY };
+
+/* DESKTOP: a connection to the display of the sandbox, by RFB (wire/rfb.h), which listens at this port of its loopback.
+ * @path: the sandbox's id. */
+#define DESKTOP_PORT      5977
+#define DESKTOP_PORT_TEXT "5977"
 
 #define OP_STDIN      0x01      /* EXEC: IN and IN_END come; otherwise stdin is /dev/null */
 #define OP_RECURSIVE  0x02      /* REMOVE; WATCH: directories below it too */
@@ -282,7 +288,7 @@ enum edge_browse { BROWSER_START = 1, BROWSER_CONNECT, BROWSER_ONLY };
 
 #define OP_LIMITS     0x80      /* EXEC: with limits of its own; none is wider than the sandbox's */
 
-#define OP_WRITES     0x01      /* ATTACH: more than looking */
+#define OP_WRITES     0x01      /* ATTACH, DESKTOP: more than looking */
 
 /* What a file is to hold, for who judges that. The front collects so much of a body before it asks. Of a longer one
  * nobody has seen the end, and @sha256 is random: no other question is the same. */
@@ -337,7 +343,7 @@ PROTO_STRUCT(edge_port, EDGE_PORT_FIELDS);
 bool edge_is_capability(const char *text);
 bool edge_maybe_capability(const char *text);
 
-/* An editor's way into a sandbox (docs/attach.md): a ticket, which opens a session once, and then that session. */
+/* A person's way into a sandbox (docs/attach.md): a ticket, which opens a session once, and then that session. */
 #define EDGE_TICKET_MAX     256
 #define EDGE_ATTACH_FOR_MAX (12U * 3600)        /* seconds of a session */
 #define EDGE_ATTACH_WITHIN_MAX 600U             /* seconds for a ticket to be used */
@@ -346,6 +352,7 @@ bool edge_maybe_capability(const char *text);
     F(ID, id) \
     F(ID, box) \
     F(BOOL, writes)             /* or looks */ \
+    F(BOOL, screen)             /* by the desktop, with a viewer; or with an editor */ \
     F(BOOL, open)               /* it is a session */ \
     F(U64, until_ms)            /* since 1970: the ticket, or the session, is over */ \
     F(U32, seconds)             /* of the session */ \
@@ -353,6 +360,7 @@ bool edge_maybe_capability(const char *text);
     F(COPY, user, EDGE_NAME_MAX, NULL)          /* the sandbox's user, as it is called inside */ \
     F(TEXT, workspace, EDGE_PATH_MAX)           /* where that is, inside */
 PROTO_STRUCT(edge_attach, EDGE_ATTACH_FIELDS);
+const char *edge_attach_mode(bool screen, bool writes);     /* "inspect", "write", "view", "control" */
 /* An Ed25519 key of OpenSSH: a private one in its own format, and a public one as "ssh-ed25519 BASE64"; and nothing
  * that a file of keys could take for something else. */
 bool edge_attach_keys_well(const char *host, const char *user);

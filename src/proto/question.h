@@ -144,10 +144,17 @@ PROTO_STRUCT(ask_preview, ASK_PREVIEW);
     F(ENUM, edge_browse, what, BROWSER_START, BROWSER_ONLY)
 PROTO_STRUCT(ask_browser, ASK_BROWSER);
 
-/* A ticket for a session of an editor. */
+/* GRANTED: an operation DESKTOP. */
+#define ASK_DESKTOP(F) \
+    F(TEXT, id, EDGE_NAME_MAX) \
+    F(BOOL, control)                        /* or to look */
+PROTO_STRUCT(ask_desktop, ASK_DESKTOP);
+
+/* A ticket for a session of an editor, or of who sits at the desktop. */
 #define ASK_ATTACH(F) \
     F(TEXT, id, EDGE_NAME_MAX) \
     F(BOOL, writes) \
+    F(BOOL, screen) \
     F(U32_IN, seconds, 1, EDGE_ATTACH_FOR_MAX) \
     F(U32_IN, within, 1, EDGE_ATTACH_WITHIN_MAX)    /* seconds for the ticket to be used */
 PROTO_STRUCT(ask_attach, ASK_ATTACH);
@@ -238,6 +245,9 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* START, and after each one CONNECT, for which nobody is asked again */ \
     Q(EDGE_ASK_BROWSER,    155, ask_browser,    browser,    OPERATOR | AGENT | KEY,             GATED, \
       RECORDED("browser", RECORD_WAIT)) \
+    /* of a session's credential it has been asked when its ticket was made */ \
+    Q(EDGE_ASK_DESKTOP,    157, ask_desktop,    desktop,    OPERATOR | AGENT | KEY | ATTACH,    GATED, \
+      RECORDED("desktop", RECORD_WAIT)) \
     /* an editor's ways in (warden/attach.c): a ticket; a session for the ticket; what that is; a connection */ \
     Q(EDGE_ASK_ATTACH,     149, ask_attach,     attach,     OPERATOR | AGENT,                   GATED, \
       RECORDED("attach", RECORD_WAIT)) \

@@ -444,6 +444,16 @@ grant(struct warden *w, struct box *b, const uint8_t *op, size_t n, struct err *
     return 0;
 }
 
+int
+grant_op(struct warden *w, struct box *b, const struct edge_op *op, struct err *err)
+{
+    cleanup_buf struct buf said = BUF_INIT(EDGE_OP_BYTES);
+
+    if (edge_op_put(&said, op) < 0)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    return grant(w, b, said.p, said.n, err);
+}
+
 static void
 note_denied(void *w, const struct edge_box *r)
 {
@@ -458,8 +468,7 @@ asked_op(struct warden *w, const struct ask_op *m)
     struct err err = ERR_INIT;
     struct box *b;
 
-    if (!edge_op_get(&in, &op) || op.kind == OP_CONNECT || op.kind == OP_ATTACH ||
-        op.kind == OP_BROWSER)
+    if (!edge_op_get(&in, &op) || op_is_wardens(op.kind))
         return -1;
     b = usable(w, m->id, &err);
     if (b != NULL && b->r.paused)
@@ -518,7 +527,6 @@ int
 asked_browser(struct warden *w, const struct ask_browser *m)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
-    cleanup_buf struct buf said = BUF_INIT(512);
     struct err err = ERR_INIT;
     struct box *b = usable(w, m->id, &err);
 
@@ -531,9 +539,7 @@ asked_browser(struct warden *w, const struct ask_browser *m)
     if (err.kind == ERR_NONE) {
         op = (struct edge_op){ .kind = OP_BROWSER, .path = b->r.id,
                                .offset = m->what == BROWSER_CONNECT ? BROWSER_CONNECT : BROWSER_START };
-        if (edge_op_put(&said, &op) < 0)
-            err_set(&err, ERR_SYSTEM, "memory", "out of memory");
-        else if (grant(w, b, said.p, said.n, &err) == 0) {
+        if (grant_op(w, b, &op, &err) == 0) {
             browser_granted(b, m->what);
             return 0;
         }

@@ -1,4 +1,4 @@
-/* warden/attach.c: editors' ways into sandboxes (docs/attach.md)
+/* warden/attach.c: people's ways into sandboxes, with an editor or by the desktop (docs/attach.md, docs/desktop.md)
  *
  * A ticket (ticket.h) is bound to one sandbox, to its workspace as it was then, to who asked for it, to a mode and to
  * a moment by which it must be used. Nothing is kept of it: it says all itself, under a key that only this warden has
@@ -54,9 +54,9 @@ attach_begin(struct warden *w, struct err *err)
 }
 
 static const char *
-mode_of(bool writes)
+mode_of(const struct edge_attach *r)
 {
-    return writes ? "write" : "inspect";
+    return edge_attach_mode(r->screen, r->writes);
 }
 
 /* --- tickets ------------------------------------------------------------------------------------------------------ */
@@ -118,12 +118,12 @@ answer_attach(struct warden *w, const struct box *b, const struct edge_attach *r
 
 /* Where the record is required, the question waits for its entry: true. */
 static bool
-recorded(struct warden *w, struct box *b, const char *summary, const char *id, bool writes)
+recorded(struct warden *w, struct box *b, const char *summary, const char *id, const char *mode)
 {
     struct audit_entry e;
 
     record_begin(w, &e, summary);
-    audit_put_cstr(&e, "attach_mode", mode_of(writes));
+    audit_put_cstr(&e, "attach_mode", mode);
     if (id[0] != '\0')
         audit_put_cstr(&e, "session", id);
     return record_first(w, b, &e);
@@ -142,13 +142,13 @@ refuse(struct warden *w, struct box *b, const struct err *why)
 int
 asked_attach(struct warden *w, const struct ask_attach *m)
 {
-    struct ticket t = { .writes = m->writes, .seconds = m->seconds };
+    struct ticket t = { .writes = m->writes, .screen = m->screen, .seconds = m->seconds };
     char text[EDGE_TICKET_MAX + 1], by[EDGE_WHO_MAX + 1];
-    struct edge_attach r = { .writes = m->writes, .seconds = m->seconds };
+    struct edge_attach r = { .writes = m->writes, .screen = m->screen, .seconds = m->seconds };
     struct err err = ERR_INIT;
     struct box *b = usable(w, m->id, &err);
 
-    if (b != NULL && recorded(w, b, "a ticket for an editor was asked for", "", m->writes))
+    if (b != NULL && recorded(w, b, "a ticket for a person was asked for", "", mode_of(&r)))
         return 0;
     if (b == NULL || new_id(t.id) < 0) {
         if (b != NULL)
@@ -170,7 +170,7 @@ asked_attach(struct warden *w, const struct ask_attach *m)
     memcpy(r.box, t.box, sizeof(r.box));
     memcpy(r.who, by, sizeof(r.who));
     r.until_ms = t.until_ms;
-    warden_note(w, b, "attach_ticket", "%s, %s, by %s", t.id, mode_of(t.writes), by);
+    warden_note(w, b, "attach_ticket", "%s, %s, by %s", t.id, mode_of(&r), by);
     answer_attach(w, b, &r, text);
     explicit_bzero(text, sizeof(text));
     return 0;
@@ -205,7 +205,7 @@ end_at(struct warden *w, struct session **at, const char *why)
 
     *at = s->next;
     w->attaches->n--;
-    warden_note_id(w, s->r.box, "attach_over", "%s, %s, of %s: %s", s->r.id, mode_of(s->r.writes), s->r.who, why);
+    warden_note_id(w, s->r.box, "attach_over", "%s, %s, of %s: %s", s->r.id, mode_of(&s->r), s->r.who, why);
     if (b != NULL)
         ends_session(b, s->r.id);
     explicit_bzero(s->hash, sizeof(s->hash));
@@ -350,8 +350,8 @@ open_session(struct warden *w, struct box *b, const struct ticket *t, size_t pla
     memcpy(w->attaches->used[place].id, t->id, sizeof(t->id));
     memcpy(w->attaches->used[place].person, t->person, sizeof(t->person));
     w->attaches->used[place].until_ms = t->until_ms;
-    s->r = (struct edge_attach){ .writes = t->writes, .open = true, .seconds = t->seconds, .workspace = "",
-                                 .until_ms = time_now(w) + t->seconds * 1000UL };
+    s->r = (struct edge_attach){ .writes = t->writes, .screen = t->screen, .open = true, .seconds = t->seconds,
+                                 .workspace = "", .until_ms = time_now(w) + t->seconds * 1000UL };
     memcpy(s->r.id, t->id, sizeof(s->r.id));
     memcpy(s->r.box, t->box, sizeof(s->r.box));
     memcpy(s->person, t->person, sizeof(s->person));
@@ -360,7 +360,7 @@ open_session(struct warden *w, struct box *b, const struct ticket *t, size_t pla
     w->attaches->sessions = s;
     w->attaches->n++;
     look_soon(w);
-    warden_note(w, b, "attach_opened", "%s, %s, by %s", s->r.id, mode_of(s->r.writes), s->r.who);
+    warden_note(w, b, "attach_opened", "%s, %s, by %s", s->r.id, mode_of(&s->r), s->r.who);
     answer_attach(w, b, &s->r, text);
     explicit_bzero(text, sizeof(text));
     return 0;
@@ -382,7 +382,8 @@ asked_attach_open(struct warden *w, const struct ask_attach_open *m)
         refuse(w, b, &err);
         return 0;
     }
-    if (!recorded(w, b, "an editor is let in", t.id, t.writes) && open_session(w, b, &t, place, &err) < 0)
+    if (!recorded(w, b, "a person is let in", t.id, edge_attach_mode(t.screen, t.writes)) &&
+        open_session(w, b, &t, place, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }
@@ -465,24 +466,19 @@ asked_session(struct warden *w, const struct ask_box *m)
 }
 
 static int
-connect_it(struct warden *w, struct box *b, struct session *s, const struct ask_tunnel *keys, struct err *err)
+connect_it(struct warden *w, struct box *b, struct session *s, const struct edge_op *op, struct err *err)
 {
-    static struct edge_op op;       /* 16 KiB, and there is one thread */
     cleanup_buf struct buf said = BUF_INIT(2 * EDGE_OP_BYTES);
     struct keep_op m = { .number = record_operation(w), .by = s->r.who };
-    uint64_t now = time_now(w), *place = NULL;
+    uint64_t *place = NULL;
 
     for (size_t i = 0; i < TUNNELS; i++)
         if (s->tunnels[i] == 0)
             place = &s->tunnels[i];
     if (place == NULL)
-        return err_set(err, ERR_LIMIT, "attach.busy", "%d connections of this editor's session are open; that is the "
-                       "limit", TUNNELS);
-    op = (struct edge_op){ .kind = OP_ATTACH, .flags = s->r.writes ? OP_WRITES : 0, .path = s->r.id, .n_argv = 2,
-                           .timeout_ms = s->r.until_ms > now ? s->r.until_ms - now : 1 };
-    op.argv[0] = keys->host_key;
-    op.argv[1] = keys->user_key;
-    if (edge_op_put(&said, &op) < 0)
+        return err_set(err, ERR_LIMIT, "attach.busy", "%d connections of this session are open; that is the limit",
+                       TUNNELS);
+    if (edge_op_put(&said, op) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     memcpy(m.caller, s->r.id, sizeof(m.caller));
     m.op = said.p;
@@ -492,7 +488,31 @@ connect_it(struct warden *w, struct box *b, struct session *s, const struct ask_
     b->asked.results++;
     b->asked.said++;
     *place = m.number + 1;
+    warden_note(w, b, "attach_connected", "%s, %s, of %s", s->r.id, mode_of(&s->r), s->r.who);
     return 0;
+}
+
+static int
+connect_editor(struct warden *w, struct box *b, struct session *s, const struct ask_tunnel *keys, struct err *err)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    uint64_t now = time_now(w);
+
+    op = (struct edge_op){ .kind = OP_ATTACH, .flags = s->r.writes ? OP_WRITES : 0, .path = s->r.id, .n_argv = 2,
+                           .timeout_ms = s->r.until_ms > now ? s->r.until_ms - now : 1 };
+    op.argv[0] = keys->host_key;
+    op.argv[1] = keys->user_key;
+    return connect_it(w, b, s, &op, err);
+}
+
+/* Whether the session is of that kind: 0 or -1 with @err. */
+static int
+is_for(const struct session *s, bool screen, struct err *err)
+{
+    if (s->r.screen == screen)
+        return 0;
+    return err_set(err, ERR_DENIED, "attach.mode", "this session is for %s", s->r.screen ? "the desktop"
+                                                                                         : "an editor");
 }
 
 int
@@ -506,11 +526,36 @@ asked_tunnel(struct warden *w, const struct ask_tunnel *m)
         return -1;
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
-    if (err.kind == ERR_NONE && recorded(w, b, "an editor connects", s->r.id, s->r.writes))
+    if (err.kind == ERR_NONE && is_for(s, false, &err) == 0 &&
+        recorded(w, b, "an editor connects", s->r.id, mode_of(&s->r)))
         return 0;
-    if (err.kind == ERR_NONE && connect_it(w, b, s, m, &err) == 0) {
-        warden_note(w, b, "attach_connected", "%s, %s, of %s", s->r.id, mode_of(s->r.writes), s->r.who);
+    if (err.kind != ERR_NONE || connect_editor(w, b, s, m, &err) < 0)
+        answer_no(w, w->asker, &err);
+    return 0;
+}
+
+/* A session for the desktop has the mode that its ticket had, or looks; who has another credential says one. */
+int
+asked_desktop(struct warden *w, const struct ask_desktop *m)
+{
+    static struct edge_op op;       /* 16 KiB, and there is one thread */
+    struct session *s = w->who.role == EDGE_ATTACH ? session_of(w, w->who.id) : NULL;
+    struct err err = ERR_INIT;
+    struct box *b = usable(w, m->id, &err);
+
+    if (b != NULL && s == NULL && w->who.role == EDGE_ATTACH)
+        return -1;
+    if (b != NULL && b->r.paused)
+        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE && s != NULL && is_for(s, true, &err) == 0 && m->control && !s->r.writes)
+        err_set(&err, ERR_DENIED, "attach.mode", "this session is for looking");
+    if (err.kind == ERR_NONE && recorded(w, b, "somebody comes to the desktop", s != NULL ? s->r.id : "",
+                                         edge_attach_mode(true, m->control)))
         return 0;
+    if (err.kind == ERR_NONE) {
+        op = (struct edge_op){ .kind = OP_DESKTOP, .flags = m->control ? OP_WRITES : 0, .path = b->r.id };
+        if ((s != NULL ? connect_it(w, b, s, &op, &err) : grant_op(w, b, &op, &err)) == 0)
+            return 0;
     }
     answer_no(w, w->asker, &err);
     return 0;
@@ -524,7 +569,7 @@ closed(struct warden *w, struct session *first, uint64_t number, uint64_t ms)
             if (s->tunnels[i] != number + 1)
                 continue;
             s->tunnels[i] = 0;
-            warden_note_id(w, s->r.box, "attach_closed", "%s, %s, of %s, after %llu s", s->r.id, mode_of(s->r.writes),
+            warden_note_id(w, s->r.box, "attach_closed", "%s, %s, of %s, after %llu s", s->r.id, mode_of(&s->r),
                            s->r.who, (unsigned long long)(ms / 1000));
         }
     }

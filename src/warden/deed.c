@@ -311,8 +311,7 @@ deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *
     json_t *params;
 
     /* of one that cannot be worked with its handler says so */
-    if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op.kind == OP_CONNECT ||
-        op.kind == OP_ATTACH || op.kind == OP_BROWSER)
+    if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op_is_wardens(op.kind))
         return 0;
     tool = tool_of(&op, &params);
     if (deed_whole(w, tool, b->r.id, params, out, err) < 0)
@@ -494,8 +493,19 @@ deed_attach(struct warden *w, const struct ask_attach *m, struct deed *out, stru
 
     if (r <= 0)
         return r;
-    return deed_whole(w, "attach_editor", id, json_pack("{s:s, s:i}", "mode", m->writes ? "write" : "inspect",
-                                                        "seconds", (int)m->seconds), out, err);
+    return deed_whole(w, m->screen ? "desktop_view" : "attach_editor", id,
+                      json_pack("{s:s, s:i}", "mode", edge_attach_mode(m->screen, m->writes), "seconds",
+                                (int)m->seconds), out, err);
+}
+
+int
+deed_desktop(struct warden *w, const struct ask_desktop *m, struct deed *out, struct err *err)
+{
+    char id[EDGE_ID + 1];
+    int r = w->who.role != EDGE_ATTACH ? subject_of(w, m->id, id, err) : 0;     /* asked by its ticket */
+
+    return r <= 0 ? r : deed_whole(w, "desktop_view", id,
+                                   json_pack("{s:s}", "mode", edge_attach_mode(true, m->control)), out, err);
 }
 
 /* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */

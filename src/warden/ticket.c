@@ -8,6 +8,8 @@
 #include "wire/frame.h"
 
 #define TICKET_TEXT  "cloche_ticket_"
+#define WRITES       0x01
+#define SCREEN       0x02
 #define BOUND        (EDGE_ID / 2)          /* bytes of an id */
 #define TICKET_SAYS  (4 * BOUND + 1 + 8 + 4)
 #define TICKET_BYTES (TICKET_SAYS + SHA256_SIZE)
@@ -45,7 +47,7 @@ ticket_write(const uint8_t key[SHA256_SIZE], const struct ticket *t, char out[ED
     put_id(&b, t->box);
     put_id(&b, t->person);
     put_id(&b, t->workspace);
-    buf_put_u8(&b, t->writes ? 1 : 0);
+    buf_put_u8(&b, (uint8_t)((t->writes ? WRITES : 0) | (t->screen ? SCREEN : 0)));
     buf_put_be64(&b, t->until_ms);
     buf_put_be32(&b, t->seconds);
     if (!buf_ok(&b) || b.n != TICKET_SAYS)
@@ -62,6 +64,7 @@ ticket_read(const uint8_t key[SHA256_SIZE], const char *text, struct ticket *t)
     uint8_t room[TICKET_BYTES] = { 0 }, mac[SHA256_SIZE];
     struct wire_in in = wire_in_of(room, TICKET_SAYS);
     const char *at = text + sizeof(TICKET_TEXT) - 1;
+    uint8_t how;
 
     if (strncmp(text, TICKET_TEXT, sizeof(TICKET_TEXT) - 1) != 0 || strlen(at) != 2 * sizeof(room) ||
         !str_unhex(str_of(at), room))
@@ -73,7 +76,9 @@ ticket_read(const uint8_t key[SHA256_SIZE], const char *text, struct ticket *t)
     get_id(&in, t->box);
     get_id(&in, t->person);
     get_id(&in, t->workspace);
-    t->writes = wire_u8(&in) == 1;
+    how = wire_u8(&in);
+    t->writes = (how & WRITES) != 0;
+    t->screen = (how & SCREEN) != 0;
     t->until_ms = wire_be64(&in);
     t->seconds = wire_be32(&in);
     return wire_done(&in);

@@ -14,7 +14,7 @@
 struct ticket {
     char id[EDGE_ID + 1], box[EDGE_ID + 1], person[EDGE_ID + 1];    /* @person "" the daemon's owner */
     char workspace[EDGE_ID + 1];        /* a digest */
-    bool writes;
+    bool writes, screen;
     uint64_t until_ms;                  /* it must be used before that */
     uint32_t seconds;                   /* of the session */
 };

@@ -374,6 +374,8 @@ void record_is_there(void *ctx, const struct edge_box *r);          /* @fn of wh
 int not_found(const char *id, struct err *err);
 /* One that can be worked with. NULL with @err. */
 struct box *usable(struct warden *w, const char *id, struct err *err);
+/* That operation for who asks, between the front and the keeper: granted, which is said. 0 or -1 with @err. */
+int grant_op(struct warden *w, struct box *b, const struct edge_op *op, struct err *err);
 /* answer.c. Whether too many answers wait for a front to hear more of it; and what its edge is watched for then. */
 bool answers_wait(const struct front_edge *e);
 void answers_watch(struct warden *w, struct front_edge *e);
@@ -438,7 +440,7 @@ void ends_next(struct warden *w);           /* there is another token: wait for 
 int ports_load(struct warden *w, struct err *err);
 void ports_end(struct warden *w, const char *box);          /* all of that sandbox: it is going */
 
-/* attach.c: editors' ways into sandboxes: tickets, the sessions that they open, and their connections. */
+/* attach.c: people's ways into sandboxes: tickets, the sessions that they open, and their connections. */
 int attach_begin(struct warden *w, struct err *err);
 void attach_end(struct warden *w, const char *box);         /* all of that sandbox: it is going */
 /* Whose session that credential is; false: nobody's, and nothing was changed. */

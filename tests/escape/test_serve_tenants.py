@@ -64,6 +64,10 @@ JUDGED = {
     # the page looks at the token in its form, and at no other credential: test_serve_approval_page.py
     ("GET", "/approvals/style.css"): ANYBODY,
     ("GET", "/approvals/{id}"): ANYBODY,
+    ("GET", "/desktop"): ANYBODY,
+    ("GET", "/desktop/page.js"): ANYBODY,
+    # by a session's credential, which is in the address: test_desktop_view.py
+    ("GET", "/desktop/ws/{token}"): STATIC,
     ("POST", "/approvals/{id}"): TYPED,
     ("DELETE", "/v1/grants/{id}"): APPROVERS,
     ("POST", "/mcp"): MCP,
@@ -109,7 +113,7 @@ KEYED = {("GET", "/v1/sandboxes/{id}"), ("POST", "/v1/sandboxes/{id}/exec"), ("G
          ("GET", "/v1/sandboxes/{id}/transcript"), ("GET", "/v1/sandboxes/{id}/logs"),
          ("GET", "/v1/sandboxes/{id}/messages"), ("POST", "/v1/sandboxes/{id}/messages"),
          ("GET", "/v1/sandboxes/{id}/exec"), ("GET", "/v1/sandboxes/{id}/watch"),
-         ("POST", "/v1/sandboxes/{id}/browser"), ("GET", "/v1/sandboxes/{id}/browser/json"), ("GET", "/v1/sandboxes/{id}/browser/json/{path}"),
+         ("GET", "/v1/sandboxes/{id}/desktop/view"), ("POST", "/v1/sandboxes/{id}/browser"), ("GET", "/v1/sandboxes/{id}/browser/json"), ("GET", "/v1/sandboxes/{id}/browser/json/{path}"),
          ("PUT", "/v1/sandboxes/{id}/browser/json"), ("PUT", "/v1/sandboxes/{id}/browser/json/{path}"),
          ("GET", "/v1/sandboxes/{id}/browser/devtools/{path}"),
          *((method, "/v1/sandboxes/{id}/exec/{exec_id}" + rest) for method, rest in (
@@ -584,8 +588,8 @@ def test_over_tcp_nobody_is_the_owner(tcp_town):
         if judged(method, path) == TYPED:
             assert answer.status == 400, (method, at, answer)
             continue
-        if path.startswith("/preview/"):        # nobody asks for a credential, and this is no capability
-            assert answer.status == 404 and answer.json["code"] == "preview.none", (method, at, answer)
+        if path.startswith(("/preview/", "/desktop/ws/")):     # nobody asks for a credential, and this is no capability
+            assert answer.status == 404 and answer.json["code"] in ("preview.none", "desktop.address"), (method, at, answer)
             continue
         assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), (method, at, answer)
         if judged(method, path) == "own" and not path.endswith("/ws"):
