@@ -11,6 +11,7 @@
 
 #define LOOK_MS     10000       /* for a look whether it is there */
 #define ACTION_MS   30000
+#define SERVER_MS   86400000UL  /* for what is started: the longest that a command may have; then it is started anew */
 #define AGAIN_MS    100         /* between looks, */
 #define LOOKS_MS    20000       /* ... which go on so long; then it fails, or is done without a window manager */
 #define WHY_MAX     256
@@ -261,7 +262,7 @@ run(struct visit *r, const char *const *words, uint8_t flags, const struct visit
     op.kind = OP_EXEC;
     op.path = "";
     op.flags = flags;
-    op.timeout_ms = (flags & OP_BACKGROUND) != 0 ? 0 : LOOK_MS;
+    op.timeout_ms = (flags & OP_BACKGROUND) != 0 ? SERVER_MS : LOOK_MS;
     while (words[op.n_argv] != NULL) {
         op.argv[op.n_argv] = words[op.n_argv];
         op.n_argv++;

@@ -71,6 +71,17 @@ def test_seen_and_controlled(desk):
     one.close()
 
 
+def test_it_outlives_the_time_of_a_command(daemon):
+    """limits.time is for what an agent runs; what is looked at goes on."""
+    box = daemon.create(policy={"limits": {"time": "2s"}})
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    viewer = Viewer.of(daemon, box)
+    assert box.exec("sleep 4", timeout_ms=60000)["exit_code"] == 0
+    assert viewer.look().at(1, 1) == BLACK
+    servers = {c["command"]: c["state"] for c in daemon.get(f"{box.at}/exec").json["commands"]}
+    assert servers == {"Xvnc": "running", "openbox": "running"}, servers
+
+
 def test_the_clipboard_does_not_leave(desk):
     """Neither of who looks nor of who sits there; and a text of who sits there comes in."""
     box = window(desk)
