@@ -1,12 +1,14 @@
 """Who looks at a desktop presses no key and moves nothing, however it is said; and nobody looks whom it was not given to (docs/desktop.md)."""
 import json
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from helpers import desktop, requirement
+from helpers.approvals import Asking, one_pending, pending
 from helpers.attach import session, tunnel
-from helpers.daemon import Caller, caller
+from helpers.daemon import Caller, Daemon, Sandbox, caller
 from helpers.desktop import events, until, window
 from helpers.rfb import HELLO, Viewer, encodings, key, pointer, request, text
 from helpers.websocket import BINARY, TEXT, Closed, WebSocket
@@ -218,3 +220,26 @@ def test_a_display_that_lies_harms_its_viewer_alone(daemon, what):
     assert daemon.get("/ready").ok and box.exec("echo well")["stdout"] == "well\n"
     ws.close()
     assert daemon("DELETE", box.at).ok
+
+
+def test_the_gate_is_asked_for_an_agent(cloche):
+    """Once: for the session, or for a connection with the agent's own credential; by what it may do there."""
+    daemon = Daemon(cloche, gate=None)
+    agent, approver = caller(daemon, "agent"), caller(daemon, "approver")
+    box = Sandbox(daemon, agent.post("/v1/sandboxes", {}).json)
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    for mode, risk in (("view", "MEDIUM"), ("control", "CRITICAL")):
+        asking = Asking(agent, "POST", f"{box.at}/attach", {"mode": mode, "seconds": 60})
+        asked = one_pending(approver)
+        assert (asked["tool"], asked["risk"], asked["rule"]) == ("desktop_view", risk, f"desktop-{mode}"), asked
+        assert asked["params"] == {"mode": mode, "seconds": 60}, asked
+        assert approver.post(f"/v1/approvals/{asked['id']}/approve", {}).ok
+        opened = agent.post(f"{box.at}/attach/open", {"ticket": asking.wait().json["ticket"]})
+        assert status(daemon, f"/desktop/ws/{opened.json['token']}")[0] == 101 and not pending(approver)
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(status, daemon, f"{box.at}/desktop/view?mode=control", bearer(agent.headers["Authorization"][7:]))
+        asked = one_pending(approver)
+        assert (asked["tool"], asked["risk"], asked["params"]) == ("desktop_view", "CRITICAL", {"mode": "control"}), asked
+        assert approver.post(f"/v1/approvals/{asked['id']}/deny", {}).ok
+        assert waits.result(120) == (403, "gate.denied")
+    assert daemon.stop() == 0, daemon.log

@@ -1,9 +1,12 @@
 """A desktop inside a sandbox, from outside: programs that draw, and pictures that are read (docs/desktop.md)."""
 import base64
+import io
+import math
 import pathlib
 import shlex
 import shutil
 import struct
+import wave
 import zlib
 
 import pytest
@@ -77,3 +80,22 @@ def python(code, *args):
 def decoded(answer):
     """The picture in an answer of JSON."""
     return pixels(base64.b64decode(answer["data"]))
+
+
+def power(samples, hertz, rate):
+    """Goertzel's: how much of that frequency is in there."""
+    s1 = s2 = 0.0
+    c = 2 * math.cos(2 * math.pi * hertz / rate)
+    for v in samples:
+        s1, s2 = v + c * s1 - s2, s1
+    return (s1 * s1 + s2 * s2 - c * s1 * s2) / len(samples) ** 2
+
+
+def frequencies(sound, hertz):
+    """How much of each frequency is in the loudest half second of what was recorded."""
+    with wave.open(io.BytesIO(sound)) as w:
+        assert (w.getnchannels(), w.getsampwidth(), w.getframerate()) == (2, 2, 44100)
+        frames = w.readframes(w.getnframes())
+    left = struct.unpack(f"<{len(frames) // 2}h", frames)[::2]
+    loudest = max((left[i:i + 22050] for i in range(0, len(left) - 22050, 11025)), key=lambda part: sum(map(abs, part)))
+    return {h: power(loudest, h, 44100) for h in hertz}
