@@ -215,7 +215,7 @@ def test_the_page_shows_it(cloche, tcp, chromium):
 def test_novnc_shows_it(tcp, chromium):
     """One that a person has, from its own origin."""
     if not os.path.exists(f"{NOVNC}/vnc.html"):
-        pytest.skip("novnc is not installed: tools/deps installs it")
+        pytest.skip("novnc is not installed: apt-get install --no-install-recommends novnc")
     box = window(tcp)
     one = session(tcp, box, "control")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=NOVNC))
