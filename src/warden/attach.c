@@ -529,7 +529,11 @@ asked_tunnel(struct warden *w, const struct ask_tunnel *m)
     if (err.kind == ERR_NONE && is_for(s, false, &err) == 0 &&
         recorded(w, b, "an editor connects", s->r.id, mode_of(&s->r)))
         return 0;
-    if (err.kind != ERR_NONE || connect_editor(w, b, s, m, &err) < 0)
+    if (err.kind == ERR_NONE && connect_editor(w, b, s, m, &err) == 0)
+        return 0;
+    if (err_is(&err, "attach.mode"))
+        refuse(w, b, &err);
+    else
         answer_no(w, w->asker, &err);
     return 0;
 }
@@ -557,7 +561,10 @@ asked_desktop(struct warden *w, const struct ask_desktop *m)
         if ((s != NULL ? connect_it(w, b, s, &op, &err) : grant_op(w, b, &op, &err)) == 0)
             return 0;
     }
-    answer_no(w, w->asker, &err);
+    if (err_is(&err, "attach.mode"))
+        refuse(w, b, &err);
+    else
+        answer_no(w, w->asker, &err);
     return 0;
 }
 

@@ -28,7 +28,7 @@ static const struct {
     { "error",           AUDIT_LIFECYCLE,       AUDIT_ERROR, "failed",   "a sandbox was not made, or failed" },
     { "exec_denied",     AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an operation was refused" },
     { "auth_refused",    AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "a credential or a role was refused" },
-    { "attach_refused",  AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "an editor was refused" },
+    { "attach_refused",  AUDIT_POLICY_DECISION, AUDIT_WARN,  "deny",     "a person was refused" },
     { "gate_asked",      AUDIT_POLICY_DECISION, AUDIT_INFO,  "ask",      "an operation waits for approval" },
     { "gate_allowed",    AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation needs no approval" },
     { "gate_approved",   AUDIT_POLICY_DECISION, AUDIT_INFO,  "allow",    "an operation was approved" },

@@ -11,6 +11,7 @@ from helpers.attach import session, tunnel
 from helpers.daemon import Caller, Daemon, Sandbox, caller
 from helpers.desktop import events, until, window
 from helpers.rfb import HELLO, Viewer, encodings, key, pointer, request, text
+from helpers.runner import wait_for
 from helpers.websocket import BINARY, TEXT, Closed, WebSocket
 
 pytestmark = [requirement("R48"), desktop.needed]
@@ -96,6 +97,8 @@ def test_who_looks_presses_nothing(daemon):
     told = [e[:2] for e in events(box)[before:] if e[0] in ("key", "key-up", "press", "release", "move")]
     assert told == [("key", 52), ("key-up", 52)], told
     assert sure.look().at(350, 350) == (255, 0, 0)
+    refused = wait_for(lambda: [e for e in daemon.get(f"{box.at}/audit?limit=1000").json["entries"] if e["metadata"].get("error") == "desktop.viewer"], 60)
+    assert refused and all(e["severity"] == "warn" and e["metadata"]["capability"] == "desktop" for e in refused), refused
     # they are real: said by who may, they arrive
     for what in ("a key", "a click", "a key, byte by byte", "a key in fragments", "a key behind one that looks"):
         at = len(events(box))
@@ -154,6 +157,8 @@ def test_a_session_opens_what_it_is_for(daemon):
     assert status(daemon, at, bearer(looks))[0] == 101 and status(daemon, f"{at}?mode=control", bearer(sits))[0] == 101
     assert status(daemon, f"{at}?mode=control", bearer(looks)) == (403, "attach.mode")
     assert status(daemon, f"/desktop/ws/{looks}?mode=control") == (403, "attach.mode")
+    said = [e["detail"] for e in daemon.get(f"/v1/events?sandbox={box.id}&limit=1000").json["events"] if e["type"] == "attach_refused"]
+    assert len(said) == 2 and all("session " in s and "[attach.mode]" in s for s in said), said
     assert status(daemon, at, bearer(inspects)) == (403, "attach.mode") == status(daemon, f"/desktop/ws/{inspects}")
     assert status(daemon, f"{other.at}/desktop/view", bearer(looks)) == (404, "sandbox.not-found")
     assert status(daemon, f"{box.at}/attach/ws", bearer(sits)) == (403, "attach.mode")
