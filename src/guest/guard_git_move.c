@@ -118,14 +118,6 @@ name_above(struct str path, unsigned up)
     }
 }
 
-/* Names in these are those of branches and objects. */
-static bool
-is_free_below(struct str name)
-{
-    return name_same("refs", name.p, name.n) || name_same("logs", name.p, name.n) ||
-           name_same("objects", name.p, name.n);
-}
-
 /* .git/worktrees/NAME, and that of a submodule. */
 static bool
 is_worktree(int dir, struct str path)
@@ -145,11 +137,13 @@ git_is_begun(int dir, struct str path)
 
     if (is_worktree(dir, path))
         return true;
-    /* a submodule's name may have '/' in it, so what is in no whole repository may be on the way to one */
+    /* a submodule's name may have '/' in it, so what is in no whole repository may be on the way to one; without its
+     * HEAD git takes none for one, and makes another in its refs */
     for (unsigned up = 1; depth >= 3 + up; up++) {
-        cleanup_close int above = is_free_below(name_above(path, up - 1)) ? git_open_above(dir, up) : -1;
+        cleanup_close int above = git_free_below(name_above(path, up - 1)) ? git_open_above(dir, up) : -1;
 
-        if (above >= 0 && git_parts_place(git_parts_there(above)))
+        unsigned parts = above >= 0 ? git_parts_there(above) : 0;
+        if ((parts & GIT_PART_HEAD) != 0 && git_parts_place(parts))
             return false;
     }
     return depth >= 3;

@@ -270,6 +270,20 @@ mark_parts(struct mark *m, size_t i, bool gone)
     }
 }
 
+/* Whether the directory @i is where git makes the repository of a submodule, or may be: a submodule's name may have '/'
+ * in it. What is in the refs, logs and objects of a whole one is not. */
+static bool
+in_modules(const struct mark *m, size_t i, struct str path)
+{
+    for (size_t k = i; git_modules_depth(path) >= 3 && k > 0; k = m->c->v[k].parent) {
+        size_t up = m->c->v[k].parent;
+        bool head = m->around[up] == AROUND_OLD || (parts_changed(m->c, &m->c->v[up]) & GIT_PART_HEAD) != 0;
+        if (git_free_below(name_of(&m->c->v[k])) && m->c->v[up].git_place && head)
+            return false;
+    }
+    return git_modules_depth(path) >= 3;
+}
+
 static void
 mark_directory(struct mark *m, size_t i)
 {
@@ -289,8 +303,8 @@ mark_directory(struct mark *m, size_t i)
         lower = tree_open(m->in->project, (const char *)path.p, O_RDONLY | O_DIRECTORY);
     unsigned before = lower >= 0 ? git_place_parts(lower) : 0;
     bool whole = git_parts_place(before | parts);
-    /* a `.git` will be one some day, and the guard asks for no shape there */
-    if (!whole && !dot_git(e))
+    /* a `.git` will be one some day, and a submodule's; the guard asks for no shape there */
+    if (!whole && !dot_git(e) && !in_modules(m, i, (struct str){ (const char *)path.p, path.n }))
         return;
     if (whole)
         m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;
