@@ -20,64 +20,65 @@ _cloche() {
     case $verb in
         run)
             flags="--no-entrypoint --toolchains --json --report --pty --no-pty -q --quiet --help --mode
-                --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
+                --settings --engine --runtime --boundary --fallback --audit --view --image --contents --with
+                --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
+                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --runtime --boundary --fallback --audit
+                --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
+                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            rest="command" ;;
+        code)
+            flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
+                --engine --runtime --boundary --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
                 --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
+            valued="--report --package --language --mode --settings --engine --runtime --boundary --fallback
+                --audit --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
+                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            rest="files" ;;
+        shell)
+            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
+                --boundary --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
+                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
+                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--report --mode --settings --engine --runtime --boundary --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
                 --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
                 --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
-            rest="command" ;;
-        code)
-            flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
-                --engine --runtime --fallback --audit --view --image --contents --with --workspace --keep-path
+                --disk --timeout --grace --output --nofile" ;;
+        agent)
+            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
+                --runtime --boundary --fallback --audit --view --image --contents --with --workspace --keep-path
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
                 --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port
                 --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker --hostname
                 --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
                 --grace --output --nofile"
-            valued="--report --package --language --mode --settings --engine --runtime --fallback --audit --view
-                --image --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
-                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
-            rest="files" ;;
-        shell)
-            flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
-                --fallback --audit --view --image --contents --with --workspace --keep-path --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
-                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--report --mode --settings --engine --runtime --fallback --audit --view --image --contents
-                --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
-                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
-                --timeout --grace --output --nofile" ;;
-        agent)
-            flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
-                --runtime --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
-                --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
-                --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
-                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--toolchains --report --mode --settings --engine --runtime --fallback --audit --view --image
-                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
-                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
-                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+            valued="--toolchains --report --mode --settings --engine --runtime --boundary --fallback --audit
+                --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
+                --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
+                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -89,36 +90,37 @@ _cloche() {
             flags="--json --help"
             rest="files" ;;
         policy)
-            flags="--json --all --for --help --mode --settings --engine --runtime --fallback --audit --view
-                --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
+            flags="--json --all --for --help --mode --settings --engine --runtime --boundary --fallback --audit
+                --view --image --contents --with --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--for --mode --settings --engine --runtime --boundary --fallback --audit --view --image
+                --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
+                --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
+                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
+                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
+                --disk --timeout --grace --output --nofile"
+            words="check show"
+            rest="files" ;;
+        why)
+            flags="--path --op --host --method --url-path --tool --port --syscall --engines --planted --json
+                --help --mode --settings --engine --runtime --boundary --fallback --audit --view --image
+                --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
                 --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
                 --ask --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets
                 --env --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux
                 --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--for --mode --settings --engine --runtime --fallback --audit --view --image --contents
-                --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
-                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
-                --timeout --grace --output --nofile"
-            words="check show"
-            rest="files" ;;
-        why)
-            flags="--path --op --host --method --url-path --tool --port --syscall --planted --json --help --mode
-                --settings --engine --runtime --fallback --audit --view --image --contents --with --workspace
-                --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
-                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
-                --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --syscall --mode --settings --engine
-                --runtime --fallback --audit --view --image --contents --with --workspace --workdir --bind
-                --allow-read --deny-read --allow-write --deny-write --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask-timeout --publish
-                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
-                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
+                --runtime --boundary --fallback --audit --view --image --contents --with --workspace --workdir
+                --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
+                --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file --ask-timeout
+                --publish --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall
+                --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output
+                --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -247,19 +249,19 @@ _cloche() {
             words="check show"
             rest="files" ;;
         prove)
-            flags="--quick --bare --json --help --mode --settings --engine --runtime --fallback --audit --view
-                --image --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
-                --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
-                --ask --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets
-                --env --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
-            valued="--mode --settings --engine --runtime --fallback --audit --view --image --contents --with
-                --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
-                --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user --hostname
-                --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
-                --grace --output --nofile" ;;
+            flags="--quick --bare --json --help --mode --settings --engine --runtime --boundary --fallback
+                --audit --view --image --contents --with --workspace --keep-path --workdir --bind --allow-read
+                --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
+            valued="--mode --settings --engine --runtime --boundary --fallback --audit --view --image --contents
+                --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
+                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"
@@ -324,6 +326,9 @@ _cloche() {
             return ;;
         *" --runtime")
             mapfile -t COMPREPLY < <(compgen -W "auto runsc crun runc" -- "$current")
+            return ;;
+        *" --boundary")
+            mapfile -t COMPREPLY < <(compgen -W "process kernel vm" -- "$current")
             return ;;
         *" --fallback")
             mapfile -t COMPREPLY < <(compgen -W "refuse warn no-sandbox" -- "$current")
