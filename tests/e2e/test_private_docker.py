@@ -105,7 +105,8 @@ RUN echo "$WORD" > /made && busybox id -u >> /made && busybox chown 33:33 /made
 FROM localhost/base:1
 ENV A=b
 WORKDIR /srv
-COPY --from=build /made note /srv/
+COPY --from=build /made /srv/
+COPY note /srv/
 CMD ["busybox", "cat", "made", "note"]
 """
 

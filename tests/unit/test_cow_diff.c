@@ -194,9 +194,8 @@ state_of_git(void **state)
     expect_change(f, "good/.git/hooks", CHANGE_ADDED, 0);
     expect_change(f, "good/.git/hooks/a.sample", CHANGE_ADDED, 0);
     expect_change(f, "good/.git/hooks/a", CHANGE_ADDED, CHANGE_GIT | CHANGE_PROTECTED);
-    /* no repositories yet: what is in them waits for its name */
-    expect_change(f, "good/.git/modules/m/hooks/a", CHANGE_ADDED, CHANGE_PROTECTED);
-    /* but a `.git` is one, whatever it lacks: a later run may complete it */
+    /* a `.git` is one whatever it lacks, and so is the place of a submodule: a later run, or git, may complete it */
+    expect_change(f, "good/.git/modules/m/hooks/a", CHANGE_ADDED, CHANGE_PROTECTED | CHANGE_GIT);
     expect_change(f, "new/.git/hooks/a", CHANGE_ADDED, CHANGE_PROTECTED | CHANGE_GIT);
 }
 
