@@ -4,7 +4,6 @@ state when a folder is moved, a part is added, or a disk is full (issue 13, A1; 
 One sandbox does all rows (helpers/git_rows.py), so each way costs one.
 """
 import json
-import os
 import sys
 
 import pytest
