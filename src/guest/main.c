@@ -249,6 +249,8 @@ begin(int argc, char **argv)
 {
     bool handed = argc > 3;     /* the transport comes when the rest of the sandbox is there, the directory with it */
 
+    if (no_core() < 0)          /* under the filter nothing changes it any more */
+        return GUEST_EXIT_SETUP;
     if (handed && handed_connect(argv[3]) < 0)
         return GUEST_EXIT_SETUP;
     if (argc == 3 && chdir(argv[2]) < 0)

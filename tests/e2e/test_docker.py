@@ -79,6 +79,11 @@ def test_timeout_ends_the_whole_tree(sandbox):
                                                          for pid in leaks.named("sleep") if Path(f"/proc/{pid}").exists()))
 
 
+def test_no_core_file_and_no_handler_for_one(sandbox):
+    """The guest sets the limit before its filter lets nobody change it, itself included."""
+    assert sandbox.sh("ulimit -c 0; grep core /proc/self/limits").out.split()[-3:] == ["1", "1", "bytes"]
+
+
 def test_a_working_directory_that_is_not_there(sandbox):
     result = sandbox.sh("true", "--workdir", "/nope")
     assert result.code == 125 and "[wall.workdir]" in result.err, result
