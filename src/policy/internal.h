@@ -65,7 +65,7 @@ spec_shower show_workspace, show_user, show_ask_timeout, show_parent;
 spec_liner line_of_bind, line_of_env, line_of_secret, line_of_secret_file;
 spec_hider hide_env, hide_secret_files, hide_parent;
 spec_cover bind_covers, env_covers, secret_covers, secret_file_covers;
-spec_within within_workspace, within_hosts, within_ask_timeout, within_user;
+spec_within within_workspace, within_hosts, within_ask_timeout, within_name_servers, within_user;
 
 /* set_workspace: "DIR", "DIR:rw|ro|cow" or "tmpfs". */
 int set_workspace_dir(struct policy *p, struct str dir, const struct where *w, struct err *err);

@@ -161,7 +161,7 @@ const struct policy_spec policy_specs[] = {
     { KEY("network.extra-ca", "--extra-ca", "FILE", "certificates to trust besides the host's"),
       LIST(extra_ca, ENTRY_LITERAL), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
     { KEY("network.dns", "--dns", "ADDRESS", "name server to ask (port 53) in place of the host's, up to 8"),
-      LIST(name_servers, ENTRY_ADDRESS), .ceiling = CEILING_AMONG, .traits = SPEC_CLOSES },
+      LIST(name_servers, ENTRY_ADDRESS), .within = within_name_servers, .traits = SPEC_CLOSES },
     { KEY("network.parent-proxy.http", NULL, NULL,
           "proxy for plain HTTP: http://[USER:PASSWORD@]HOST[:PORT]"),
       .no_flag = "a flag's value is everybody's to read, and this may hold a password",

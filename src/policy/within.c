@@ -150,6 +150,19 @@ within_ask_timeout(const struct policy_spec *s, const struct policy *c, const st
     return a->ask.v && a->ask_ms.v > c->ask_ms.v ? more(err, s->key, NULL) : 0;
 }
 
+/* Whoever answers for names sees and leads them all: the operator's, and all of them, where there are names. */
+int
+within_name_servers(const struct policy_spec *s, const struct policy *c, const struct policy *a, struct err *err)
+{
+    const char *other = lacking(&c->name_servers, &a->name_servers);
+
+    if (a->network.v != NETWORK_ALLOWLIST)
+        return 0;
+    if (other == NULL && lacking(&a->name_servers, &c->name_servers) != NULL)
+        other = "fewer name servers";
+    return other == NULL ? 0 : more(err, s->key, other);
+}
+
 /* --- rules about hosts -------------------------------------------------------------------------------------------- */
 
 static bool

@@ -76,6 +76,9 @@ static const struct { const char *ceiling, *asked; unsigned free; bool within; }
     { NULL, "{\"network\": {\"parent-proxy\": {\"http\": \"http://x.example.org:1\"}}}", ~0U, false },
     { wide, "{\"network\": {\"parent-proxy\": {\"https\": \"http://x.example.org:1\"}}}", ~0U, false },
     { NULL, "{\"network\": {\"extra-ca\": [\"/srv/ca.pem\"]}}", ~0U, false },
+    { "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", "{\"network\": {\"allow\": [\"a.org\"], \"dns\": []}}", ~0U,
+      false },
+    { "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", "{\"network\": \"none\"}", 0, true },
     /* it would hear of every name and lead any of them elsewhere */
     { "{\"network\": {\"allow\": [\"a.org\"]}}", "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", ~0U, false },
     { "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", "{\"network\": {\"allow\": [\"a.org\"], \"dns\": [\"9.9.9.9\"]}}", 0,
