@@ -119,7 +119,7 @@ FILES = {".envrc": "direnv", "x/.vscode/tasks.json": "VS Code tasks", "x/.vscode
          "d/.nvim.lua": "Neovim", "d/.dir-locals.el": "Emacs", ".npmrc": "npm, pnpm", ".yarnrc.yml": "Yarn",
          "x/.cargo/config.toml": "Cargo", ".tool-versions": "asdf, mise", ".mise.toml": "mise", ".hg/hgrc": "Mercurial",
          ".jj/repo/config.toml": "Jujutsu", ".git/lazygit.yml": "lazygit", ".sl/config": "Sapling", ".pijul/config": "Pijul",
-         ".jj/workspace-config.toml": "Jujutsu", ".git/sl/config": "Sapling", "_darcs/prefs/defaults": "darcs",
+         ".jj/workspace-config.toml": "Jujutsu", ".git/sl/config": "Sapling", "sub/.git/sl/config-git-repo": "Sapling", "sub/.jj/repo": "Jujutsu", "_darcs/prefs/defaults": "darcs",
          ".gdbinit": "GDB", ".lldbinit": "LLDB", ".mcp.json": "MCP servers",
          ".claude/settings.json": "Claude Code", "v/sitecustomize.py": "Python", ".devcontainer/x/devcontainer.json": "development container",
          ".husky/pre-commit": "husky", ".config/mise/config.toml": "mise", "mise.local.toml": "mise", "a/.hg/sharedpath": "Mercurial",

@@ -16,8 +16,8 @@ pytestmark = requirement("R91", "R82")
 # mise remembers that a path is trusted, not what the file said; Helix asks nobody
 OBEYED = ["mise.toml", ".mise.toml", "mise.local.toml", ".mise/config.toml", ".config/mise.toml", ".config/mise/config.toml",
           ".helix/languages.toml", ".nvim.lua",
-          ".jj/workspace-config.toml", ".jj/repo/config.toml", ".sl/config", ".git/sl/config", ".git/lazygit.yml", ".pijul/config",
-          "_darcs/prefs/defaults"]
+          ".jj/workspace-config.toml", ".jj/repo/config.toml", ".sl/config", ".git/sl/config", ".git/sl/config-git-user", ".git/sl/config-git-repo",
+          ".git/lazygit.yml", ".lazygit.yml", ".pijul/config", "_darcs/prefs/defaults"]
 PUT = """
 import os, sys
 from pathlib import Path
