@@ -355,7 +355,7 @@ make_archive(const struct image_options *o, const struct recipe *r, int out, str
     cleanup_close int in = memfd_create("sources", MFD_CLOEXEC);
     struct build_words w = { .n = 0 };
     const struct build_job job = { &w, in, out, r->name, "a mirror with a private address needs --allow-domain "
-                                   "ADDRESS:80" };
+                                   "ADDRESS:80", o->max_size };
     int result = -1;
 
     if (check_host(err) == 0 && find_sources(&s, r, err) == 0 && put_sandbox(&w, o, &s, err) == 0) {

@@ -81,7 +81,8 @@ read_bases(const struct image_options *o, const char *folder, const char **name,
 
 /* The images that the file starts from, as one archive. */
 static int
-bring_bases(const struct store *s, const struct stage *stage, const struct base_list *bases, int out, struct err *err)
+bring_bases(const struct image_options *o, const struct store *s, const struct stage *stage,
+            const struct base_list *bases, int out, struct err *err)
 {
     char *names[BASES_MAX];
 
@@ -90,6 +91,8 @@ bring_bases(const struct store *s, const struct stage *stage, const struct base_
         names[i] = (char *)(uintptr_t)bases->v[i];
         if (image_resolve(s->path, names[i], id, err) < 0)
             return err_hint(err, "the machine that builds reaches no registry: `cloche image pull %s` first", names[i]);
+        if (!o->json)           /* the file chooses, and what it builds reads them */
+            fprintf(stderr, "cloche: it starts from %s\n", names[i]);
     }
     if (bases->n > 0 && save_images(s, stage, names, bases->n, out, err) < 0)
         return -1;
@@ -126,17 +129,27 @@ build(struct image_options *o, struct store *s, const struct stage *stage, const
     static struct base_list bases;
     cleanup_close int in = stage_file(stage, err);
     struct build_words w = { .n = 0 };
-    const struct build_job job = { &w, in, archive, folder, "hosts that RUN needs are allowed by --allow-domain" };
+    struct build_job job = { &w, in, archive, folder, "hosts that RUN needs are allowed by --allow-domain", 0 };
+    const char *memory = o->memory != NULL ? o->memory : MEMORY;
+    struct stat st;
     const char *file;
     char id[IMAGE_DIGEST_TEXT + 1];
     int result = -1;
 
+    /* no file may be larger that what we start writes, and the machine's memory is one */
+    if (!str_parse_size(str_of(memory), UINT64_MAX / 2, &job.file_max))
+        return err_set(err, ERR_USAGE, "image.size", "--memory \"%.60s\" is no size", memory);
+    if (job.file_max < o->max_size)
+        job.file_max = o->max_size;
     if (o->builder == NULL && image_resolve(s->path, BUILDER, id, err) < 0)
         return err_hint(err, "it is what builds: `cloche image build docker` makes it, --builder NAME takes another");
-    if (in >= 0 && read_bases(o, folder, &file, &bases, err) == 0 && bring_bases(s, stage, &bases, in, err) == 0 &&
+    if (in >= 0 && read_bases(o, folder, &file, &bases, err) == 0 && bring_bases(o, s, stage, &bases, in, err) == 0 &&
         put_words(&w, o, folder, file, bases.n > 0, err) == 0)
         result = build_in_sandbox(&job, o, err);
     build_words_free(&w);
+    if (result == 0 && fstat(archive, &st) == 0 && (uint64_t)st.st_size > o->max_size)
+        result = err_set(err, ERR_LIMIT, "image.limit", "what was built has more bytes than --max-size, %llu",
+                         (unsigned long long)o->max_size);
     return result;
 }
 

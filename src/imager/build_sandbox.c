@@ -106,7 +106,7 @@ build_in_sandbox(const struct build_job *job, const struct image_options *o, str
 {
     struct hearing h = { .progress = !o->json, .verbose = o->verbose };
     const struct build_child c = { .argv = job->words->v, .in = job->in, .out = job->out,
-                                   .ms = o->time_s * 1000 + SLACK_MS, .max = o->max_size, .line = heard, .ctx = &h };
+                                   .ms = o->time_s * 1000 + SLACK_MS, .max = job->file_max, .line = heard, .ctx = &h };
     int code = build_run(&c, err);
 
     if (code <= 0)

@@ -33,6 +33,7 @@ struct build_job {
     const struct build_words *words;
     int in, out;                /* borrowed; in: from its start on */
     const char *what, *hint;
+    uint64_t file_max;          /* bytes of a file that anything it starts may write */
 };
 int build_in_sandbox(const struct build_job *job, const struct image_options *o, struct err *err);
 

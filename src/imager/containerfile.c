@@ -20,7 +20,7 @@
 
 struct variable {
     char name[NAME_MAX_N], value[VALUE_MAX];
-    bool set;
+    bool set, given;            /* by the build: it stays */
 };
 
 struct reading {
@@ -152,7 +152,7 @@ variable_of(struct reading *r, struct str name)
     return NULL;
 }
 
-/* Its first value counts: a build's before the file's. False: too many, or too long. */
+/* The last value counts, but a build's before the file's. False: too many, or too long. */
 static bool
 keep_variable(struct reading *r, struct str name, struct str value, bool set)
 {
@@ -161,13 +161,13 @@ keep_variable(struct reading *r, struct str name, struct str value, bool set)
     if (name.n == 0 || name.n >= NAME_MAX_N || value.n >= VALUE_MAX || memchr(name.p, '\0', name.n) != NULL ||
         memchr(value.p, '\0', value.n) != NULL)
         return false;
-    if (v != NULL && v->set)
+    if (v != NULL && (v->given || !set))
         return true;
     if (v == NULL && r->n_vars == NAMES_MAX)
         return false;
     if (v == NULL)
         v = &r->vars[r->n_vars++];
-    *v = (struct variable){ .set = set };
+    *v = (struct variable){ .set = set, .given = r->line == 0 };
     memcpy(v->name, name.p, name.n);
     memcpy(v->value, value.p, value.n);
     return true;
@@ -312,8 +312,16 @@ keep_arg(struct reading *r, struct str word, struct err *err)
     const char *is = memchr(word.p, '=', word.n);
     size_t n = is != NULL ? (size_t)(is - word.p) : word.n;
     struct str value = is != NULL ? unquoted((struct str){ is + 1, word.n - n - 1 }) : (struct str){ word.p, 0 };
+    cleanup_buf struct buf b = BUF_INIT(VALUE_MAX);
+    struct err none = ERR_INIT;
+    bool set = is != NULL;
 
-    if (keep_variable(r, (struct str){ word.p, n }, value, is != NULL))
+    /* one that is made of what has no value has none, which matters to those alone that use it */
+    if (set && r->line > 0) {
+        set = substitute(r, value, &b, &none) == 0;
+        value = (struct str){ b.n > 0 ? (const char *)b.p : "", set ? b.n : 0 };
+    }
+    if (keep_variable(r, (struct str){ word.p, n }, value, set))
         return 0;
     return refuse(r, "containerfile.many", "too many variables, or one that is too long", word, err);
 }
@@ -365,6 +373,8 @@ containerfile_bases(struct str text, const char *const *args, struct base_list *
     out->n = 0;
     if (r == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (str_starts(text, STR_LIT("\xef\xbb\xbf")))    /* a byte order mark */
+        text = (struct str){ text.p + 3, text.n - 3 };
     *r = (struct reading){ .rest = text, .escape = '\\', .out = out };
     for (; result == 0 && *args != NULL; args++)
         result = keep_arg(r, str_of(*args), err);

@@ -24,7 +24,7 @@
 static int
 failed(struct archive *a, struct err *err)
 {
-    const char *why = archive_error_string(a);
+    const char *why = a != NULL ? archive_error_string(a) : NULL;
 
     return err_set(err, ERR_SYSTEM, "image.save", "the archive cannot be written: %s", why != NULL ? why : "no memory");
 }
