@@ -12,8 +12,12 @@ is_engine(const struct policy *p, struct str text)
 {
     const char *at = text.n > TOKEN_ID ? text.p + text.n - TOKEN_ID - 1 : NULL;
 
-    if (at != NULL && *at == '@' && strspn(at + 1, "0123456789abcdef") >= TOKEN_ID)
-        text.n -= TOKEN_ID + 1;
+    if (at != NULL && *at == '@') {
+        size_t n = 0;
+        while (n < TOKEN_ID && at[1 + n] != '\0' && strchr("0123456789abcdef", at[1 + n]) != NULL)
+            n++;
+        text.n -= n == TOKEN_ID ? TOKEN_ID + 1 : 0;
+    }
     for (size_t i = 0; p->engines != NULL && p->engines[i] != NULL; i++)
         if (str_eq_c(text, p->engines[i]))
             return true;
