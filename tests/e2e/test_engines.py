@@ -15,7 +15,7 @@ from helpers.runner import wait_for
 WALLS = {"test_flag_value_with_equals_sign", "test_memory_in_tmpfs_counts_or_is_limited_by_disk", "test_pids_limit",
          "test_pids_limit_of_a_root_that_keeps_its_uid", "test_threads_count_as_pids", "test_cpu_share_is_enforced_by_the_cgroup",
          "test_disk_limit_in_every_writable_place", "test_disk_limit_of_all_places_together", "test_inodes_are_limited",
-         "test_a_limit_without_a_cgroup_is_said_in_words"}
+         "test_a_limit_without_a_cgroup_is_said_in_words", "test_the_limit_of_core_files_stays"}
 # What is decided before there is an engine.
 BEFORE = {"test_timeout_malformed_is_refused", "test_values_that_are_refused", "test_values_that_are_understood",
           "test_refusal_is_125_and_nothing_ran", "test_no_command_is_125_and_says_how"}
