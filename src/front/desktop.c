@@ -100,9 +100,10 @@ on_bytes(void *ctx, bool control, const uint8_t *p, size_t n, bool end, struct b
     (void)out;
     if (d->state == DESK_OVER || r->up.fd < 0)
         return 0;
-    if (control && d->in.frame.opcode == WS_PING)
-        desk_put(r, WS_PONG, p, n);
-    else if (control && d->in.frame.opcode == WS_CLOSE)
+    if (control && d->in.frame.opcode == WS_PING) {
+        if (upgrade_answers(r))
+            desk_put(r, WS_PONG, p, n);
+    } else if (control && d->in.frame.opcode == WS_CLOSE)
         put_close(r, CLOSE_DONE, "");
     else if (!control && d->in.opcode == WS_TEXT)
         put_close(r, CLOSE_KIND, "RFB is binary");

@@ -284,7 +284,7 @@ control_frame(struct request *r, const uint8_t *p, size_t n)
 {
     struct live *l = r->live;
 
-    if (l->in.frame.opcode == WS_PING)
+    if (l->in.frame.opcode == WS_PING && upgrade_answers(r))
         live_put(r, WS_PONG, NULL, 0, p, n);
     if (l->in.frame.opcode == WS_CLOSE)
         put_close(r, CLOSE_DONE);

@@ -19,6 +19,9 @@ void upgrade_reply(struct request *r, const struct upgraded *upgraded);
 void upgrade_watch(struct request *r, uint32_t events);
 size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
 void upgrade_end(struct request *r);
+/* Whether a ping is answered: while little waits for the client. Only the latest need be (RFC 6455 5.5.3), and one who
+ * asks and does not read would have its answers fill our memory. */
+bool upgrade_answers(const struct request *r);
 void upgrade_time(struct front *f);             /* once a second */
 
 /* live.c: a command over a WebSocket. */

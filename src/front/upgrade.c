@@ -12,6 +12,8 @@
 #include "base/sha1.h"
 #include "front/live.h"
 
+#define PONGS_MAX (2 * FRONT_STREAM_MAX)    /* a stream that stands at its own ceiling lets them through */
+
 /* --- the handshake of a WebSocket (RFC 6455 §4.2) ----------------------------------------------------------------- */
 
 /* Whether the header's list of words has @word, in any case. */
@@ -159,6 +161,12 @@ upgrade_end(struct request *r)
     op_drop(r);
     r->f->given_back = true;
     (void)MHD_upgrade_action(r->up_handle, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+bool
+upgrade_answers(const struct request *r)
+{
+    return r->out.n < PONGS_MAX;
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */

@@ -107,6 +107,14 @@ def test_who_looks_presses_nothing(daemon):
     assert sure.look().at(350, 350) == (255, 0, 0)
 
 
+def test_who_pings_and_does_not_read_fills_nothing(daemon):
+    box = daemon.create(name="one")
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    viewer = Viewer.of(daemon, box)
+    assert 0 < viewer.ws.pings_unread(50000) < 12000
+    assert viewer.look().at(1, 1) == (0, 0, 0)
+
+
 def greeting(daemon, box, *parts):
     """Of who says this for a greeting: the code of the end, None: it goes on."""
     ws = WebSocket(daemon.path, f"{box.at}/desktop/view")

@@ -136,6 +136,18 @@ def test_a_flood_of_pings_and_sizes(box):
     assert closed.value.code == 1000
 
 
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_who_pings_and_does_not_read_fills_nothing(daemon, box, when):
+    """Only the latest ping need be answered (RFC 6455 5.5.3): the answers of one connection wait in a small room, and end it no more."""
+    ws = WebSocket(daemon.path, f"{box.at}/exec/ws")
+    if when == "behind":
+        ws.say({"command": "cat"})
+    assert 0 < ws.pings_unread(50000) < 12000
+    if when == "before":
+        ws.say({"command": "cat"})
+    ws.close()
+
+
 def test_a_stranger_to_the_sandbox_is_refused_before_the_upgrade(daemon, box):
     """As with every other route: what a credential does not reach is not there for it."""
     made = daemon.post("/v1/tokens", {"name": "a", "role": "agent"})
