@@ -86,30 +86,39 @@ receive(struct keeper_live *k, int socket, uint8_t *room, size_t size, struct fr
     return r;
 }
 
+/* Its end is said as that of any other one: by its number the warden knows whose it was. */
+static void
+turned_away(struct keeper_live *k, const struct keep_op *m, uint8_t kind, const struct err *why)
+{
+    if (m != NULL && kind != OP_CONNECT)        /* the warden counts them */
+        PROTO_SAY(keeper_say, k, EDGE_OP_SAID, .number = m->number, .kind = kind, .error = why->code);
+    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+}
+
 void
-keeper_turn_away(struct keeper_live *k, int fd, const struct err *why)
+keeper_turn_away(struct keeper_live *k, int fd, const struct keep_op *m, uint8_t kind, const struct err *why)
 {
     const struct edge_why no = { .why = *why };
 
     (void)proto_send(fd, EDGE_FAILED, EDGE_FAILED_SHAPE(), &no, -1);
     close(fd);
     keep_spare(k);
-    KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+    turned_away(k, m, kind, why);
 }
 
 bool
-keeper_is_full(struct keeper_live *k)
+keeper_is_full(struct keeper_live *k, const struct keep_op *m, uint8_t kind)
 {
     struct err err = ERR_INIT;
 
+    err_sys(&err, EMFILE, "serve.op", "the keeper");
     if (k->passed == PACKET_FULL) {     /* the limit was lowered: its socket is closed, which says so */
-        KEEPER_SAY_SHORT(k, EDGE_OP_ENDED);
+        turned_away(k, m, kind, &err);
         return true;
     }
     if (k->passed < 0 || k->spare >= 0)
         return false;
-    err_sys(&err, EMFILE, "serve.op", "the keeper");
-    keeper_turn_away(k, take_fd(&k->passed), &err);
+    keeper_turn_away(k, take_fd(&k->passed), m, kind, &err);
     return true;
 }
 
@@ -208,7 +217,7 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 
     if (k->passed == -1 || !edge_op_get(&in, &op))
         return -1;
-    if (keeper_is_full(k) || snapshot_aside(k))
+    if (keeper_is_full(k, m, op.kind) || snapshot_aside(k))
         return 0;
     keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));

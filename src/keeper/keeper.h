@@ -248,10 +248,12 @@ bool keeper_short_of_memory(struct keeper_live *k);
 /* keeper.c */
 /* Stop everything inside, or let it go on. 0 or -1 with @err. */
 int keeper_hold(struct keeper_live *k, bool paused, struct err *err);
-/* The operation, or the question, whose socket is @fd, which is closed, fails for @why before it began. */
-void keeper_turn_away(struct keeper_live *k, int fd, const struct err *why);
-/* Whether the message at hand came with a socket that there is no place for: it was turned away. */
-bool keeper_is_full(struct keeper_live *k);
+/* The operation @m of that @kind, or the question (NULL), whose socket is @fd, which is closed, fails for @why before
+ * it began. */
+void keeper_turn_away(struct keeper_live *k, int fd, const struct keep_op *m, uint8_t kind, const struct err *why);
+/* Whether the message at hand, @m of that @kind or a question (NULL), came with a socket that there is no place for: it
+ * was turned away. */
+bool keeper_is_full(struct keeper_live *k, const struct keep_op *m, uint8_t kind);
 /* To the warden, by PROTO_SAY(); and what has no fields. */
 void keeper_say(struct keeper_live *k, uint8_t type, const struct shape *shape, const void *m);
 #define KEEPER_SAY_SHORT(k, number) keeper_say(k, number, number##_SHAPE(), NULL)

@@ -379,7 +379,7 @@ asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
     struct run_asker *a;
     size_t i;
 
-    if (keeper_is_full(k))
+    if (keeper_is_full(k, NULL, 0))
         return 0;
     if (k->passed < 0)
         return -1;
@@ -388,7 +388,7 @@ asker_on_ask(struct keeper_live *k, const struct keep_run_ask *m)
     a = i < RUN_ASKERS_MAX && io_set_nonblock(k->passed, true) == 0 ? calloc(1, sizeof(*a)) : NULL;
     if (a == NULL) {
         err_set(&err, ERR_LIMIT, "sandbox.busy", "%d requests about commands wait; that is the limit", RUN_ASKERS_MAX);
-        keeper_turn_away(k, take_fd(&k->passed), &err);
+        keeper_turn_away(k, take_fd(&k->passed), NULL, 0, &err);
         return 0;
     }
     a->k = k;

@@ -588,3 +588,23 @@ attach_closed(struct warden *w, uint64_t number, uint64_t ms)
     closed(w, w->attaches->sessions, number, ms);
     closed(w, w->attaches->ended, number, ms);
 }
+
+static void
+none(struct warden *w, struct session *first, const char *box, const char *why)
+{
+    for (struct session *s = first; s != NULL; s = s->next) {
+        for (size_t i = 0; i < TUNNELS && strcmp(s->r.box, box) == 0; i++) {
+            if (s->tunnels[i] == 0)
+                continue;
+            s->tunnels[i] = 0;
+            warden_note_id(w, box, "attach_closed", "%s, %s, of %s: %s", s->r.id, mode_of(&s->r), s->r.who, why);
+        }
+    }
+}
+
+void
+attach_none(struct warden *w, const char *box, const char *why)
+{
+    none(w, w->attaches->sessions, box, why);
+    none(w, w->attaches->ended, box, why);
+}

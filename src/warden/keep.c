@@ -275,6 +275,8 @@ on_op_ended(struct warden *w, const struct nothing *m)
         b->asked.results = b->ops;
     if (b->asked.said > b->ops)
         b->asked.said = b->ops;
+    if (b->ops == 0)
+        attach_none(w, b->r.id, "its keeper did not say how it ended");
     box_touched(b);
     return 0;
 }

@@ -8,7 +8,7 @@ import pytest
 from helpers import desktop, requirement
 from helpers.approvals import Asking, one_pending, pending
 from helpers.attach import session, tunnel
-from helpers.daemon import Caller, Daemon, Sandbox, caller
+from helpers.daemon import Caller, Daemon, Sandbox, caller, kill_one
 from helpers.desktop import events, until, window
 from helpers.rfb import HELLO, Viewer, encodings, key, pointer, request, text
 from helpers.runner import wait_for
@@ -181,6 +181,33 @@ def test_a_session_opens_what_it_is_for(daemon):
     assert status(daemon, "/desktop/ws/x") == (404, "desktop.address")
     # what is upgraded already is refused by the warden too
     assert b"" == tunnel(daemon, box, session(daemon, box, "inspect"), {"host_key": "x", "user_key": "y"})
+
+
+def test_what_is_turned_away_takes_no_place_of_its_session(daemon):
+    """All operations of the sandbox are in use, which whoever runs code in it can see to: who comes meanwhile comes when there is room."""
+    box = daemon.create(policy={"limits": {"pids": 2000}})
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    at = f"/desktop/ws/{session(daemon, box, 'view')['token']}"
+    sleeps = []
+    while (begun := daemon.post(f"{box.at}/exec", {"command": ["sleep", "1000"], "background": True})).status == 202:
+        sleeps.append(begun.json["exec_id"])
+    for _ in range(20):         # a session has 16 connections
+        assert status(daemon, at) == (429, "sandbox.busy")
+    assert daemon("DELETE", f"{box.at}/exec/{sleeps[0]}").ok
+    assert wait_for(lambda: status(daemon, at)[0] == 101, 20), status(daemon, at)
+
+
+def test_connections_of_a_session_end_with_their_keeper(daemon):
+    box = daemon.create(recovery={"after": 1, "tries": 2, "window": 3600})
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    at = f"/desktop/ws/{session(daemon, box, 'view')['token']}"
+    viewers = [Viewer(daemon.path, at) for _ in range(16)]
+    assert status(daemon, at) == (429, "attach.busy")
+    kill_one(daemon, "cloche-keeper")
+    assert wait_for(lambda: box.show()["recovery"]["used"] == 1) and box.wait_for("ready"), box.show()
+    assert {v.ended() for v in viewers} <= {1000, 1008, None}
+    said = [e["detail"] for e in daemon.get(f"/v1/events?sandbox={box.id}&limit=1000").json["events"] if e["type"] == "attach_closed"]
+    assert len(said) == 16 and all("its keeper ended" in s for s in said), said
 
 
 @pytest.mark.parametrize("who", ["agent", "key"])
