@@ -26,6 +26,7 @@
 #define LATE_MAX  (256UL * 1024)        /* of what comes behind the last word */
 #define PING_MS   30000                 /* of silence, then it is asked whether it is there */
 #define GONE_MS   90000                 /* of silence: it is not */
+#define DEAF_MS   5000                  /* of what is not read: an end behind it shows when something is sent */
 #define MUTE_MS   30000                 /* for a display to say something first */
 #define LAST_MS   10000                 /* for the client to take the last words */
 #define WHY_MAX   (WS_CONTROL_MAX - 2)
@@ -161,14 +162,15 @@ static void
 desk_time(struct request *r, uint64_t now)
 {
     struct desk *d = r->desk;
+    uint64_t after = listens(r) ? PING_MS : DEAF_MS;
 
     if (!listens(r))
         d->heard_ms = now;      /* its silence is ours */
     if (clock_since(now, d->heard_ms) >= GONE_MS ||
         (d->state == DESK_OVER && clock_since(now, d->over_ms) >= LAST_MS))
         return upgrade_end(r);
-    if (d->state == DESK_SEEN && clock_since(now, d->heard_ms) >= PING_MS &&
-        clock_since(now, d->pinged_ms) >= PING_MS) {
+    if (d->state == DESK_SEEN && (clock_since(now, d->heard_ms) >= after || !listens(r)) &&
+        clock_since(now, d->pinged_ms) >= after) {
         d->pinged_ms = now;
         desk_put(r, WS_PING, NULL, 0);
     }

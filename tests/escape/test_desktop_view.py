@@ -12,7 +12,7 @@ from helpers.daemon import Caller, Daemon, Sandbox, caller, kill_one
 from helpers.desktop import events, until, window
 from helpers.rfb import HELLO, Viewer, encodings, key, pointer, request, text
 from helpers.runner import wait_for
-from helpers.websocket import BINARY, TEXT, Closed, WebSocket
+from helpers.websocket import BINARY, PING, TEXT, Closed, WebSocket
 
 pytestmark = [requirement("R48"), desktop.needed]
 
@@ -237,6 +237,7 @@ def one(c):
         if sys.argv[1] == "flood":
             while True: c.sendall(b"x" * 65536)
         elif sys.argv[1] == "mute": c.recv(1); time.sleep(600)
+        elif sys.argv[1] == "deaf": c.sendall(b"RFB 003.008\\n"); time.sleep(600)
         else: c.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n")
     except OSError: pass
     c.close()
@@ -244,13 +245,18 @@ while True: threading.Thread(target=one, args=(s.accept()[0],), daemon=True).sta
 """
 
 
-@pytest.mark.parametrize("what", ["flood", "mute", "http"])
-def test_a_display_that_lies_harms_its_viewer_alone(daemon, what):
-    """Whoever runs code in the sandbox can be the display."""
+def lying(daemon, what):
     box = daemon.create(name="one")
     assert box.put("liar.py", LIAR.encode()).ok
     assert box.exec(f"setsid python3 liar.py {what} >/dev/null 2>&1 &")["exit_code"] == 0
     until(lambda: box.read("there").ok)
+    return box
+
+
+@pytest.mark.parametrize("what", ["flood", "mute", "http"])
+def test_a_display_that_lies_harms_its_viewer_alone(daemon, what):
+    """Whoever runs code in the sandbox can be the display."""
+    box = lying(daemon, what)
     ws = WebSocket(daemon.path, f"{box.at}/desktop/view")
     if what == "mute":          # it has so long, and not longer
         assert ws.status == 504, ws.head
@@ -260,6 +266,20 @@ def test_a_display_that_lies_harms_its_viewer_alone(daemon, what):
     assert daemon.get("/ready").ok and box.exec("echo well")["stdout"] == "well\n"
     ws.close()
     assert daemon("DELETE", box.at).ok
+
+
+def test_a_viewer_of_a_display_that_reads_nothing_is_asked_whether_it_is_there(daemon):
+    """Nothing is read of it then: that it has gone shows by what is sent to it, or never."""
+    ws = WebSocket(daemon.path, f"{lying(daemon, 'deaf').at}/desktop/view?mode=control")
+    assert ws.status == 101 and ws.hear() == (BINARY, HELLO)
+    ws.frame(BINARY, HELLO + b"\1\1")
+    ws.socket.settimeout(3)
+    with pytest.raises(TimeoutError):
+        for _ in range(1000):
+            ws.frame(BINARY, key("a", 1) * 8192)
+    ws.socket.settimeout(25)
+    assert ws.hear() == (PING, b"")
+    ws.close()
 
 
 def test_the_gate_is_asked_for_an_agent(cloche):
