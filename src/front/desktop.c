@@ -357,6 +357,9 @@ on_person(struct request *r)
                     "the role \"%s\" may not be in an address: a session's credential may", edge_role_name(r->role));
         return;
     }
+    who_count(r);
+    if (!waits_place(r))
+        return;
     memcpy(r->id, r->role_box, sizeof(r->role_box));
     ASK(r, EDGE_ASK_SESSION, &session_answers, .id = r->id);
 }
@@ -409,6 +412,7 @@ const struct route desktop_routes[] = {
     { "GET", "/v1/sandboxes/{}/desktop/view", view,   false, false, .endless = true },
     { "GET", "/desktop",                      page,   false, false, .open = true, .ours = true },
     { "GET", "/desktop/page.js",              script, false, false, .open = true, .ours = true },
-    { "GET", "/desktop/ws/{*}",               person, false, false, .open = true, .foreign = true, .endless = true },
+    { "GET", "/desktop/ws/{*}",               person, false, false, .open = true, .foreign = true,
+      .named = true, .endless = true },
 };
 const size_t desktop_n_routes = ARRAY_LEN(desktop_routes);

@@ -176,6 +176,7 @@ struct route {
     bool open;              /* for whoever comes: no credential is wanted or looked at */
     bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
     bool ours;              /* a page of ours: what another site's may not read, whichever */
+    bool named;             /* ... but who comes is said by the address: it is counted when that is known */
     bool endless;           /* an answer to GET that goes on, or becomes something else: there is no HEAD of it */
 };
 
@@ -375,6 +376,7 @@ void waits_turn(struct front *f);
  * too many. Until it is over. */
 bool waits_place(struct request *r);
 void waits_unplace(struct request *r);
+void waits_move(struct request *r, unsigned caller);        /* what it has counts for that one from here on */
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
 void waits_keep(struct request *r, struct buf *into, bool *cut, const uint8_t *p, size_t n);
 
@@ -484,6 +486,8 @@ struct presented who_presents(const struct request *r);
 /* Whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
 bool who_admit(struct request *r);
+/* The warden said who it is: for that one it is counted. */
+void who_count(struct request *r);
 /* Where this caller's default sandbox is remembered; NULL: nowhere, or its credential may be good no more. */
 struct told_status *who_status(struct request *r);
 

@@ -4,6 +4,7 @@
  * have another one, of which nobody has more than a share when it comes to that (hold.h): an operation is not listened
  * to then, output that is told whole is cut, and a large answer becomes a refusal.
  */
+#include "base/array.h"
 #include "front/collect.h"
 #include "front/front.h"
 #include "front/preview.h"
@@ -44,11 +45,12 @@ waits_count(struct request *r)
     r->waits = n;
 }
 
-/* Health has to be said whoever else asks. */
+/* Health has to be said whoever else asks; and who comes without a credential is not in the way of who has one in the
+ * address. */
 bool
 waits_place(struct request *r)
 {
-    if (r->route->open && !r->route->foreign)
+    if ((r->route->open && !r->route->foreign) || (r->route->named && r->who == 0))
         return true;
     r->placed = hold_room(r, &r->f->places, 1);
     if (r->placed) {
@@ -65,6 +67,19 @@ waits_unplace(struct request *r)
 {
     hold_count(&r->f->places, r->caller, r->placed, 0);
     r->placed = false;
+}
+
+void
+waits_move(struct request *r, unsigned caller)
+{
+    struct hold *const of[] = { &r->f->bodies, &r->f->waits, &r->f->places };
+    const size_t has[] = { r->held_bytes, r->waits, r->placed };
+
+    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+        hold_count(of[i], r->caller, has[i], 0);
+        hold_count(of[i], caller, 0, has[i]);
+    }
+    r->caller = caller;
 }
 
 void

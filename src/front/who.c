@@ -97,10 +97,10 @@ place_of(struct request *r)
 }
 
 /* For whom memory is counted: what is judged later has a handle of its own. */
-static void
-count_for(struct request *r)
+void
+who_count(struct request *r)
 {
-    r->caller = r->role == EDGE_KEY ? HOLD_KEYS : hold_caller(r->who);
+    waits_move(r, r->role == EDGE_KEY ? HOLD_KEYS : hold_caller(r->who));
 }
 
 /* It goes on when it is woken. */
@@ -109,7 +109,7 @@ on_who(struct request *r)
 {
     struct known *k = place_of(r);
 
-    count_for(r);
+    who_count(r);
     if (r->f->epochs == NULL)
         return;
     free(k->status.text);
@@ -133,7 +133,7 @@ remembered(struct request *r)
     r->role = k->role;
     r->until_ms = k->until_ms;
     memcpy(r->role_box, k->box, sizeof(r->role_box));
-    count_for(r);
+    who_count(r);
     return true;
 }
 

@@ -1,5 +1,6 @@
 """Who looks at a desktop presses no key and moves nothing, however it is said; and nobody looks whom it was not given to (docs/desktop.md)."""
 import json
+import select
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ from helpers.approvals import Asking, one_pending, pending
 from helpers.attach import session, tunnel
 from helpers.daemon import Caller, Daemon, Sandbox, caller, kill_one
 from helpers.desktop import events, until, window
+from helpers.preview import expose, raw, serve
 from helpers.rfb import HELLO, Viewer, encodings, key, pointer, request, text
 from helpers.runner import wait_for
 from helpers.websocket import BINARY, PING, TEXT, Closed, WebSocket
@@ -208,6 +210,29 @@ def test_connections_of_a_session_end_with_their_keeper(daemon):
     assert {v.ended() for v in viewers} <= {1000, 1008, None}
     said = [e["detail"] for e in daemon.get(f"/v1/events?sandbox={box.id}&limit=1000").json["events"] if e["type"] == "attach_closed"]
     assert len(said) == 16 and all("its keeper ended" in s for s in said), said
+
+
+def test_previews_take_no_place_of_who_has_a_session(cloche):
+    """Whoever has a preview's address is nobody, and all of them have one share; who has a session in the address is somebody, with a share."""
+    daemon = Daemon(cloche.behind("prlimit", "--nofile=640:640"), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    box = daemon.create(name="one")
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    one, held = session(daemon, box, "view"), []
+    for _ in range(4):
+        crowd = daemon.create()
+        serve(crowd)
+        path = expose(crowd)["path"]
+        for _ in range(24):
+            held.append(raw(daemon.remote()))
+            held[-1].sendall(f"GET {path}late HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    told = wait_for(lambda: select.select(held, [], [], 0)[0], 60)
+    assert b" 503 " in told[0].recv(100), "nobody's share is taken"
+    ws = WebSocket(raw(daemon.remote()), f"/desktop/ws/{one['token']}")
+    assert ws.status == 101, ws.head
+    ws.close()
+    for c in held:
+        c.close()
+    assert daemon.stop() == 0, daemon.log
 
 
 @pytest.mark.parametrize("who", ["agent", "key"])
