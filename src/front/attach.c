@@ -85,10 +85,10 @@ on_opened(struct request *r, const struct edge_attach *a, const char *text)
     if (a->screen) {
         char room[300];
         const char *base = ports_base(r, room);
-        json_object_set_new(one, "path", json_sprintf("/desktop#%s=%s", edge_attach_mode(true, a->writes), text));
-        json_object_set_new(one, "url", base != NULL ? json_sprintf("%s/desktop#%s=%s", base,
-                                                                    edge_attach_mode(true, a->writes), text)
-                                                     : json_null());
+        json_t *path = json_sprintf("/desktop#%s=%s:%s", edge_attach_mode(true, a->writes), text, a->box);
+        json_object_set_new(one, "url", base == NULL || path == NULL
+                                            ? json_null() : json_sprintf("%s%s", base, json_string_value(path)));
+        json_object_set_new(one, "path", path);
     }
     reply_json(r, MHD_HTTP_CREATED, one);
 }

@@ -2,13 +2,14 @@
  *
  * All that comes is the sandbox's word. It becomes pixels of one canvas, and nothing else: no text of it is shown, no
  * clipboard is read or written. What is longer than it may be, or unknown, ends it. Keys and the pointer are sent where
- * the address says "control"; whether they may is not up to this page.
+ * the address says "control"; whether they may is not up to this page. What a sandbox draws may look like a page of
+ * ours that asks for something: above it stands, always, that it is the sandbox's.
  */
 "use strict";
 (() => {
     const PIXELS = 64 << 20, TEXT = 1 << 20;
     const canvas = document.getElementById("screen"), paint = canvas.getContext("2d");
-    const [, mode, token] = /^#(view|control)=([a-z0-9_]+)$/.exec(location.hash) || [];
+    const [, mode, token, sandbox] = /^#(view|control)=([a-z0-9_]+)(?::([0-9a-f]{32}))?$/.exec(location.hash) || [];
     const control = mode === "control";
     const KEYS = {
         Backspace: 0xff08, Tab: 0xff09, Enter: 0xff0d, Escape: 0xff1b, Delete: 0xffff, Home: 0xff50, ArrowLeft: 0xff51,
@@ -203,6 +204,18 @@
         canvas.focus();
     }
 
+    /* The policy of the page has no style sheet but what is said here. What is ours is outside of what scrolls. */
+    function lay() {
+        const style = (id, what) => Object.assign(document.getElementById(id).style, what);
+        Object.assign(document.body.style, { margin: "0", height: "100vh", display: "flex", flexDirection: "column" });
+        style("ours", { flex: "none", position: "sticky", top: "0", zIndex: "1", padding: "4px 8px", background: "white", color: "black" });
+        style("say", { margin: "4px 0" });
+        style("theirs", { flex: "1", minHeight: "0", overflow: "auto" });
+        if (sandbox !== undefined)
+            document.getElementById("whose").textContent = "Sandbox " + sandbox;
+    }
+
+    lay();
     if (token === undefined) {
         say("This address has no session in it. `cloche desktop SANDBOX` prints one that has.");
         return;

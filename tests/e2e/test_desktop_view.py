@@ -121,7 +121,7 @@ def auth(credential):
 def test_a_session_is_for_a_person(desk):
     box = window(desk)
     one = session(desk, box, "view")
-    assert one["mode"] == "view" and one["path"] == f"/desktop#view={one['token']}" and one["url"] is None, one
+    assert one["mode"] == "view" and one["path"] == f"/desktop#view={one['token']}:{box.id}" and one["url"] is None, one
     viewer = Viewer(desk.path, f"/desktop/ws/{one['token']}", headers=["Origin: http://elsewhere.example"])
     assert viewer.look().at(400, 350) == RED
     by_header = Viewer.of(desk, box, headers=auth(one["token"]))
@@ -168,7 +168,7 @@ def test_the_verb(cloche, daemon):
     env = {"CLOCHE_SOCKET": str(daemon.path)}
     done = cloche("desktop", "one", "--control", "--for", "5m", env=env)
     assert done.ok and done.out.startswith("/desktop#control=cloche_attach_") and "no browser reaches it" in done.err, done
-    viewer = Viewer(daemon.path, f"/desktop/ws/{done.out.strip().split('=')[1]}")
+    viewer = Viewer(daemon.path, f"/desktop/ws/{done.out.strip().split('=')[1].split(':')[0]}")
     assert viewer.look().at(1, 1) == BLACK
     said = cloche("desktop", box.id, "--json", env=env)
     assert json.loads(said.out)["mode"] == "view", said
@@ -200,6 +200,13 @@ def test_the_page_shows_it(cloche, tcp, chromium):
         chromium.go(url)
         assert wait_for(lambda: chromium.run(PIXEL) == [255, 0, 0, 255], 120), chromium.run("document.body.innerText")
         assert chromium.run("document.getElementById('say').textContent").startswith(say)
+        # what is drawn below it may look like anything: whose it is is seen however it is scrolled
+        said = chromium.run("document.querySelector('strong').innerText")
+        assert said == f"Sandbox {box.id}. Everything below is drawn by the sandbox. cloche never asks for a token here.", said
+        chromium.run("(() => { const t = document.getElementById('theirs'); t.scrollTop = t.scrollLeft = 1e6; window.scrollTo(1e6, 1e6); })()")
+        top, bottom, below = chromium.run("(() => { const r = (e) => document.querySelector(e).getBoundingClientRect(); return [r('strong').top, r('header').bottom, r('main').top]; })()")
+        assert 0 <= top < bottom <= below, (top, bottom, below)
+        chromium.run("(() => { const t = document.getElementById('theirs'); t.scrollTop = t.scrollLeft = 0; })()")
         for kind in ("rawKeyDown", "keyUp"):
             chromium("Input.dispatchKeyEvent", type=kind, key="a", code="KeyA", windowsVirtualKeyCode=65)
         at = chromium.run("(() => { const b = document.querySelector('canvas').getBoundingClientRect(); return [b.left + 320, b.top + 330]; })()")
@@ -242,5 +249,6 @@ def test_the_page_is_ours_alone(tcp):
     for path, kind in (("/desktop", "text/html; charset=utf-8"), ("/desktop/page.js", "text/javascript; charset=utf-8")):
         got = tcp.remote(address=(host, port)).get(path)
         assert got.status == 200 and got.headers["Content-Type"] == kind, got
+        assert path != "/desktop" or b"drawn by the sandbox.\ncloche never asks for a token here." in got.body
         assert got.headers["X-Frame-Options"] == "DENY" and "default-src 'none'" in got.headers["Content-Security-Policy"]
         assert got.headers["X-Content-Type-Options"] == "nosniff" and "Access-Control-Allow-Origin" not in got.headers
