@@ -7,7 +7,7 @@
  */
 "use strict";
 (() => {
-    const PIXELS = 64 << 20, TEXT = 1 << 20;
+    const PIXELS = 16 << 20, TEXT = 1 << 20, AT_ONCE = 64;
     const canvas = document.getElementById("screen"), paint = canvas.getContext("2d");
     const [, mode, token, sandbox] = /^#(view|control)=([a-z0-9_]+)(?::([0-9a-f]{32}))?$/.exec(location.hash) || [];
     const control = mode === "control";
@@ -18,7 +18,7 @@
         CapsLock: 0xffe5, AltGraph: 0xfe03,
     };
     const SIDES = { Shift: 0xffe1, Control: 0xffe3, Alt: 0xffe9, Meta: 0xffeb };
-    let chunks = [], have = 0, wake = () => {}, over = false, ws = null;
+    let chunks = [], have = 0, done = 0, wake = () => {}, over = false, ws = null;
 
     function say(text) {
         document.getElementById("say").textContent = text;
@@ -62,6 +62,15 @@
         need(n <= most, "a text of the display is too long");
         for (; n > 0; n -= Math.min(n, 65536))
             await take(Math.min(n, 65536));
+    }
+
+    /* So much was drawn, of AT_ONCE: whoever has the tab open can go on using it. */
+    async function breathe(pixels) {
+        done += 1 + pixels * AT_ONCE / PIXELS;
+        if (done < AT_ONCE)
+            return;
+        done = 0;
+        await new Promise((go) => setTimeout(go));
     }
 
     function send(...bytes) {
@@ -111,21 +120,29 @@
 
     async function update() {
         const count = (await take(3)).getUint16(1);
+        let sized = false, copied = 0;
+        await breathe(0);
         for (let i = 0; i < count; i++) {
             const head = await take(12);
             const [x, y, width, height] = [0, 2, 4, 6].map((at) => head.getUint16(at));
             const kind = head.getInt32(8);
             if (kind === -223) {
+                need(!sized, "the display has two sizes at once");
+                sized = true;
+                await breathe(width * height);
                 resize(width, height);
                 ask(0);
                 continue;
             }
             need(x + width <= canvas.width && y + height <= canvas.height, "a picture is larger than the display");
+            await breathe(width * height);
             if (kind === 0) {
                 await raw(x, y, width, height);
             } else {
                 need(kind === 1, "the display speaks an encoding that it was not asked for");
                 const from = await take(4);
+                copied += width * height;
+                need(copied <= 4 * canvas.width * canvas.height, "the display copies more than it shows");
                 if (width > 0 && height > 0)
                     paint.drawImage(canvas, from.getUint16(0), from.getUint16(2), width, height, x, y, width, height);
             }
