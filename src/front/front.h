@@ -486,8 +486,7 @@ struct presented who_presents(const struct request *r);
 /* Whose request it is, by its credential, before its body is read. True: it may go on; otherwise it waits for
  * the warden (r->ticket) or has been refused. What each caller may is the warden's to judge. */
 bool who_admit(struct request *r);
-/* The warden said who it is: for that one it is counted. */
-void who_count(struct request *r);
+void who_count(struct request *r);              /* the warden said who it is: it is counted for that one */
 /* Where this caller's default sandbox is remembered; NULL: nowhere, or its credential may be good no more. */
 struct told_status *who_status(struct request *r);
 
@@ -504,6 +503,7 @@ void page_free(struct request *r);
 
 /* route.c */
 const struct route *route_find(struct request *r);      /* NULL: r->early says why */
+void route_wipe(struct request *r);                     /* its address, which may have a credential in it */
 void route_allow(struct request *r, const char *method);        /* one more method of this path, for Allow */
 
 /* exec.c: commands. */

@@ -148,7 +148,7 @@ http_bury(struct front *f)
         buf_free(&r->half[1]);
         r->answer_bytes = 0;
         waits_count(r);
-        free(r->uri);
+        route_wipe(r);
         free(r->below);
         free(r->policy);
         explicit_bzero(r->key, sizeof(r->key));

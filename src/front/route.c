@@ -1,5 +1,6 @@
 /* front/route.c: from a request line to a route */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -237,4 +238,15 @@ route_find(struct request *r)
         r->early_why = "the body has a Content-Encoding";
     }
     return route;
+}
+
+void
+route_wipe(struct request *r)
+{
+    if (r->uri != NULL)
+        explicit_bzero(r->uri, strlen(r->uri));
+    free(r->uri);
+    r->uri = NULL;
+    explicit_bzero(r->path, strnlen(r->path, sizeof(r->path)));
+    explicit_bzero(r->query, strnlen(r->query, sizeof(r->query)));
 }

@@ -135,7 +135,8 @@ refuse(struct warden *w, struct box *b, const struct err *why)
     char by[EDGE_WHO_MAX + 1];
 
     who_text(w, &w->who, by);
-    warden_note(w, b, "attach_refused", "%s: %s [%s]", by, why->msg, why->code);
+    if (b != NULL)      /* else it is none of who asks */
+        warden_note(w, b, "attach_refused", "%s: %s [%s]", by, why->msg, why->code);
     answer_no(w, w->asker, why);
 }
 
@@ -374,11 +375,7 @@ asked_attach_open(struct warden *w, const struct ask_attach_open *m)
     struct ticket t;
     size_t place = USED;
 
-    if (b == NULL) {
-        answer_no(w, w->asker, &err);
-        return 0;
-    }
-    if (judge(w, b, m->ticket, &t, &place, &err) < 0 || room_for_one(w, b, place, &err) < 0) {
+    if (b == NULL || judge(w, b, m->ticket, &t, &place, &err) < 0 || room_for_one(w, b, place, &err) < 0) {
         refuse(w, b, &err);
         return 0;
     }
@@ -531,10 +528,7 @@ asked_tunnel(struct warden *w, const struct ask_tunnel *m)
         return 0;
     if (err.kind == ERR_NONE && connect_editor(w, b, s, m, &err) == 0)
         return 0;
-    if (err_is(&err, "attach.mode"))
-        refuse(w, b, &err);
-    else
-        answer_no(w, w->asker, &err);
+    refuse(w, b, &err);
     return 0;
 }
 
@@ -561,50 +555,40 @@ asked_desktop(struct warden *w, const struct ask_desktop *m)
         if ((s != NULL ? connect_it(w, b, s, &op, &err) : grant_op(w, b, &op, &err)) == 0)
             return 0;
     }
-    if (err_is(&err, "attach.mode"))
-        refuse(w, b, &err);
-    else
-        answer_no(w, w->asker, &err);
+    refuse(w, b, &err);
     return 0;
 }
 
-static void
-closed(struct warden *w, struct session *first, uint64_t number, uint64_t ms)
+/* A keeper turned it away; what else ends one is the record's of operations. */
+static bool
+was_busy(const char *error)
 {
-    for (struct session *s = first; s != NULL; s = s->next) {
-        for (size_t i = 0; i < TUNNELS; i++) {
-            if (s->tunnels[i] != number + 1)
-                continue;
-            s->tunnels[i] = 0;
-            warden_note_id(w, s->r.box, "attach_closed", "%s, %s, of %s, after %llu s", s->r.id, mode_of(&s->r),
-                           s->r.who, (unsigned long long)(ms / 1000));
-        }
-    }
+    return strcmp(error, "ports.busy") == 0 || strcmp(error, "sandbox.busy") == 0 || strcmp(error, "serve.op") == 0;
 }
 
-void
-attach_closed(struct warden *w, uint64_t number, uint64_t ms)
-{
-    closed(w, w->attaches->sessions, number, ms);
-    closed(w, w->attaches->ended, number, ms);
-}
-
+/* Of that sandbox; @m NULL: all. */
 static void
-none(struct warden *w, struct session *first, const char *box, const char *why)
+closed(struct warden *w, struct session *first, const char *box, const struct keep_op_said *m, const char *how)
 {
     for (struct session *s = first; s != NULL; s = s->next) {
         for (size_t i = 0; i < TUNNELS && strcmp(s->r.box, box) == 0; i++) {
-            if (s->tunnels[i] == 0)
+            if (s->tunnels[i] == 0 || (m != NULL && s->tunnels[i] != m->number + 1))
                 continue;
             s->tunnels[i] = 0;
-            warden_note_id(w, box, "attach_closed", "%s, %s, of %s: %s", s->r.id, mode_of(&s->r), s->r.who, why);
+            if (m != NULL && was_busy(m->error))
+                warden_note_id(w, box, "attach_refused", "session %s, of %s: too much is open [%s]", s->r.id, s->r.who,
+                               m->error);
+            warden_note_id(w, box, "attach_closed", "%s, %s, of %s, %s", s->r.id, mode_of(&s->r), s->r.who, how);
         }
     }
 }
 
 void
-attach_none(struct warden *w, const char *box, const char *why)
+attach_closed(struct warden *w, const char *box, const struct keep_op_said *m, const char *why)
 {
-    none(w, w->attaches->sessions, box, why);
-    none(w, w->attaches->ended, box, why);
+    char how[32];
+
+    snprintf(how, sizeof(how), "after %llu s", m != NULL ? (unsigned long long)(m->ms / 1000) : 0ULL);
+    closed(w, w->attaches->sessions, box, m, m != NULL ? how : why);
+    closed(w, w->attaches->ended, box, m, m != NULL ? how : why);
 }

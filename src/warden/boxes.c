@@ -402,7 +402,7 @@ box_lost(struct box *b)
     life_gone(b, &err);
     template_lost(b, &err);
     net_box_gone(w, b->r.id);
-    attach_none(w, b->r.id, "its keeper ended");
+    attach_closed(w, b->r.id, NULL, "its keeper ended");
     b->taken_ms = 0;
     if (b->ahead)
         pool_gone(b, b->not_made.n > 0 && packet_get_err(&in, &why) ? &why : NULL);

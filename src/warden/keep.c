@@ -276,7 +276,7 @@ on_op_ended(struct warden *w, const struct nothing *m)
     if (b->asked.said > b->ops)
         b->asked.said = b->ops;
     if (b->ops == 0)
-        attach_none(w, b->r.id, "its keeper did not say how it ended");
+        attach_closed(w, b->r.id, NULL, "its keeper did not say how");
     box_touched(b);
     return 0;
 }

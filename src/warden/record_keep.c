@@ -171,7 +171,7 @@ record_on_op_said(struct warden *w, const struct keep_op_said *m)
     if (!keep_answers(&w->heard->asked.said))
         return -1;
     if (m->kind == OP_ATTACH || m->kind == OP_DESKTOP)
-        attach_closed(w, m->number, m->ms);
+        attach_closed(w, w->heard->r.id, m, NULL);
     audit_capability(&e, NULL, op_name(m->kind), "an operation ended");
     if (m->error[0] != '\0' || (m->flags & (EDGE_TIMED_OUT | EDGE_OOM)) != 0)
         e.severity = AUDIT_WARN;

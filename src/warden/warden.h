@@ -445,8 +445,8 @@ int attach_begin(struct warden *w, struct err *err);
 void attach_end(struct warden *w, const char *box);         /* all of that sandbox: it is going */
 /* Whose session that credential is; false: nobody's, and nothing was changed. */
 bool attach_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *who, uint64_t *until);
-void attach_closed(struct warden *w, uint64_t number, uint64_t ms);     /* that operation has ended */
-void attach_none(struct warden *w, const char *box, const char *why);    /* of that sandbox none runs any more */
+/* That operation of the sandbox's has ended; NULL: none runs any more, for @why. */
+void attach_closed(struct warden *w, const char *box, const struct keep_op_said *m, const char *why);
 
 /* life.c: the policy of one that lives: questions, and what keepers say. An adopted one is held to what is on record; a
  * change of one that ended fails. */

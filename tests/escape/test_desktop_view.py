@@ -185,6 +185,21 @@ def test_a_session_opens_what_it_is_for(daemon):
     assert b"" == tunnel(daemon, box, session(daemon, box, "inspect"), {"host_key": "x", "user_key": "y"})
 
 
+def refusals(daemon, box, code):
+    """What is on record of those who were refused for that."""
+    return [e["detail"] for e in daemon.get(f"/v1/events?sandbox={box.id}&limit=1000").json["events"] if e["type"] == "attach_refused" and f"[{code}]" in e["detail"]]
+
+
+def test_who_is_refused_for_a_pause_is_on_record(daemon):
+    box = daemon.create(name="one")
+    assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
+    one = session(daemon, box, "view")
+    assert daemon.post(f"{box.at}/pause").ok
+    assert status(daemon, f"/desktop/ws/{one['token']}") == (409, "sandbox.paused")
+    said = refusals(daemon, box, "sandbox.paused")
+    assert len(said) == 1 and "session " in said[0], said
+
+
 def test_what_is_turned_away_takes_no_place_of_its_session(daemon):
     """All operations of the sandbox are in use, which whoever runs code in it can see to: who comes meanwhile comes when there is room."""
     box = daemon.create(policy={"limits": {"pids": 2000}})
@@ -195,6 +210,7 @@ def test_what_is_turned_away_takes_no_place_of_its_session(daemon):
         sleeps.append(begun.json["exec_id"])
     for _ in range(20):         # a session has 16 connections
         assert status(daemon, at) == (429, "sandbox.busy")
+    assert len(refusals(daemon, box, "sandbox.busy")) == 20
     assert daemon("DELETE", f"{box.at}/exec/{sleeps[0]}").ok
     assert wait_for(lambda: status(daemon, at)[0] == 101, 20), status(daemon, at)
 
@@ -204,7 +220,7 @@ def test_connections_of_a_session_end_with_their_keeper(daemon):
     assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
     at = f"/desktop/ws/{session(daemon, box, 'view')['token']}"
     viewers = [Viewer(daemon.path, at) for _ in range(16)]
-    assert status(daemon, at) == (429, "attach.busy")
+    assert status(daemon, at) == (429, "attach.busy") and len(refusals(daemon, box, "attach.busy")) == 1
     kill_one(daemon, "cloche-keeper")
     assert wait_for(lambda: box.show()["recovery"]["used"] == 1) and box.wait_for("ready"), box.show()
     assert {v.ended() for v in viewers} <= {1000, 1008, None}
