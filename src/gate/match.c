@@ -185,13 +185,15 @@ holds(struct search *s, const struct condition *c, const char *tool, const json_
     json_t *v = json_incref((json_t *)(uintptr_t)find(params, c->param));
     enum answer a;
 
+    if (v == NULL)
+        v = gate_elsewhere(tool, c->param, params, s->at);
     if (c->op == IS_PRESENT) {
         a = (v != NULL) == c->present ? YES : NO;
         json_decref(v);
         return a;
     }
     if (v == NULL)
-        v = gate_unsaid(tool, c->param, params, s->at);
+        v = gate_otherwise(tool, c->param);
     if (v == NULL)
         return NO;
     a = says_any(s, c, gate_kind(tool, c->param), v);

@@ -49,8 +49,10 @@ struct gate {
 /* settle.c: what can be said in more than one way. */
 enum kind { KIND_TEXT, KIND_PATH, KIND_LANGUAGE, KIND_HOST, KIND_PACKAGE, KIND_SANDBOX };
 enum kind gate_kind(const char *tool, const char *param);
-/* What @param is where @params do not say it. A new reference; NULL: nothing. */
-json_t *gate_unsaid(const char *tool, const char *param, const json_t *params, const struct gate_place *at);
+/* @param, which @params do not have by that name, where they or @at say it in another way. A new reference, or NULL. */
+json_t *gate_elsewhere(const char *tool, const char *param, const json_t *params, const struct gate_place *at);
+/* What @param is where nothing says it. A new reference; NULL: nothing. */
+json_t *gate_otherwise(const char *tool, const char *param);
 /* @at, with what @params say of it. */
 struct gate_place gate_here(const struct gate_place *at, const json_t *params);
 /* @v, or each of a list, in the form that is judged. A new reference; NULL: no memory. */

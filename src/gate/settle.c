@@ -69,14 +69,18 @@ time_of(const char *param, const json_t *params)
 }
 
 json_t *
-gate_unsaid(const char *tool, const char *param, const json_t *params, const struct gate_place *at)
+gate_elsewhere(const char *tool, const char *param, const json_t *params, const struct gate_place *at)
+{
+    if (strcmp(tool, "code_execute") == 0 && (strcmp(param, "timeout") == 0 || strcmp(param, "timeout_ms") == 0))
+        return time_of(param, params);
+    return gate_kind(tool, param) == KIND_SANDBOX && at->id != NULL && at->id[0] != '\0' ? json_string(at->id) : NULL;
+}
+
+json_t *
+gate_otherwise(const char *tool, const char *param)
 {
     const struct row *row = row_of(tool, param);
 
-    if (strcmp(tool, "code_execute") == 0 && (strcmp(param, "timeout") == 0 || strcmp(param, "timeout_ms") == 0))
-        return time_of(param, params);
-    if (row != NULL && row->kind == KIND_SANDBOX && at->id != NULL && at->id[0] != '\0')
-        return json_string(at->id);
     return row != NULL && row->otherwise != NULL ? json_string(row->otherwise) : NULL;
 }
 

@@ -210,6 +210,13 @@ static const struct { const char *tool, *condition, *params; const struct gate_p
     { READ, "{param: sandbox_id, not-equals: prod}", "{\"sandbox_id\": \"0123\"}", &kept, false },
     { READ, "{param: sandbox_id, matches: '\\Aprod'}", "{}", &kept, true },
     { READ, "{param: sandbox_id, equals: prod}", "{}", NULL, false },
+    { READ, "{param: sandbox_id, present: true}", "{}", &kept, true },
+    { READ, "{param: sandbox_id, present: false}", "{}", &kept, false },
+    { READ, "{param: sandbox_id, present: true}", "{}", NULL, false },
+    { EXEC, "{param: timeout, present: true}", "{\"timeout_ms\": 1}", NULL, true },
+    { EXEC, "{param: timeout_ms, present: false}", "{\"timeout\": 1}", NULL, false },
+    { EXEC, "{param: timeout, present: false}", "{}", NULL, true },
+    { PACK, "{param: registry, present: false}", "{\"package\": \"x\"}", &kept, true },
     { "other", "{param: file_path, equals: .env}", "{\"file_path\": \"./.env\"}", NULL, false },
 };
 
