@@ -25,6 +25,7 @@ static const struct row { const char *tool, *param; enum kind kind; const char *
     { "code_execute", "collect", KIND_PATH, NULL },
     { "code_execute", "language", KIND_LANGUAGE, NULL },
     { "code_execute", "allowed_domains", KIND_HOST, NULL },
+    { "code_execute", "policy.network.allow", KIND_HOST, NULL },
     { "sandbox_create", "policy.network.allow", KIND_HOST, NULL },
     { "sandbox_policy", "policy.network.allow", KIND_HOST, NULL },
     { "code_install_package", "package", KIND_PACKAGE, NULL },
@@ -163,6 +164,8 @@ gate_form(enum kind kind, const json_t *v, const struct gate_place *at)
         }
         return list;
     }
+    if (text != NULL && n == 0 && kind == KIND_PATH)
+        return json_string(".");
     if (text == NULL || n == 0 || strlen(text) != n)    /* no text of that kind: it is refused */
         return json_incref((json_t *)(uintptr_t)v);
     switch (kind) {
