@@ -161,21 +161,42 @@ says(struct search *s, const struct condition *c, const json_t *value, const jso
     }
 }
 
+/* @c of @v, with what it compares in the form that it has at @at. */
+static enum answer
+says_at(struct search *s, const struct condition *c, enum kind kind, const struct gate_place *at, const json_t *v)
+{
+    json_t *value = gate_form(kind, c->value, at);
+    enum answer a = value != NULL ? says(s, c, value, v) : UNKNOWN;
+
+    json_decref(value);
+    return a;
+}
+
+/* A rule's /workspace is the workspace, as that of a call; and the folder of that name, where it is another one. */
+static enum answer
+compares(struct search *s, const struct condition *c, enum kind kind, const json_t *v)
+{
+    struct gate_place called = *s->at;
+    enum answer a = says_at(s, c, kind, s->at, v);
+
+    called.call = true;
+    return a != YES && kind == KIND_PATH && !s->at->call ? or(a, says_at(s, c, kind, &called, v)) : a;
+}
+
 /* Of each form that people may know @v by, until one holds; what is compared is in the one that is judged. */
 static enum answer
 says_any(struct search *s, const struct condition *c, enum kind kind, const json_t *v)
 {
     bool searched = c->op == IS_MATCHES || c->op == IS_CONTAINS;
     bool compared = c->op == IS_EQUALS || c->op == IS_NOT_EQUALS || c->op == IS_ONE_OF;
-    json_t *value = compared ? gate_form(kind, c->value, s->at) : json_incref(c->value), *other;
-    enum answer a = compared && value == NULL ? UNKNOWN : says(s, c, value, v);
+    enum answer a = compared ? compares(s, c, kind, v) : says(s, c, c->value, v);
+    json_t *other;
 
     for (unsigned i = 0; a != YES && (searched || (compared && kind == KIND_SANDBOX)) &&
                          (other = gate_other_form(kind, v, s->at, i)) != NULL; i++) {
-        a = or(a, says(s, c, value, other));
+        a = or(a, says(s, c, c->value, other));
         json_decref(other);
     }
-    json_decref(value);
     return a;
 }
 

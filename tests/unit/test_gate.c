@@ -166,6 +166,14 @@ static const struct { const char *tool, *condition, *params; const struct gate_p
     { READ, "{param: file_path, equals: /workspace/.env}", "{\"file_path\": \".env\"}", NULL, true },
     { READ, "{param: file_path, equals: ./x/../.env/}", "{\"file_path\": \"/workspace/.env\"}", NULL, true },
     { READ, "{param: file_path, equals: /home/u/p/.env}", "{\"file_path\": \".env\"}", &kept, true },
+    { READ, "{param: file_path, equals: /workspace/.env}", "{\"file_path\": \"/home/u/p/.env\"}", &kept, true },
+    { READ, "{param: file_path, equals: /workspace/.env}", "{\"file_path\": \"/workspace/.env\"}", &kept_call, true },
+    { READ, "{param: file_path, one-of: [a, /workspace/b]}", "{\"file_path\": \"b\"}", &kept, true },
+    { READ, "{param: file_path, not-equals: /workspace/ok}", "{\"file_path\": \"ok\"}", &kept, false },
+    { READ, "{param: file_path, not-equals: /workspace/ok}", "{\"file_path\": \"x\"}", &kept, true },
+    /* of a route it is a folder of its own there */
+    { EXEC, "{param: cwd, equals: /workspace/x}", "{\"cwd\": \"/workspace/x\"}", &kept, true },
+    { EXEC, "{param: cwd, equals: x}", "{\"cwd\": \"/workspace/x\"}", &kept, false },
     { READ, "{param: file_path, one-of: [a, ./b]}", "{\"file_path\": \"/workspace/b\"}", NULL, true },
     { READ, "{param: file_path, not-equals: ok.txt}", "{\"file_path\": \"./ok.txt\"}", NULL, false },
     { READ, "{param: file_path, not-equals: ok.txt}", "{\"file_path\": \"ok.txt/../x\"}", NULL, true },
@@ -237,7 +245,7 @@ test_forms(void **state)
         g = gate_of(rules);
         assert_non_null(params);
         assert_true(gate_settle(forms[i].tool, params, forms[i].at));
-        gate_judge(g, forms[i].tool, params, forms[i].at, GATE_FUEL, &v);
+        gate_judge(g, forms[i].tool, params, forms[i].at == &kept_call ? &kept : forms[i].at, GATE_FUEL, &v);
         if ((v.risk == GATE_HIGH) != forms[i].match || v.unsure)
             fail_msg("%s on %s: %s", rules, forms[i].params, gate_risk_name(v.risk));
         json_decref(params);
