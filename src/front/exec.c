@@ -147,6 +147,7 @@ exec_request(struct request *r, struct edge_op *op)
     const json_t *encoding = json_object_get(r->json, "encoding");
     const char *name = json_unknown(r->json, known);
     const char *form = encoding != NULL ? json_string_value(encoding) : "text";
+    struct err err = ERR_INIT;
 
     *op = (struct edge_op){ .kind = OP_EXEC, .path = "",
                             .flags = known == behind_members ? OP_BACKGROUND : 0 };
@@ -165,6 +166,10 @@ exec_request(struct request *r, struct edge_op *op)
     if (cwd != NULL && strlen(op->path) > EDGE_PATH_MAX) {
         reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "exec.too-long", "a command can go on from a folder to another one",
                     "cwd has %zu bytes; at most %d are taken", strlen(op->path), EDGE_PATH_MAX);
+        return false;
+    }
+    if (!edge_cwd_well(op, &err)) {
+        reply_err(r, &err);
         return false;
     }
     if (ms != NULL && (!json_is_integer(ms) || json_integer_value(ms) < 1 ||

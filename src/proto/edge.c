@@ -392,3 +392,21 @@ edge_words_fit(const struct edge_op *op, struct err *err)
     err_hint(err, "give what is longer over stdin, or write it to a file (PUT .../files/...) and run that");
     return false;
 }
+
+bool
+edge_cwd_well(const struct edge_op *op, struct err *err)
+{
+    const char *p = op->kind == OP_EXEC ? op->path : "";
+
+    while (*p != '\0') {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && memcmp(p, "..", 2) == 0) {
+            err_set(err, ERR_USAGE, "exec.cwd", "cwd %.200s: `..` behind a symbolic link leads to another folder than "
+                    "the text says", op->path);
+            err_hint(err, "say the folder without it: from a slash on, or below the workspace");
+            return false;
+        }
+        p += p[n] == '/' ? n + 1 : n;
+    }
+    return true;
+}

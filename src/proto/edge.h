@@ -329,6 +329,9 @@ PROTO_STRUCT(edge_op, EDGE_OP_FIELDS);
 
 const char *op_name(enum op_kind kind);
 bool edge_words_fit(const struct edge_op *op, struct err *err);      /* what a command can have; false with @err */
+/* Of a command: its working directory is where its text says, as far as no symbolic link is on the way: it has no `..`
+ * as a name. False with @err (exec.cwd). */
+bool edge_cwd_well(const struct edge_op *op, struct err *err);
 /* A port of a sandbox that was exposed. Whoever has its capability can connect to it. */
 #define EDGE_CAPABILITY 40      /* lower case hexadecimal digits: 160 random bits, and a label of a host's name */
 #define EDGE_PORT_FIELDS(F) \

@@ -473,6 +473,8 @@ asked_op(struct warden *w, const struct ask_op *m)
     b = usable(w, m->id, &err);
     if (b != NULL && b->r.paused)
         err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    if (err.kind == ERR_NONE)
+        (void)edge_cwd_well(&op, &err);
     if (err.kind == ERR_NONE && record_op(w, b, &op))
         return 0;
     if (err.kind == ERR_NONE && grant(w, b, m->op, m->n_op, &err) == 0) {

@@ -313,6 +313,8 @@ deed_op(struct warden *w, const struct ask_op *m, struct deed *out, struct err *
     /* of one that cannot be worked with its handler says so */
     if (b == NULL || b->r.paused || !edge_op_get(&in, &op) || op_is_wardens(op.kind))
         return 0;
+    if (!edge_cwd_well(&op, err))       /* what is shown of it would be another folder */
+        return -1;
     tool = tool_of(&op, &params);
     if (deed_whole(w, tool, b->r.id, params, out, err) < 0)
         return -1;

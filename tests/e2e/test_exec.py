@@ -41,7 +41,8 @@ def test_time_and_refusals(daemon, box):
     assert cloche(*words(daemon, "--timeout", "300ms", "one", "sleep", "1000")).code == 124
     for rest, said in ((("nobody", "true"), "sandbox.not-found"), (("one",), "cli.exec"), ((), "cli.exec"), (("--timeout", "x", "one", "true"), "cli.flag-value"),
                        (("--env", "A", "one", "true"), "cli.flag-value"), (("--none", "one", "true"), "cli.unknown-flag"), (("-x", "one", "true"), "cli.unknown-flag"),
-                       (("--cwd", "/none", "one", "true"), "exec.cwd"), (("-d", "--cwd", "/none", "one", "true"), "exec.cwd")):
+                       (("--cwd", "/none", "one", "true"), "exec.cwd"), (("-d", "--cwd", "/none", "one", "true"), "exec.cwd"),
+                       (("--cwd", "/tmp/..", "one", "true"), "exec.cwd")):
         refused = cloche(*words(daemon, *rest))
         assert refused.code == 125 and said in refused.err and refused.out == "", (rest, refused)
     assert cloche(*words(daemon, "-d", "one", "no-such-program")).code == 127

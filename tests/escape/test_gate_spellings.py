@@ -142,7 +142,7 @@ def test_languages_folders_hosts_packages_and_sandboxes_by_any_name(daemon):
     fill(box)
     for name in ("python", "py"):
         assert is_asked(daemon("POST", "/v1/execute", {"language": name, "code": "print(1)"}, ASYNC)), name
-    for cwd in ("/tmp", "/tmp/", "//tmp", "/./tmp", "/tmp/.", "/tmp/x/.."):
+    for cwd in ("/tmp", "/tmp/", "//tmp", "/./tmp", "/tmp/."):
         assert is_asked(daemon("POST", f"{box.at}/exec", {"command": "pwd", "cwd": cwd}, ASYNC)), cwd
     for host in ("evil.example", "Evil.EXAMPLE", "evil.example."):
         answer = client.call("code_execute", language="shell", code=":", network_enabled=True, allowed_domains=[host])
@@ -164,3 +164,20 @@ def test_what_is_shown_and_approved_is_the_one_form(daemon):
     assert first.status == 202, first
     asked = daemon.get(first.json["url"]).json
     assert asked["params"] == {"file_path": ".env"}, asked
+
+
+def test_a_folder_that_its_text_does_not_say(daemon):
+    """`..` behind a link leads to where the link leads: nobody is asked about, and nothing runs in, such a cwd."""
+    box = daemon.create()
+    assert box.exec("mkdir -p /tmp/evil/x && ln -s /tmp/evil/x L")["exit_code"] == 0
+    for cwd in ("L/..", "L/../", "..", "/tmp/evil/..", "./L//../x"):
+        for at, body in ((f"{box.at}/exec", {"command": "pwd"}), (f"{box.at}/exec", {"command": "pwd", "background": True}),
+                         (f"{box.at}/contexts", {"language": "shell"})):
+            refused = daemon("POST", at, {**body, "cwd": cwd}, ASYNC)
+            assert (refused.status, refused.json["code"]) == (400, "exec.cwd"), (at, cwd, refused)
+    # the warden's own, of what no front has looked at
+    assert daemon.post("/api/sandbox/start").json["state"] == "ready"
+    run = daemon.post("/api/sandbox/exec", {"command": "pwd", "workdir": "/tmp/.."})
+    assert run.status == 400 and "`..`" in run.json["error"], run
+    assert box.exec("pwd", cwd="/tmp/evil/x")["stdout"] == "/tmp/evil/x\n" and box.exec("pwd", cwd="L")["exit_code"] == 0
+    assert box.exec("mkdir a..b ...; pwd")["exit_code"] == 0 and box.exec("pwd", cwd="a..b")["stdout"].endswith("/a..b\n")
