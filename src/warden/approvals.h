@@ -124,9 +124,9 @@ int deed_make(const struct warden *w, const char *tool, const char *box, json_t 
 /* A call of MCP: its paths may be below /workspace, whatever that is called in the sandbox. */
 int deed_call(const struct warden *w, const char *tool, const char *box, json_t *params, struct deed *out,
               struct err *err);
-/* Where it is done. It borrows @root, and what is known of the sandbox. */
-#define DEED_ROOT (EDGE_PATH_MAX + 1)
-struct gate_place deed_place(const struct warden *w, const char *box, char root[DEED_ROOT]);
+/* Where it is done: the sandbox of that id, living or stopped; "" none. It borrows @box and @room. */
+struct place_room { char root[EDGE_PATH_MAX + 1], name[EDGE_NAME_MAX + 1]; };
+struct gate_place deed_place(const struct warden *w, const char *box, struct place_room *room);
 void deed_free(struct deed *d);
 /* The same parameters, but of variables (env) only the names: for what is kept, and for who only looks. An owned text;
  * NULL: no memory, or it is no JSON. */

@@ -97,22 +97,35 @@ deed_add(struct sha256 *h, const void *p, size_t n)
         sha256_add(h, p, n);
 }
 
+static void
+place_of(void *ctx, const struct edge_box *r)
+{
+    struct place_room *room = ctx;
+    struct str at = edge_line(r->facts, "workspace");
+
+    snprintf(room->root, sizeof(room->root), "%.*s", (int)at.n, at.n > 0 ? at.p : "");
+    snprintf(room->name, sizeof(room->name), "%s", r->name);
+}
+
 struct gate_place
-deed_place(const struct warden *w, const char *box, char root[DEED_ROOT])
+deed_place(const struct warden *w, const char *box, struct place_room *room)
 {
     const struct box *b = box[0] != '\0' ? box_of_id(w, box) : NULL;
-    struct str at = b != NULL ? edge_line(b->r.facts, "workspace") : STR_LIT("");
 
-    snprintf(root, DEED_ROOT, "%.*s", (int)at.n, at.n > 0 ? at.p : "");
-    return (struct gate_place){ .root = root, .id = b != NULL ? b->r.id : "", .name = b != NULL ? b->r.name : "" };
+    room->root[0] = room->name[0] = '\0';
+    if (b != NULL)
+        place_of(room, &b->r);
+    else if (box[0] != '\0')
+        (void)state_find(w->state, box, place_of, room, NULL);      /* a stopped one */
+    return (struct gate_place){ .root = room->root, .id = box, .name = room->name };
 }
 
 static int
 deed_begin(const struct warden *w, const char *tool, const char *box, bool call, json_t *params, struct deed *out,
            struct err *err)
 {
-    char root[DEED_ROOT];
-    struct gate_place at = deed_place(w, box, root);
+    struct place_room room;
+    struct gate_place at = deed_place(w, box, &room);
 
     at.call = call;
     *out = (struct deed){ .tool = tool, .params = params };

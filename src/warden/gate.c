@@ -155,8 +155,9 @@ judge(struct warden *w, const struct deed *d, struct gate_verdict *v)
 {
     struct approvals *q = w->approvals;
     struct caller_tank *t = &q->tanks[0];
-    char principal[EDGE_CALLER_MAX + 1], root[DEED_ROOT];
-    const struct gate_place at = deed_place(w, d->box, root);
+    char principal[EDGE_CALLER_MAX + 1];
+    struct place_room room;
+    const struct gate_place at = deed_place(w, d->box, &room);
     const json_t *file;
 
     principal_of(w, &w->who, principal);

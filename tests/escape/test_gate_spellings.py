@@ -28,6 +28,7 @@ gate:
     - {name: package, tools: [code_install_package], conditions: [{param: package, matches: '\Aevil-pack\b'}], risk: CRITICAL}
     - {name: registry, tools: [code_install_package], conditions: [{param: registry, equals: pypi}], risk: CRITICAL}
     - {name: prod, tools: [code_delete_file, expose_port], conditions: [{param: sandbox_id, equals: prod}], risk: CRITICAL}
+    - {name: kept, tools: [code_destroy_sandbox, sandbox_recover, sandbox_policy], conditions: [{param: sandbox_id, equals: kept}], risk: CRITICAL}
     - {name: rest, tools: ["*"], risk: LOW}
 """
 
@@ -181,3 +182,13 @@ def test_a_folder_that_its_text_does_not_say(daemon):
     assert run.status == 400 and "`..`" in run.json["error"], run
     assert box.exec("pwd", cwd="/tmp/evil/x")["stdout"] == "/tmp/evil/x\n" and box.exec("pwd", cwd="L")["exit_code"] == 0
     assert box.exec("mkdir a..b ...; pwd")["exit_code"] == 0 and box.exec("pwd", cwd="a..b")["stdout"].endswith("/a..b\n")
+
+
+def test_a_rule_about_a_sandbox_is_about_the_stopped_one_too(daemon):
+    """Its name and id are what the rule says while it lives and after that: it is not recovered, changed or removed unasked."""
+    kept, other = daemon.create(name="kept"), daemon.create(name="other")
+    assert daemon.post("/v1/kill").json == {"stopped": 2} and kept.wait_for("stopped") and other.wait_for("stopped")
+    for method, rest, body in (("POST", "/recover", None), ("PATCH", "/policy", {"policy": {}}), ("DELETE", "", None)):
+        asked = daemon(method, f"{kept.at}{rest}", body, ASYNC)
+        assert asked.status == 202, (method, rest, asked)
+    assert daemon.post(f"{other.at}/recover").json["state"] == "ready"
