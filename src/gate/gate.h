@@ -71,6 +71,10 @@ struct gate_place {
  * languages and packages by their canonical names, a sandbox by its id. Done twice it is the same. False: no memory. */
 bool gate_settle(const char *tool, json_t *params, const struct gate_place *at);
 
+/* The languages of the user's own, which have an alias too: none, and one more (false: there are too many). */
+void gate_no_languages(void);
+bool gate_language(const char *name, const char *alias);
+
 /* @params is an object as gate_settle() leaves it, or NULL for none. @fuel: at most GATE_FUEL; with 0 no text is
  * searched, and each condition that needs that is not known. */
 void gate_judge(const struct gate *g, const char *tool, const json_t *params, const struct gate_place *at,

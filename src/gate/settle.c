@@ -4,6 +4,7 @@
  * digested; what a rule compares them with, when it does, by the same function. Patterns are texts of people, who
  * may mean a file by its path in the workspace or by the whole one: they are searched for in each of those.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +94,33 @@ gate_here(const struct gate_place *at, const json_t *params)
 
     here.npm = registry != NULL && strcmp(registry, "pypi") != 0;
     return here;
+}
+
+/* --- languages of the user's own ---------------------------------------------------------------------------------- */
+
+static struct {
+    struct language rows[LANGUAGES_MORE];       /* their names: how they are run is nothing of the gate's */
+    char texts[LANGUAGES_MORE][2][LANGUAGE_TEXT_MAX + 1];
+    size_t n;
+} own;
+
+void
+gate_no_languages(void)
+{
+    own.n = 0;
+    language_more(NULL, 0);
+}
+
+bool
+gate_language(const char *name, const char *alias)
+{
+    if (own.n == LANGUAGES_MORE || name[0] == '\0')
+        return false;
+    snprintf(own.texts[own.n][0], sizeof(own.texts[own.n][0]), "%s", name);
+    snprintf(own.texts[own.n][1], sizeof(own.texts[own.n][1]), "%s", alias);
+    own.rows[own.n] = (struct language){ .name = own.texts[own.n][0], .alias = own.texts[own.n][1] };
+    language_more(own.rows, ++own.n);
+    return true;
 }
 
 /* --- the forms ---------------------------------------------------------------------------------------------------- */

@@ -169,7 +169,7 @@ int start_warden(struct launcher *l, struct err *err);  /* and tell it of the ke
 int start_front(struct launcher *l, enum which_front which, struct err *err);
 int start_fronts(struct launcher *l, struct err *err);  /* those that there are listeners for */
 int launcher_pair(int pair[2], struct err *err);        /* of sockets for messages */
-int say_rules(struct launcher *l);      /* the gate's, to the warden; -1: it is gone */
+int say_rules(struct launcher *l);      /* the gate's, and their languages, to the warden; -1: it is gone */
 int say_pool(struct launcher *l);       /* how many are made ahead; likewise */
 /* To the warden, with @fd, which is taken (-1 none): that, or what has an id or (NULL) nothing. -1: it is gone. */
 int launcher_send(struct launcher *l, uint8_t type, const struct shape *shape, const void *m, int fd);

@@ -129,7 +129,8 @@ say_rules(struct launcher *l)
     struct launch_rules m = { .name = l->plan->gate, .text = l->plan->rules.p, .n_text = l->plan->rules.n };
 
     memcpy(m.defaults, l->plan->defaults, sizeof(m.defaults));
-    return launcher_send(l, EDGE_RULES, EDGE_RULES_SHAPE(), &m, -1);
+    return say_languages(l, &l->warden, &l->to_warden) < 0 ? -1
+           : launcher_send(l, EDGE_RULES, EDGE_RULES_SHAPE(), &m, -1);
 }
 
 int

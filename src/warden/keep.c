@@ -528,6 +528,8 @@ on_ping(struct warden *w, const struct nothing *m)
     R(EDGE_WEBHOOK, hook_on_edge, false, 1) \
     R(EDGE_EXPORT, span_on_edge, false, 1) \
     R(EDGE_SIGNER, sign_on_edge, false, 1) \
+    R(EDGE_NO_LANGUAGE, settings_on_no_language, false, 1) \
+    R(EDGE_LANGUAGE, settings_on_language, false, 1) \
     R(EDGE_RULES, settings_on_rules, false, 1) \
     R(EDGE_COUNTS, settings_on_counts, false, 1) \
     R(EDGE_CLOSE, on_close, true, 1) \

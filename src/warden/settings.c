@@ -7,6 +7,22 @@
 #include "gate/gate.h"
 #include "warden/approvals.h"
 
+int
+settings_on_no_language(struct warden *w, const struct nothing *m)
+{
+    (void)w;
+    (void)m;
+    gate_no_languages();
+    return 0;
+}
+
+int
+settings_on_language(struct warden *w, const struct launch_language *m)
+{
+    (void)w;
+    return gate_language(m->name, m->alias) ? 0 : -1;
+}
+
 /* They are in no file that could be opened here. Ill-formed ones end the start; later the former ones stay. */
 int
 settings_on_rules(struct warden *w, const struct launch_rules *m)

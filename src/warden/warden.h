@@ -494,6 +494,8 @@ extern const struct msg_gate launch_gate;
 int launcher_say(struct warden *w, uint8_t type, const char *id);
 int launcher_send(struct warden *w, uint8_t type, const struct shape *shape, const void *m);
 /* settings.c: the launcher's words. */
+int settings_on_no_language(struct warden *w, const struct nothing *m);
+int settings_on_language(struct warden *w, const struct launch_language *m);
 int settings_on_rules(struct warden *w, const struct launch_rules *m);
 int settings_on_limits(struct warden *w, const struct launch_limits *m);
 int settings_on_counts(struct warden *w, const struct nothing *m);

@@ -23,6 +23,7 @@ gate:
     - {name: whole, tools: ["code_*"], conditions: [{param: file_path, matches: '\A/workspace/closed/'}], risk: CRITICAL}
     - {name: folder, tools: [code_list_files, code_make_folder], conditions: [{param: path, one-of: [secret]}], risk: CRITICAL}
     - {name: language, tools: [code_execute], conditions: [{param: language, equals: python}], risk: CRITICAL}
+    - {name: own-language, tools: [code_execute], conditions: [{param: language, equals: pl}], risk: CRITICAL}
     - {name: at, tools: [code_execute], conditions: [{param: cwd, equals: /tmp}], risk: CRITICAL}
     - {name: hosts, tools: [code_execute], conditions: [{param: allowed_domains, equals: [evil.example]}], risk: CRITICAL}
     - {name: package, tools: [code_install_package], conditions: [{param: package, matches: '\Aevil-pack\b'}], risk: CRITICAL}
@@ -192,3 +193,14 @@ def test_a_rule_about_a_sandbox_is_about_the_stopped_one_too(daemon):
         asked = daemon(method, f"{kept.at}{rest}", body, ASYNC)
         assert asked.status == 202, (method, rest, asked)
     assert daemon.post(f"{other.at}/recover").json["state"] == "ready"
+
+
+def test_a_language_of_the_users_own_by_its_alias(cloche):
+    folder = cloche.home / "config/cloche/runtimes.d"
+    folder.mkdir(parents=True)
+    (folder / "perl.yaml").write_text('command: [perl, -w, "{file}"]\nextension: pl\nalias: pl\n')
+    cloche.env["XDG_CONFIG_HOME"] = str(cloche.home / "config")
+    daemon = serve(cloche)
+    for name in ("perl", "pl"):
+        assert is_asked(daemon("POST", "/v1/execute", {"language": name, "code": "print 1"}, ASYNC)), name
+    assert daemon.stop() == 0, daemon.log
