@@ -25,6 +25,8 @@
 
 #define BUILDER "localhost/docker:bookworm"
 #define MEMORY  "4g"
+#define MEMORY_MAX  (1ULL << 50)
+#define MEMORY_MORE (1ULL << 30)    /* what QEMU's file of memory has more than was asked for is less */
 
 /* Of the machine's shell: its first word says whether images come, the others are docker's. What docker prints is not
  * the archive. */
@@ -136,9 +138,9 @@ build(struct image_options *o, struct store *s, const struct stage *stage, const
     char id[IMAGE_DIGEST_TEXT + 1];
     int result = -1;
 
-    /* no file may be larger that what we start writes, and the machine's memory is one */
-    if (!str_parse_size(str_of(memory), UINT64_MAX / 2, &job.file_max))
-        return err_set(err, ERR_USAGE, "image.size", "--memory \"%.60s\" is no size", memory);
+    /* no file may be larger that what we start writes, and the machine's memory is one, its kernel's beside it */
+    if (str_parse_size(str_of(memory), MEMORY_MAX, &job.file_max))
+        job.file_max += MEMORY_MORE;
     if (job.file_max < o->max_size)
         job.file_max = o->max_size;
     if (o->builder == NULL && image_resolve(s->path, BUILDER, id, err) < 0)

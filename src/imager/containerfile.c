@@ -152,16 +152,17 @@ variable_of(struct reading *r, struct str name)
     return NULL;
 }
 
-/* The last value counts, but a build's before the file's. False: too many, or too long. */
+/* The last value counts, but a build's before the file's. @written: it has one, which (not @set) may come to nothing.
+ * False: too many, or too long. */
 static bool
-keep_variable(struct reading *r, struct str name, struct str value, bool set)
+keep_variable(struct reading *r, struct str name, struct str value, bool written, bool set)
 {
     struct variable *v = variable_of(r, name);
 
     if (name.n == 0 || name.n >= NAME_MAX_N || value.n >= VALUE_MAX || memchr(name.p, '\0', name.n) != NULL ||
         memchr(value.p, '\0', value.n) != NULL)
         return false;
-    if (v != NULL && (v->given || !set))
+    if (v != NULL && (v->given || !written))
         return true;
     if (v == NULL && r->n_vars == NAMES_MAX)
         return false;
@@ -319,9 +320,9 @@ keep_arg(struct reading *r, struct str word, struct err *err)
     /* one that is made of what has no value has none, which matters to those alone that use it */
     if (set && r->line > 0) {
         set = substitute(r, value, &b, &none) == 0;
-        value = (struct str){ b.n > 0 ? (const char *)b.p : "", set ? b.n : 0 };
+        value = (struct str){ b.n > 0 ? (const char *)b.p : "", set ? b.n : 0 };    /* not what it had before */
     }
-    if (keep_variable(r, (struct str){ word.p, n }, value, set))
+    if (keep_variable(r, (struct str){ word.p, n }, value, is != NULL, set))
         return 0;
     return refuse(r, "containerfile.many", "too many variables, or one that is too long", word, err);
 }

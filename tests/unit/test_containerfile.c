@@ -35,6 +35,7 @@ bases(void **state)
         { "ARG V=3.12\nARG T=${V}-slim\nFROM python:$T", "python:3.12-slim " },
         { "ARG A=1\nARG A=2\nARG A\nARG UNUSED=$NONE\nFROM a:$A", "a:2 " },
         { "ARG A=$NONE\nFROM a:$A", NULL },
+        { "ARG A=a\nARG A=b$NONE\nFROM $A", NULL },
         { "\xef\xbb\xbf" "FROM a", "a:latest " },
         { "FROM ${GIVEN:-x}:${NONE:-1}${GIVEN:+.2}${NONE:+.3}", "alpine:1.2 " },
         { "ARG E=\nFROM a${E}:${E:-3}", "a:3 " },
