@@ -155,6 +155,7 @@
         say(control ? "You have the pointer and the keyboard. So has the agent." : "You see what the sandbox shows.");
         for (;;) {
             const type = (await take(1)).getUint8(0);
+            await breathe(0);
             if (type === 0)
                 await update();
             else if (type === 1)
@@ -241,8 +242,12 @@
     ws = new WebSocket(location.origin.replace(/^http/, "ws") + "/desktop/ws/" + token + "?mode=" + mode, ["binary"]);
     ws.binaryType = "arraybuffer";
     ws.onmessage = (event) => {
+        if (over)
+            return;
         chunks.push(new Uint8Array(event.data));
         have += event.data.byteLength;
+        if (have > 4 * PIXELS + (4 << 20))
+            end("It ended: the display says more than was asked for");
         wake();
     };
     ws.onclose = (event) => end(event.reason || "The connection is over, or there was none: the session's time may be over, or the sandbox has no desktop.");

@@ -137,7 +137,7 @@ is_path(struct request *r)
     const char *scheme = r->f->tls ? "https://" : "http://", *at;
     struct header host = header_of(r, MHD_HTTP_HEADER_HOST);
     struct door_origin said, own;
-    size_t n;
+    size_t n, left, all = strlen(r->uri);
 
     if (r->uri[0] == '/')
         return true;
@@ -148,8 +148,11 @@ is_path(struct request *r)
     if (host.n != 1 || !door_origin_of_host((struct str){ at, n }, r->f->tls, &said) ||
         !door_origin_of_host((struct str){ host.value, host.size }, r->f->tls, &own) || !door_origin_eq(&said, &own))
         return false;
+    left = strlen(at + n);
     r->uri[0] = '/';
-    memmove(r->uri + (at[n] != '/'), at + n, strlen(at + n) + 1);
+    memmove(r->uri + (at[n] != '/'), at + n, left + 1);
+    left += at[n] != '/';       /* behind it is what it was, perhaps a credential */
+    explicit_bzero(r->uri + left, all - left);
     return true;
 }
 

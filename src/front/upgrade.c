@@ -12,6 +12,7 @@
 #include "base/sha1.h"
 #include "front/live.h"
 
+#define PONGS_LEAST 4096        /* of a caller whose share of all that waits is used up */
 #define PONGS_MAX (2 * FRONT_STREAM_MAX)    /* a stream that stands at its own ceiling lets them through */
 
 /* --- the handshake of a WebSocket (RFC 6455 §4.2) ----------------------------------------------------------------- */
@@ -166,7 +167,7 @@ upgrade_end(struct request *r)
 bool
 upgrade_answers(const struct request *r)
 {
-    return r->out.n < PONGS_MAX;
+    return r->out.n < PONGS_LEAST || (r->out.n < PONGS_MAX && waits_room(r, PONGS_LEAST));
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */

@@ -65,6 +65,10 @@ def copy(width, height):
     return rectangle(1, 0, 0, width, height, bytes(4))
 
 
+def test_what_nobody_asked_for_does_not_fill_the_tab():
+    assert shown(b"\2" * (70 << 20))["say"] == "It ended: the display says more than was asked for"
+
+
 def test_what_a_display_says_is_shown():
     said = shown(update(rectangle(0, 0, 0, 2, 2, bytes(16)), copy(50, 50)), update(rectangle(-223, 0, 0, 200, 100)))
     assert said["say"].startswith("You see") and (said["raw"], said["copy"]) == (1, 1) and said["whose"] == "Sandbox " + "ab" * 16, said
