@@ -217,7 +217,7 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 
     if (k->passed == -1 || !edge_op_get(&in, &op))
         return -1;
-    if (keeper_is_full(k, m, op.kind) || snapshot_aside(k))
+    if (keeper_is_full(k, m, (uint8_t)op.kind) || snapshot_aside(k))
         return 0;
     keeper_look_soon(k, clock_us());
     op_begin(k, &op, m, take_fd(&k->passed));

@@ -265,7 +265,7 @@ op_begin(struct keeper_live *k, const struct edge_op *want, const struct keep_op
     if (o == NULL) {
         err_set(&err, ERR_LIMIT, "sandbox.busy", "%d operations run in this sandbox; that is the limit",
                 KEEPER_OPS_MAX);
-        keeper_turn_away(k, fd, m, want->kind, &err);
+        keeper_turn_away(k, fd, m, (uint8_t)want->kind, &err);
         return;
     }
     k->park.touched = k->park.touched || want->kind == OP_WRITE;
