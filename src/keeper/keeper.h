@@ -57,7 +57,7 @@ struct op {
     uint64_t said_us;           /* WATCH: when something was said last */
     bool cut[2], timed_out, in_end, writes;
     bool live, pty, behind;     /* OP_LIVE, OP_PTY, OP_BACKGROUND */
-    enum op_kind as;            /* CONNECT: it came as that, BROWSER or DESKTOP; 0: as itself */
+    enum op_kind as;            /* what it came as: BROWSER and DESKTOP become a CONNECT */
     struct viewer *viewer;      /* of a DESKTOP: what it says is judged (keeper_desktop.c); NULL */
     uint64_t offset, left;      /* READ: what is asked for next; left 0 with @whole: to the end */
     bool whole;

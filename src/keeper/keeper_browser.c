@@ -134,7 +134,6 @@ browser_begin(struct op *o, const struct edge_op *want, struct err *err)
 
     if (want->offset == BROWSER_CONNECT) {
         o->kind = OP_CONNECT;
-        o->as = OP_BROWSER;
         if (k->browser.port == 0)
             return err_set(err, ERR_SYSTEM, "browser.none", "no browser runs in the sandbox");
         return port_connect(o, k->browser.port, err);

@@ -24,7 +24,6 @@ desktop_begin(struct op *o, const struct edge_op *want, struct err *err)
     struct viewer *v = calloc(1, sizeof(*v));
 
     o->kind = OP_CONNECT;
-    o->as = OP_DESKTOP;
     if (v == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     o->viewer = v;

@@ -164,7 +164,7 @@ new_op(struct keeper_live *k, const struct edge_op *want, const struct keep_op *
     if (i == KEEPER_OPS_MAX || (o = calloc(1, sizeof(*o))) == NULL)
         return NULL;
     o->k = k;
-    o->kind = want->kind;
+    o->kind = o->as = want->kind;
     o->number = m->number;
     memcpy(o->caller, m->caller, sizeof(o->caller));
     o->live = want->kind == OP_ATTACH || (want->flags & OP_LIVE) != 0;

@@ -54,9 +54,8 @@ keeper_record_end(struct op *o)
 
     transcript_end(&o->k->transcript, o);
     edits_after(o);
-    if (o->kind == OP_CONNECT && o->as == 0)
+    if (o->as == OP_CONNECT)
         return;     /* the warden counts them */
-    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->as != 0 ? o->as : o->kind,
-              .flags = r->flags, .code = r->code, .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes,
-              .error = r->error);
+    PROTO_SAY(keeper_say, o->k, EDGE_OP_SAID, .number = o->number, .kind = o->as, .flags = r->flags, .code = r->code,
+              .ms = (clock_us() - o->begin_us) / 1000, .bytes = r->bytes, .error = r->error);
 }

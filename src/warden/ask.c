@@ -120,6 +120,16 @@ usable(struct warden *w, const char *id, struct err *err)
     return b;
 }
 
+struct box *
+usable_now(struct warden *w, const char *id, struct err *err)
+{
+    struct box *b = usable(w, id, err);
+
+    if (b != NULL && b->r.paused)
+        err_set(err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    return b;
+}
+
 /* Answered when @what has come, or now when too many wait: false. */
 static bool
 wait_or_no(struct box *b, enum wait_for what, struct asker to)
@@ -470,9 +480,7 @@ asked_op(struct warden *w, const struct ask_op *m)
 
     if (!edge_op_get(&in, &op) || op_is_wardens(op.kind))
         return -1;
-    b = usable(w, m->id, &err);
-    if (b != NULL && b->r.paused)
-        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
+    b = usable_now(w, m->id, &err);
     if (err.kind == ERR_NONE)
         (void)edge_cwd_well(&op, &err);
     if (err.kind == ERR_NONE && record_op(w, b, &op))
@@ -530,10 +538,8 @@ asked_browser(struct warden *w, const struct ask_browser *m)
 {
     static struct edge_op op;       /* 16 KiB, and there is one thread */
     struct err err = ERR_INIT;
-    struct box *b = usable(w, m->id, &err);
+    struct box *b = usable_now(w, m->id, &err);
 
-    if (b != NULL && b->r.paused)
-        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
     if (err.kind == ERR_NONE)
         (void)count_browsers(b, m->what, &err);
     if (err.kind == ERR_NONE && record_asked(w, b, b->r.id, m->what == BROWSER_CONNECT ? "connect" : "start"))

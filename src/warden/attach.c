@@ -517,12 +517,10 @@ asked_tunnel(struct warden *w, const struct ask_tunnel *m)
 {
     struct session *s = session_of(w, w->who.id);
     struct err err = ERR_INIT;
-    struct box *b = usable(w, m->id, &err);
+    struct box *b = usable_now(w, m->id, &err);
 
     if (!edge_attach_keys_well(m->host_key, m->user_key) || (b != NULL && s == NULL))
         return -1;
-    if (b != NULL && b->r.paused)
-        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
     if (err.kind == ERR_NONE && is_for(s, false, &err) == 0 &&
         recorded(w, b, "an editor connects", s->r.id, mode_of(&s->r)))
         return 0;
@@ -539,12 +537,10 @@ asked_desktop(struct warden *w, const struct ask_desktop *m)
     static struct edge_op op;       /* 16 KiB, and there is one thread */
     struct session *s = w->who.role == EDGE_ATTACH ? session_of(w, w->who.id) : NULL;
     struct err err = ERR_INIT;
-    struct box *b = usable(w, m->id, &err);
+    struct box *b = usable_now(w, m->id, &err);
 
     if (b != NULL && s == NULL && w->who.role == EDGE_ATTACH)
         return -1;
-    if (b != NULL && b->r.paused)
-        err_set(&err, ERR_DENIED, "sandbox.paused", "the sandbox is paused; resume it first");
     if (err.kind == ERR_NONE && s != NULL && is_for(s, true, &err) == 0 && m->control && !s->r.writes)
         err_set(&err, ERR_DENIED, "attach.mode", "this session is for looking");
     if (err.kind == ERR_NONE && recorded(w, b, "somebody comes to the desktop", s != NULL ? s->r.id : "",

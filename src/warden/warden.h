@@ -374,6 +374,8 @@ void record_is_there(void *ctx, const struct edge_box *r);          /* @fn of wh
 int not_found(const char *id, struct err *err);
 /* One that can be worked with. NULL with @err. */
 struct box *usable(struct warden *w, const char *id, struct err *err);
+/* The same; of one that is paused @err says so, and it is returned all the same. */
+struct box *usable_now(struct warden *w, const char *id, struct err *err);
 /* That operation for who asks, between the front and the keeper: granted, which is said. 0 or -1 with @err. */
 int grant_op(struct warden *w, struct box *b, const struct edge_op *op, struct err *err);
 /* answer.c. Whether too many answers wait for a front to hear more of it; and what its edge is watched for then. */
