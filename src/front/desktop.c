@@ -10,10 +10,8 @@
  * The page is ours and has nothing of the sandbox's in it but pixels: nothing that a sandbox serves is ever at this
  * origin. Its session is behind the "#" of its address, which browsers send to nobody.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -73,7 +71,7 @@ put_close(struct request *r, unsigned code, const char *why)
 static bool
 listens(const struct request *r)
 {
-    return r->in.n < IN_MAX && (r->in.n == 0 || waits_room(r, READ_ONCE));
+    return upgrade_listens(r, IN_MAX, READ_ONCE);
 }
 
 static void
@@ -118,7 +116,6 @@ look(struct request *r, const uint8_t *p, size_t n)
 {
     struct desk *d = r->desk;
 
-    r->bytes_in += n;
     d->late += d->state == DESK_OVER ? n : 0;
     if (d->late > LATE_MAX)
         return upgrade_end(r);
@@ -136,9 +133,9 @@ desk_hear(struct request *r, uint32_t events)
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && (r->up.events & EPOLLIN) == 0)
         return upgrade_end(r);      /* that it has gone is all that was waited for */
     if ((events & ~(uint32_t)EPOLLOUT) != 0) {
-        ssize_t n = recv(r->up.fd, room, sizeof(room), MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-            return upgrade_end(r);
+        ssize_t n = upgrade_read(r, room, sizeof(room));
+        if (n < 0)
+            return;
         if (n > 0) {
             r->desk->heard_ms = clock_ms();
             look(r, room, (size_t)n);
@@ -152,6 +149,7 @@ static void
 desk_begin(struct request *r, const uint8_t *p, size_t n)
 {
     r->desk->heard_ms = clock_ms();
+    r->bytes_in += n;
     if (n > 0)
         look(r, p, n);
     if (r->up.fd >= 0)
@@ -278,14 +276,8 @@ connect_it(struct request *r)
 static void
 on_box(struct request *r, const struct edge_box *box)
 {
-    if (r->role == EDGE_AUDITOR)        /* who may look at records, and not at what somebody does */
-        reply_error(r, MHD_HTTP_FORBIDDEN, "auth.role", "docs/daemon.md says what each role may",
-                    "the role \"%s\" may not do this", edge_role_name(r->role));
-    else if (box->state == BOX_READY || box->state == BOX_DEGRADED)
+    if (upgrade_role(r) && upgrade_state(r, box))
         connect_it(r);
-    else
-        reply_error(r, MHD_HTTP_CONFLICT, "sandbox.state", "GET /v1/sandboxes/{id} says why", "the sandbox is %s",
-                    box_state_name(box->state));
 }
 
 /* Without a word it is what the session is. */

@@ -50,7 +50,7 @@ struct live {
 static bool
 listens(const struct request *r)
 {
-    return r->in.n < LIVE_STDIN_MAX && (r->in.n == 0 || waits_room(r, READ_ONCE));
+    return upgrade_listens(r, LIVE_STDIN_MAX, READ_ONCE);
 }
 
 /* Listen by how much waits. Whoever is not listened to can go away all the same. */
@@ -330,12 +330,11 @@ hear(struct request *r, uint32_t events)
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && (r->up.events & EPOLLIN) == 0)
         return upgrade_end(r);      /* that it has gone is all that was waited for */
     if ((events & ~(uint32_t)EPOLLOUT) != 0) {
-        ssize_t n = recv(r->up.fd, p, sizeof(p), MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-            return upgrade_end(r);      /* its command ends with it */
+        ssize_t n = upgrade_read(r, p, sizeof(p));
+        if (n < 0)
+            return;                     /* its command ends with it */
         if (n > 0) {
             l->heard_ms = clock_ms();
-            r->bytes_in += (uint64_t)n;
             l->late += l->state == LIVE_OVER ? (size_t)n : 0;
             if (l->late > LIVE_TEXT_MAX)
                 return upgrade_end(r);
@@ -484,16 +483,8 @@ live_upgrade(struct request *r)
 static void
 on_box(struct request *r, const struct edge_box *box)
 {
-    if (r->role == EDGE_AUDITOR)        /* who may look, and run nothing */
-        reply_error(r, MHD_HTTP_FORBIDDEN, "auth.role", "docs/daemon.md says what each role may",
-                    "the role \"%s\" may not do this", edge_role_name(r->role));
-    else if (!upgrade_asked(r))
-        return;
-    else if (box->state == BOX_READY || box->state == BOX_DEGRADED)
+    if (upgrade_role(r) && upgrade_asked(r) && upgrade_state(r, box))
         upgrade_reply(r, &speaks);
-    else
-        reply_error(r, MHD_HTTP_CONFLICT, "sandbox.state", "GET /v1/sandboxes/{id} says why", "the sandbox is %s",
-                    box_state_name(box->state));
 }
 
 static const struct answers found = { .box = on_box };

@@ -18,7 +18,13 @@ bool upgrade_has_word(const struct request *r, const char *header, const char *w
 void upgrade_reply(struct request *r, const struct upgraded *upgraded);
 void upgrade_watch(struct request *r, uint32_t events);
 size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
+/* Whether more is taken into r->in: it has a ceiling, and behind the first piece so has all that waits. */
+bool upgrade_listens(const struct request *r, size_t most, size_t piece);
+ssize_t upgrade_read(struct request *r, uint8_t *room, size_t size);    /* bytes; 0: none now; -1: it is ended */
 void upgrade_end(struct request *r);
+/* Whether who asks may, and the sandbox is up; false: refused, which was said. */
+bool upgrade_role(struct request *r);
+bool upgrade_state(struct request *r, const struct edge_box *box);
 /* Whether a ping is answered: while little waits for the client. Only the latest need be (RFC 6455 5.5.3), and one who
  * asks and does not read would have its answers fill our memory. */
 bool upgrade_answers(const struct request *r);

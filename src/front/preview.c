@@ -162,7 +162,7 @@ on_granted(struct request *r)
 static bool
 takes(const struct request *r)
 {
-    return r->in.n < IN_MAX && (r->in.n == 0 || waits_room(r, IN_PIECE));
+    return upgrade_listens(r, IN_MAX, IN_PIECE);
 }
 
 size_t
@@ -464,12 +464,11 @@ tunnel_hear(struct request *r, uint32_t events)
         ((events & EPOLLRDHUP) != 0 && (r->up.events & EPOLLIN) == 0))
         return upgrade_end(r);
     if ((events & EPOLLIN) != 0 && takes(r)) {
-        n = recv(r->up.fd, room, sizeof(room), MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-            return upgrade_end(r);
+        n = upgrade_read(r, room, sizeof(room));
+        if (n < 0)
+            return;
         if (n > 0) {
             r->preview->heard_ms = clock_ms();
-            r->bytes_in += (uint64_t)n;
             if (buf_append(&r->in, room, (size_t)n) < 0)
                 return upgrade_end(r);
             op_send(r);

@@ -164,6 +164,47 @@ upgrade_end(struct request *r)
     (void)MHD_upgrade_action(r->up_handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
+ssize_t
+upgrade_read(struct request *r, uint8_t *room, size_t size)
+{
+    ssize_t n = recv(r->up.fd, room, size, MSG_DONTWAIT);
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+        upgrade_end(r);
+        return -1;
+    }
+    if (n < 0)
+        return 0;
+    r->bytes_in += (uint64_t)n;
+    return n;
+}
+
+bool
+upgrade_listens(const struct request *r, size_t most, size_t piece)
+{
+    return r->in.n < most && (r->in.n == 0 || waits_room(r, piece));
+}
+
+bool
+upgrade_role(struct request *r)
+{
+    if (r->role != EDGE_AUDITOR)        /* who may look at records, and neither run anything nor watch somebody */
+        return true;
+    reply_error(r, MHD_HTTP_FORBIDDEN, "auth.role", "docs/daemon.md says what each role may",
+                "the role \"%s\" may not do this", edge_role_name(r->role));
+    return false;
+}
+
+bool
+upgrade_state(struct request *r, const struct edge_box *box)
+{
+    if (box->state == BOX_READY || box->state == BOX_DEGRADED)
+        return true;
+    reply_error(r, MHD_HTTP_CONFLICT, "sandbox.state", "GET /v1/sandboxes/{id} says why", "the sandbox is %s",
+                box_state_name(box->state));
+    return false;
+}
+
 bool
 upgrade_answers(const struct request *r)
 {
