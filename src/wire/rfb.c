@@ -220,47 +220,42 @@ pass_greeting(struct rfb *r, struct buf *out, struct err *err)
 
 /* How many bytes the message at hand has, as far as what has come of it says. 0, or -1 with @err. */
 static int
-measure(struct rfb *r, struct err *err)
+measure(const struct rfb *r, size_t *total, struct err *err)
 {
     const struct message *m;
 
-    if (r->state != RFB_TALKS) {
-        r->total = r->state == RFB_VERSION ? VERSION_N : 1;
+    *total = r->state == RFB_VERSION ? VERSION_N : 1;
+    if (r->state != RFB_TALKS || r->part.n == 0)
         return 0;
-    }
-    if (r->part.n == 0) {
-        r->total = 1;
-        return 0;
-    }
     m = message_of(r->part.p[0]);
     if (m == NULL)
         return refuse_message(err, r->part.p[0], "", "is none that is known here");
-    r->total = m->head;
+    *total = m->head;
     if (m->length == NULL || r->part.n < m->head)
         return 0;
-    r->total = m->length(r->part.p);
-    return r->total > 0 ? 0 : refuse_message(err, m->type, m->name, "is longer than it may be, or malformed");
+    *total = m->length(r->part.p);
+    return *total > 0 ? 0 : refuse_message(err, m->type, m->name, "is longer than it may be, or malformed");
 }
 
 static int
 take(struct rfb *r, const uint8_t **p, size_t *n, struct buf *out, struct err *err)
 {
-    size_t want;
+    size_t want, total;
 
-    if (measure(r, err) < 0)
+    if (measure(r, &total, err) < 0)
         return -1;
-    want = r->total - r->part.n;
+    want = total - r->part.n;
     if (want > *n)
         want = *n;
     if (buf_append(&r->part, *p, want) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     *p += want;
     *n -= want;
-    if (r->part.n < r->total)
+    if (r->part.n < total)
         return 0;
-    if (measure(r, err) < 0)
+    if (measure(r, &total, err) < 0)
         return -1;
-    if (r->part.n < r->total)       /* that was its head */
+    if (r->part.n < total)       /* that was its head */
         return 0;
     if ((r->state == RFB_TALKS ? pass(r, out, err) : pass_greeting(r, out, err)) < 0)
         return -1;

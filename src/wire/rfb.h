@@ -29,7 +29,6 @@
 struct rfb {
     bool control;               /* or who it is looks only */
     enum { RFB_VERSION, RFB_SECURITY, RFB_INIT, RFB_TALKS, RFB_ENDED } state;
-    size_t total;               /* of the message at hand, as far as that is known; 0: none has begun */
     struct buf part;            /* of it, what has come */
 };
 
