@@ -153,13 +153,15 @@ host_form(const char *text)
 {
     static const char *const stars[] = { [HOST_EXACT] = "", [HOST_ONE_LABEL] = "*.", [HOST_ANY_DEPTH] = "**." };
     struct host_pattern p;
+    char port[8] = "";
     bool v6;
 
     if (host_pattern_cloche(str_of(text), &p) != HOST_OK || p.kind > HOST_ANY_DEPTH)
         return json_string(text);       /* it is refused */
     v6 = strchr(p.host.name, ':') != NULL;
-    return p.port != 0 ? json_sprintf("%s%s%s%s:%u", stars[p.kind], v6 ? "[" : "", p.host.name, v6 ? "]" : "", p.port)
-                       : json_sprintf("%s%s%s%s", stars[p.kind], v6 ? "[" : "", p.host.name, v6 ? "]" : "");
+    if (p.port != 0)
+        snprintf(port, sizeof(port), ":%u", p.port);
+    return json_sprintf("%s%s%s%s%s", stars[p.kind], v6 ? "[" : "", p.host.name, v6 ? "]" : "", port);
 }
 
 /* PyPI knows a package by any spelling of its name; npm by one. */
