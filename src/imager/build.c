@@ -386,10 +386,7 @@ build(struct image_options *o, const struct recipe *r, const char *name, struct 
         archive = stage_file(&stage, err);
     if (archive >= 0 && make_archive(o, r, archive, err) == 0) {
         const struct image_source what = { .fd = archive, .config = config };
-        if (lseek(archive, 0, SEEK_SET) < 0)
-            err_sys(err, errno, "image.store", "the archive");
-        else
-            result = image_take(o, &s, &stage, &what, name, from, err);
+        result = image_take(o, &s, &stage, &what, name, from, err);
     }
     stage_end(&s, &stage);
     store_close(&s);

@@ -115,7 +115,7 @@ put_words(struct build_words *w, const struct image_options *o, const char *fold
     if (asprintf(&w->own[w->n_own], "/workspace/%s", file) < 0)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     BUILD_PUT(w, "--engine=microvm", "--private-docker", "--image", o->builder != NULL ? o->builder : BUILDER,
-              "--memory", o->memory != NULL ? o->memory : MEMORY, "--workspace", workspace, "--", "/bin/sh", "-c", WORK,
+              "--memory", o->memory, "--workspace", workspace, "--", "/bin/sh", "-c", WORK,
               "sh", load ? "load" : "none", "--file", w->own[w->n_own++]);
     if (o->target != NULL)
         BUILD_PUT(w, "--target", o->target);
@@ -132,14 +132,15 @@ build(struct image_options *o, struct store *s, const struct stage *stage, const
     cleanup_close int in = stage_file(stage, err);
     struct build_words w = { .n = 0 };
     struct build_job job = { &w, in, archive, folder, "hosts that RUN needs are allowed by --allow-domain", 0 };
-    const char *memory = o->memory != NULL ? o->memory : MEMORY;
     struct stat st;
     const char *file;
     char id[IMAGE_DIGEST_TEXT + 1];
     int result = -1;
 
     /* no file may be larger that what we start writes, and the machine's memory is one, its kernel's beside it */
-    if (str_parse_size(str_of(memory), MEMORY_MAX, &job.file_max))
+    if (o->memory == NULL)
+        o->memory = MEMORY;
+    if (str_parse_size(str_of(o->memory), MEMORY_MAX, &job.file_max))
         job.file_max += MEMORY_MORE;
     if (job.file_max < o->max_size)
         job.file_max = o->max_size;
@@ -184,10 +185,7 @@ image_build_folder(struct image_options *o, const struct verb_words *w, struct e
         archive = stage_file(&stage, err);
     if (archive >= 0 && build(o, &s, &stage, folder, archive, err) == 0) {
         const struct image_source what = { .fd = archive };
-        if (lseek(archive, 0, SEEK_SET) < 0)
-            err_sys(err, errno, "image.store", "the archive");
-        else
-            result = image_take(o, &s, &stage, &what, name, folder, err);
+        result = image_take(o, &s, &stage, &what, name, folder, err);
     }
     stage_end(&s, &stage);
     store_close(&s);

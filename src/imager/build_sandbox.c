@@ -109,8 +109,10 @@ build_in_sandbox(const struct build_job *job, const struct image_options *o, str
                                    .ms = o->time_s * 1000 + SLACK_MS, .max = job->file_max, .line = heard, .ctx = &h };
     int code = build_run(&c, err);
 
-    if (code <= 0)
-        return code;
+    if (code < 0)
+        return -1;
+    if (code == 0)
+        return lseek(job->out, 0, SEEK_SET) < 0 ? err_sys(err, errno, "image.store", "the archive") : 0;
     if (code == EXIT_TIMED_OUT) {
         err_set(err, ERR_LIMIT, "image.build.time", "the build took longer than %s", job->words->time);
         return err_hint(err, "give it more: --timeout 2h");

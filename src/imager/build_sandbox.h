@@ -27,8 +27,8 @@ void build_put(struct build_words *w, const char *const *v, size_t n);
 /* "cloche run" of the cloche that we belong to, for the time of @o, with its way out by name. 0 or -1 with @err. */
 int build_put_run(struct build_words *w, const struct image_options *o, struct err *err);
 
-/* A build: the words, with @in as standard input and @out as standard output. 0; -1 with @err, which says of @what was
- * built why it was not, and @hint where there is no better one. */
+/* A build: the words, with @in as standard input and @out as standard output. 0, and @out is at its start; -1 with
+ * @err, which says of @what was built why it was not, and @hint where there is no better one. */
 struct build_job {
     const struct build_words *words;
     int in, out;                /* borrowed; in: from its start on */

@@ -195,15 +195,19 @@ put_braced(struct reading *r, struct str in, struct buf *out, struct err *err)
         n++;
     v = variable_of(r, (struct str){ in.p, n });
     has = v != NULL && v->set && v->value[0] != '\0';
-    if (n == in.n && v != NULL && v->set)
-        return buf_puts(out, v->value);
+    if (n == in.n && v != NULL && v->set) {
+        buf_puts(out, v->value);
+        return 0;
+    }
     if (n + 2 > in.n || in.p[n] != ':' || (in.p[n + 1] != '-' && in.p[n + 1] != '+'))
         return refuse(r, "containerfile.variable", "no value for a variable, or not of the forms ${NAME}, "
                       "${NAME:-WORD}, ${NAME:+WORD}", in, err);
     other = (struct str){ in.p + n + 2, in.n - n - 2 };
-    if (in.p[n + 1] == '-')
-        return has ? buf_puts(out, v->value) : buf_append(out, other.p, other.n);
-    return has ? buf_append(out, other.p, other.n) : 0;
+    if (has == (in.p[n + 1] == '+'))
+        buf_append(out, other.p, other.n);
+    else if (has)
+        buf_puts(out, v->value);
+    return 0;
 }
 
 /* @in with its variables' values. 0; -1 with @err. */
@@ -222,7 +226,7 @@ substitute(struct reading *r, struct str in, struct buf *out, struct err *err)
             if (end == NULL)
                 return refuse(r, "containerfile.variable", "a variable without its end", in, err);
             n = (size_t)(end - (in.p + i)) + 1;
-            if (put_braced(r, (struct str){ in.p + i + 2, n - 3 }, out, err) < 0 && err->code[0] != '\0')
+            if (put_braced(r, (struct str){ in.p + i + 2, n - 3 }, out, err) < 0)
                 return -1;
         } else {
             while (i + n < in.n && of_name(in.p[i + n]))
