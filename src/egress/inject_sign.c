@@ -27,10 +27,8 @@ said_twice(const struct http1_head *head)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(once); i++) {
-        size_t n = 0;
-        for (size_t k = 0; k < head->n_fields; k++)
-            n += http1_equal(head->fields[k].name, once[i].name);
-        if (n > 1)
+        size_t at = 0;
+        if (http1_find(head, once[i].name, &at) != NULL && http1_find(head, once[i].name, &at) != NULL)
             return once[i].why;
     }
     return NULL;
