@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "match/ip.h"
 #include "policy/schema.h"
 
 static int

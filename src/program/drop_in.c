@@ -66,7 +66,8 @@ is_one(const struct dirent *e)
     return e->d_name[0] != '.' && n > strlen(ENDING) && strcmp(e->d_name + n - strlen(ENDING), ENDING) == 0;
 }
 
-int
+/* Each file *.yaml of @folder, in the order of names; a folder that is not there has none. 0 or -1 with @err. */
+static int
 drop_in_read(const struct drop_in *d, const char *folder, struct err *err)
 {
     cleanup_close int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -21,9 +21,8 @@ struct drop_in {
     void *ctx;
 };
 
-/* Each file *.yaml of @folder, in the order of names; a folder that is not there has none. 0 or -1 with @err. */
-int drop_in_read(const struct drop_in *d, const char *folder, struct err *err);
-/* The folder @name that came with cloche: beside the program, where it is installed, or built; its owner is trusted,
+/* Each file *.yaml, in the order of names; a folder that is not there has none. 0 or -1 with @err.
+ * The folder @name that came with cloche: beside the program, where it is installed, or built; its owner is trusted,
  * whatever @d says. */
 int drop_in_came_with(const struct drop_in *d, const char *name, struct err *err);
 /* Those that users add: /etc/cloche/NAME, then the caller's own, so that the nearer one replaces the other. */

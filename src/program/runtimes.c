@@ -1,7 +1,6 @@
 /* program/runtimes.c: see runtimes.h */
 #include "program/runtimes.h"
 
-
 #include "base/cleanup.h"
 #include "program/caller.h"
 #include "program/drop_in.h"
