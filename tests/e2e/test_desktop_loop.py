@@ -4,7 +4,7 @@ import base64
 import pytest
 
 from helpers import browser, desktop, requirement
-from helpers.desktop import frequencies, pixels, until
+from helpers.desktop import decoded, frequencies, until
 
 pytestmark = [requirement("R48", "R49"), desktop.needed, pytest.mark.slow]
 
@@ -30,8 +30,7 @@ def act(daemon, box, **action):
 
 def corner(daemon, box):
     """What is at the right below on a screenshot."""
-    shot = act(daemon, box, action="screenshot")
-    return bytes(pixels(base64.b64decode(shot["data"]))[2][700][3 * 1000:3 * 1000 + 3])
+    return bytes(decoded(act(daemon, box, action="screenshot"))[2][700][3 * 1000:3 * 1000 + 3])
 
 
 def test_a_page_is_used(daemon):

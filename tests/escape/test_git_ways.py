@@ -49,22 +49,22 @@ KINDS = f"""
 import ctypes, mmap, os, sys
 EVIL = sys.argv[1]
 {INDEX_PYTHON}
-names = b''.join(entry(os.fsencode(EVIL), '0' * 40, b'') for _ in range(1))
-listed = b'DIRC' + struct.pack('>II', 2, 1) + names
+listed = b'DIRC' + struct.pack('>II', 2, 1) + entry(os.fsencode(EVIL), '0' * 40, b'')
+listed += hashlib.sha1(listed).digest()
 RUN = EVIL.encode()
 CONFIG = b'[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n'
 HARM = CONFIG + b'\\tfsmonitor = ' + RUN + b'\\n'
 SCRIPT = b'#!/bin/sh\\n' + RUN + b'\\n'
 # below a git directory; what git executes, or follows when it writes: text is a link
 KINDS = {{
-    'config': HARM, 'config.worktree': HARM, 'hooks/post-index-change': SCRIPT, 'hooks/a/b': SCRIPT, 'index': listed + hashlib.sha1(listed).digest(),
-    'sharedindex.' + '1' * 40: listed + hashlib.sha1(listed).digest(), 'MERGE_RR': b'1' * 40 + b'\\t' + RUN + b'\\0',
+    'config': HARM, 'config.worktree': HARM, 'hooks/post-index-change': SCRIPT, 'hooks/a/b': SCRIPT, 'index': listed,
+    'sharedindex.' + '1' * 40: listed, 'MERGE_RR': b'1' * 40 + b'\\t' + RUN + b'\\0',
     'rebase-merge/git-rebase-todo': b'exec ' + RUN + b'\\n', 'rebase-merge/strategy': b'x/../' + RUN + b'\\n', 'rebase-merge/msgnum': b'1\\n$(' + RUN + b')\\n',
     'rebase-merge/end': b'1\\n$(' + RUN + b')\\n', 'rebase-apply/next': b'1\\n$(' + RUN + b')\\n', 'rebase-apply/apply-opt': b"'--exec=" + RUN + b"'\\n",
     'sequencer/todo': b'exec ' + RUN + b'\\n', 'sequencer/opts': b'[options]\\n\\tstrategy = x/../' + RUN + b'\\n', 'BISECT_NAMES': b' $(' + RUN + b')\\n',
     'gitweb/x-lighttpd': SCRIPT, 'gitweb/gitweb_config.perl': SCRIPT, 'pid': RUN + b'\\n', 'remotes/origin': b'URL: ext::' + RUN + b'\\n', 'branches/origin': b'ext::' + RUN + b'\\n',
     'COMMIT_EDITMSG': EVIL, 'FETCH_HEAD': EVIL, 'packed-refs': EVIL, 'logs/HEAD': EVIL, 'refs/heads/x': EVIL, 'reftable/tables.list': EVIL, 'info/exclude': EVIL,
-    'worktrees': EVIL, 'rr-cache/x': EVIL, 'gitk.cache': EVIL, 'config.lock': HARM, 'index.lock': listed + hashlib.sha1(listed).digest(),
+    'worktrees': EVIL, 'rr-cache/x': EVIL, 'gitk.cache': EVIL, 'config.lock': HARM, 'index.lock': listed,
 }}
 """
 MOVES = KINDS + r"""
