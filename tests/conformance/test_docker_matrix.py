@@ -11,7 +11,7 @@ import pytest
 
 from helpers import places, requirement
 from helpers.containers import INSIDE, RUNS, check_walls, forms_of, parts, script_of
-from helpers.dockerd import IMAGE, SHADOW, held_caps, started
+from helpers.dockerd import SHADOW, held_caps, started
 
 pytestmark = [requirement("R01", "R05", "R06"), pytest.mark.root]
 FREE = ["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"]
@@ -129,19 +129,7 @@ def test_a_missing_library_is_named(inside):
 
 @pytest.fixture
 def runner_image(dockerd, world):
-    """deploy/ci/runner.Dockerfile as it stands, on the test's base, of what would be installed."""
-    out = world.root / "context"
-    (out / "usr/bin").mkdir(parents=True)
-    (out / "usr/libexec/cloche").mkdir(parents=True)
-    shutil.copy(dockerd.programs / "cli/cloche", out / "usr/bin")
-    for program in dockerd.programs.glob("*/cloche-*"):
-        if program.is_file():
-            shutil.copy(program, out / "usr/libexec/cloche")
-    made = dockerd.docker("build", "-q", "--network", "none", "--build-arg", f"BASE={IMAGE}", "--build-arg", "PACKAGES=", "-f",
-                          places.REPO / "deploy/ci/runner.Dockerfile", "-t", "cloche-runner", out, env={
-                              "PATH": "/usr/bin:/bin", "HOME": str(world.root), "DOCKER_BUILDKIT": "0"})
-    assert made.returncode == 0, made
-    return "cloche-runner"
+    return dockerd.make_ours(world.root / "context", "runner", "cloche-runner")
 
 
 @pytest.mark.parametrize("wall", ["light", "standard"])

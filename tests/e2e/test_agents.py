@@ -8,7 +8,7 @@ import pytest
 from helpers import requirement
 from helpers.places import IS_ROOT
 
-pytestmark = requirement("R01", "R11")
+pytestmark = requirement("R01", "R11", "R100")
 
 
 class Mine:

@@ -130,6 +130,19 @@ class Dockerd:
         (self.root / "image.tar").unlink()
         assert made.returncode == 0, made
 
+    def make_ours(self, out, target, name):
+        """@name: deploy/image/Dockerfile's @target as it stands, on the test's base, of what would be installed, laid out in @out."""
+        for folder, found in (("usr/bin", [self.programs / "cli/cloche"]), ("usr/libexec/cloche", self.programs.glob("*/cloche-*"))):
+            (out / folder).mkdir(parents=True)
+            for program in found:
+                if program.is_file():
+                    shutil.copy(program, out / folder)
+        made = self.docker("build", "-q", "--network", "none", "--build-arg", f"BASE={IMAGE}", "--build-arg", "PACKAGES=", "--target", target,
+                           "-f", places.REPO / "deploy/image/Dockerfile", "-t", name, out,
+                           env={"PATH": "/usr/bin:/bin", "HOME": str(out.parent), "DOCKER_BUILDKIT": "0"})
+        assert made.returncode == 0, made
+        return name
+
     def run(self, words, command, image=IMAGE):
         return self.docker("run", "--rm", "--network", "none", *words, image, *command)
 
