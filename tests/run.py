@@ -14,6 +14,7 @@ place of the whole log; skips are counted and their reasons listed. Then where t
 `N passed, N failed, N skipped`, and the exit status is 0 only when nothing failed and something passed.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import sys
@@ -25,10 +26,10 @@ from check import lint, one, suites                 # noqa: E402
 from check.builds import build                      # noqa: E402
 from check.fuzz import fuzz                         # noqa: E402
 from check.shell import LOGS, REPO                  # noqa: E402
-from check.tally import Tally                       # noqa: E402
+from check.tally import Spent, Tally                # noqa: E402
 from check.unit import unit                         # noqa: E402
 
-SLOWEST = 10
+FIRST = 10          # lines of each table of where time went
 SET_HERE = ('CLOCHE_TEST_CACHE', 'CLOCHE_TEST_RULE_SETS', 'CLOCHE_TEST_USER', 'CLOCHE_TEST_WORKERS')   # these leave nothing out
 
 
@@ -114,16 +115,33 @@ def perform(name, function):
     return tally, wall
 
 
-def where_time_went(total, took):
-    """So that it stays visible: the slowest tests, and each phase by the clock and in processor time."""
-    times = sorted(total.times, reverse=True)
-    slowest = times[:SLOWEST]
-    with open(os.path.join(LOGS, 'times.tsv'), 'w', encoding='utf-8') as f:
-        f.writelines(f'{spent.wall:.2f}\t{spent.cpu:.2f}\t{spent.name}\n' for spent in times)
-    if len(slowest) > 1:
-        print(f'the slowest {len(slowest)} tests (s by the clock, s of processor):')
-        for spent in slowest:
+def by_file(times):
+    """Spent of each file of tests in each run; what a file's tests share counts where it ends, in the last of them."""
+    wall, cpu, tests = collections.Counter(), collections.Counter(), collections.Counter()
+    for spent in times:
+        file, _, test = spent.name.partition('::')
+        name = file + test[test.rfind(' ('):] if test else file
+        wall[name] += spent.wall
+        cpu[name] += spent.cpu
+        tests[name] += 1
+    return [Spent(wall[name], cpu[name], f'{name}: {tests[name]}') for name in wall]
+
+
+def table(title, name, rows):
+    """All @rows (Spent, sorted) into the file @name of the logs, the first of them shown."""
+    with open(os.path.join(LOGS, name), 'w', encoding='utf-8') as f:
+        f.writelines(f'{spent.wall:.2f}\t{spent.cpu:.2f}\t{spent.name}\n' for spent in rows)
+    if len(rows) > 1:
+        print(f'{title} (s by the clock, s of processor; all: {os.path.relpath(LOGS, REPO)}/{name}):')
+        for spent in rows[:FIRST]:
             print(f'{spent.wall:8.1f} {spent.cpu:7.1f}  {spent.name}')
+
+
+def where_time_went(total, took):
+    """So that it stays visible: the slowest tests, the dearest files, and each phase by the clock and in processor time."""
+    table(f'the slowest {FIRST} tests', 'times.tsv', sorted(total.times, reverse=True))
+    table(f'the {FIRST} files that took most of the processors, and how many tests each has', 'files.tsv',
+          sorted(by_file(total.times), key=lambda spent: -spent.cpu))
     print('the phases:')
     for name, wall, cpu in [*took, ('all', sum(t[1] for t in took), sum(t[2] for t in took))]:
         print(f'{wall:8.1f} {cpu:7.1f}  {name}')
