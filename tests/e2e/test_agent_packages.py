@@ -14,7 +14,6 @@ import time
 import pytest
 
 from helpers import npm, pypi, requirement
-from helpers.runner import own_terminal
 
 pytestmark = [requirement("R01", "R13"), pytest.mark.root]
 
@@ -38,7 +37,7 @@ class Terminal:
     def __init__(self, cloche, *argv, **start):
         self.master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        self.process = cloche.popen(*argv, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal(slave), **start)
+        self.process = cloche.popen(*argv, stdin=slave, stdout=slave, stderr=slave, own_terminal=True, **start)
         os.close(slave)
         self.raw, self.seen = b"", 0
 

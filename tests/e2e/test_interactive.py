@@ -19,10 +19,7 @@ def settle():
 
 
 def spawn(cloche, words, size=(24, 80), **env):
-    person = cloche.identity()
-    argv = cloche.argv(*words)
-    if person:
-        argv = ["setpriv", "--reuid", person["user"], "--regid", person["group"], "--clear-groups", "--", *argv]
+    argv = [*cloche.identity(), *cloche.argv(*words)]
     child = pexpect.spawn(str(argv[0]), [str(a) for a in argv[1:]], env={**cloche.env, **env}, cwd=str(cloche.cwd),
                           timeout=40, dimensions=size, encoding="utf-8")
     child.delaybeforesend = None

@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from helpers import memory, requirement
-from helpers.runner import own_terminal
 
 pytestmark = [requirement("R12", "R16")]
 VALUE = "ghp_TheRealValue0123456789abcdefGHIJKL"
@@ -86,7 +85,7 @@ def test_values_come_from_anywhere_but_the_command_line(vault, source, world):
 def test_a_terminal_is_asked_without_echo(vault):
     master, slave = os.openpty()
     process = vault.popen("secret", "set", "token", "--binding", "github", stdin=slave, stdout=slave, stderr=slave,
-                          preexec_fn=own_terminal(slave))
+                          own_terminal=True)
     os.close(slave)
     seen = b""
     while b"(not shown): " not in seen:
