@@ -73,6 +73,8 @@ check-vm: deb
 	@tools/deps check
 	@tools/kernel build-check-vm/kernel
 	@CLOCHE_TEST_KERNEL_ROOT='$(abspath build-check-vm/kernel)' $(PYTHON) tests/run.py test tests/e2e/test_microvm.py
+	@CLOCHE_TEST_KERNEL_ROOT='$(abspath build-check-vm/kernel)' $(PYTHON) tests/run.py test tests/e2e/test_serve_microvm.py
+	@CLOCHE_TEST_KERNEL_ROOT='$(abspath build-check-vm/kernel)' $(PYTHON) tests/run.py test 'microvm and (test_self_check_serve or test_self_check_mcp)'
 	@CLOCHE_TEST_KERNEL_ROOT='$(abspath build-check-vm/kernel)' $(PYTHON) tests/run.py test tests/e2e/test_private_docker.py
 	@$(PYTHON) tests/vm/run.py $$(ls -t $(B)/cloche_*.deb | head -n 1) build-check-vm
 

@@ -170,7 +170,8 @@ engine_makers(const struct policy *p, struct engine_makers *out, struct err *err
 {
     const struct engine *e = engine_of(p);
 
-    out->program[0] = '\0';
+    for (size_t i = 0; i < ENGINE_MAKERS; i++)
+        out->programs[i][0] = '\0';
     out->daemon[0] = '\0';
     return e->makers != NULL ? e->makers(p, out, err) : 0;
 }

@@ -175,9 +175,11 @@ enum lack {
  * missing goes to @text, for people. Tries everything, as engine_probe() does. */
 enum lack engine_lacks(const struct policy *p, enum policy_mode mode, const char *code, char text[256]);
 
+#define ENGINE_MAKERS 3
+
 /* What makes the walls of a sandbox besides cloche: two sandboxes are the same only where that is. */
 struct engine_makers {
-    char program[PATH_MAX];     /* "": there is none */
+    char programs[ENGINE_MAKERS][PATH_MAX];     /* files of the host's; "": there is none */
     char daemon[160];           /* what one says that it is; "": there is none */
 };
 
@@ -256,6 +258,7 @@ struct sandbox_facts {
     enum policy_boundary boundary;      /* above PROCESS: another kernel than this host's answers its system calls */
     const struct engine_choice *choice; /* the engine that it is of, and why not another one; NULL in create() */
     bool streams_only;                  /* no descriptor of ours can be handed to what runs in it */
+    unsigned start_s;                   /* seconds that its guest may take to be there, on a busy host */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;

@@ -20,8 +20,6 @@
 #include "run/git_keep.h"
 #include "run/image_pin.h"
 
-#define PATIENCE_US 30000000UL
-
 /* The daemon's state folder, which need not be the usual one: that of its volumes is in it. */
 static int
 own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
@@ -169,7 +167,8 @@ policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *e
 static int
 wait_for_guest(struct live *l, struct err *err)
 {
-    uint64_t end = clock_us() + PATIENCE_US;
+    const unsigned patience_s = sandbox_facts(l->sb)->start_s;
+    uint64_t end = clock_us() + patience_s * 1000000UL;
 
     for (;;) {
         struct pollfd p = { .fd = l->transport, .events = guest_client_poll_events(l->client) };
@@ -177,7 +176,7 @@ wait_for_guest(struct live *l, struct err *err)
         struct guest_event ev;
         int got;
         if (now >= end)
-            return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not start within 30 s");
+            return err_set(err, ERR_SYSTEM, "guest.slow", "the guest did not start within %u s", patience_s);
         if (poll(&p, 1, (int)((end - now) / 1000) + 1) < 0 && errno != EINTR)
             return err_sys(err, errno, "cli.poll", "poll");
         if (p.revents != 0 && guest_client_pump(l->client, err) < 0)

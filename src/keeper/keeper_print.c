@@ -118,7 +118,7 @@ put_host(struct buf *out, struct err *err)
     return 0;
 }
 
-/* An OCI runtime, or a daemon's version. */
+/* An OCI runtime, a machine's programs and kernel, or a daemon's version. */
 static int
 add_makers(struct sha256 *h, const struct policy *p, struct err *err)
 {
@@ -126,8 +126,9 @@ add_makers(struct sha256 *h, const struct policy *p, struct err *err)
 
     if (engine_makers(p, &makers, err) < 0)
         return -1;
-    if (makers.program[0] != '\0' && add_file(h, makers.program, err) < 0)
-        return -1;
+    for (size_t i = 0; i < ENGINE_MAKERS; i++)
+        if (makers.programs[i][0] != '\0' && add_file(h, makers.programs[i], err) < 0)
+            return -1;
     if (makers.daemon[0] != '\0')
         keeper_print_add(h, makers.daemon, strlen(makers.daemon));
     return 0;

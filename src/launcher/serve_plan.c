@@ -269,7 +269,6 @@ serve_policy(struct policy *p, const char *config, const char *security, const c
 {
     if (policy_init(p, MODE_STANDARD, VERB_CODE, host, err) < 0)
         return -1;
-    p->served = true;
     if (security[0] != '\0' &&
         policy_load_bytes(p, config, security, strlen(security), POLICY_YAML, host, err) < 0)
         return -1;

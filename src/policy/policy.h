@@ -271,7 +271,6 @@ struct policy {
 
     struct policy_list notes;               /* what a lenient loader left out, as sentences for people (@value) */
 
-    bool served;                            /* of a sandbox of cloche serve; said by who reads it for one */
     bool denials_add;                       /* while it is loaded: denials of a layer are added to those below it */
     bool srt;                               /* filled from SRT settings: messages and host dialect follow SRT */
     enum policy_verb verb;                  /* as given to policy_init */

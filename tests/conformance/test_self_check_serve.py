@@ -8,7 +8,7 @@ from helpers.served import CHANGED_BY_SELF_CHECK, OverV1, lend
 pytestmark = [requirement("R21", "R41", "R60", "R61")]
 
 
-@pytest.fixture(scope="module", params=("native", "crun", "runc", "runsc"))
+@pytest.fixture(scope="module", params=("native", "crun", "runc", "runsc", "microvm"))
 def lender(request):
     made = lend(request.param, **CHANGED_BY_SELF_CHECK)
     yield made
@@ -17,7 +17,8 @@ def lender(request):
 
 @pytest.fixture
 def env(request, world, cloche, lender):
-    yield OverV1(lender.lend(request, world, cloche))
+    daemon = lender.lend(request, world, cloche)
+    yield OverV1(daemon, getattr(lender, "box", None))
     lender.take_back()
 
 

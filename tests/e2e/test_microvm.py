@@ -1,7 +1,6 @@
 """The engine microvm: what any sandbox must do, in a machine of its own; what its walls keep; what it refuses.
 
-A kernel is needed, as Debian's package has it, and QEMU with virtiofsd: `make check-vm` gets all of them and names the
-kernel's folder in CLOCHE_TEST_KERNEL_ROOT. Where a package has put a kernel into /boot, these run in `make check` too.
+What they need is in helpers/machines.py. Sandboxes of cloche serve are in test_serve_microvm.py.
 """
 import os
 import shutil
@@ -13,25 +12,14 @@ from conformance import test_self_check
 from e2e import test_image_run as image_tests
 from helpers import leaks, requirement
 from helpers.engines import Engine
+from helpers.machines import ROOT, why_not
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R10"), pytest.mark.root]
-NAMED = os.environ.get("CLOCHE_TEST_KERNEL_ROOT")
-ROOT = NAMED or "/"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # Those of inspect_ai's checks that a transport without descriptors, or a tree by virtiofs, could break.
 SELF_CHECKS = ("read_and_write_file_text", "read_and_write_file_binary", "read_and_write_large_file_binary", "read_file_not_allowed",
                "exec_output", "exec_timeout_kills_child_processes", "exec_env_vars", "exec_input_binary", "cwd_custom")
-
-
-def why_not():
-    """Where a kernel is named, nothing may be missing."""
-    if NAMED:
-        return None
-    boot = os.path.join(ROOT, "boot")
-    if not os.path.isdir(boot) or not any(name.startswith("vmlinuz-") for name in os.listdir(boot)):
-        return "there is no kernel for a machine: make check-vm"
-    return None if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 is not installed: tools/deps vm"
 
 
 @pytest.fixture

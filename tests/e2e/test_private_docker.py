@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from e2e import test_image_build as build
-from e2e import test_microvm as vm
 from helpers import images, requirement
+from helpers import machines as vm
 
 pytestmark = requirement("R15", "R67")
 
@@ -30,6 +30,7 @@ services:
 # Its first image is made of the machine's own programs: no registry is needed.
 WORK = r"""
 set -eu
+export COMPOSE_HTTP_TIMEOUT=1200 DOCKER_CLIENT_TIMEOUT=1200     # emulated, the usual minute is not enough
 mkdir -p /tmp/r/bin /tmp/r/tmp /tmp/r/etc && cp "$(command -v busybox)" /tmp/r/bin/ && ln -s busybox /tmp/r/bin/sh
 for program in redis-server redis-cli; do
     path=$(command -v $program)

@@ -11,18 +11,24 @@ import types
 import pytest
 
 from helpers import places
+from helpers.machines import ROOT, MachineLender, why_not
 from helpers.mcp import Client
 from helpers.shared import Lender
 
 BUILD = places.find_cloche().parents[2]
 SETTINGS = {"native": {}, "crun": {"engine": "oci", "runtime": "crun"}, "runc": {"engine": "oci", "runtime": "runc"},
-            "runsc": {"engine": "oci", "runtime": "runsc"}, "docker": {"engine": "docker"}}
+            "runsc": {"engine": "oci", "runtime": "runsc"}, "docker": {"engine": "docker"}, "microvm": {"engine": "microvm"}}
 CHANGED_BY_SELF_CHECK = {"limits": {"grace": "100ms", "output": "8m", "time": "5m"}}      # what `cloche run` takes from flags, or has none of
 
 
 def lend(name, dockerd=None, **more):
-    """A Lender of daemons whose sandboxes are of engine @name; the test is skipped where there is no such runtime."""
+    """A Lender of daemons whose sandboxes are of engine @name, in which a test has one that others had before where it is a
+    machine; the test is skipped where there is no such runtime."""
     env = {"DOCKER_HOST": dockerd.host} if dockerd is not None else {}
+    if name == "microvm":
+        if why_not() or not places.IS_ROOT:
+            pytest.skip(why_not() or "the engine microvm needs root")
+        return MachineLender({**SETTINGS[name], **more}, CLOCHE_KERNEL_ROOT=ROOT)
     if name in ("crun", "runc", "runsc"):
         if not places.IS_ROOT:
             pytest.skip("the engine oci needs root")
@@ -55,9 +61,9 @@ def said_in(flags):
 class OverV1:
     """exec by /exec, files by /files; a file that is not below the workspace by a command."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, box=None):
         self.daemon = daemon
-        self.box = daemon.create()
+        self.box = box or daemon.create()
 
     def exec(self, *argv, flags=(), stdin=None):
         said, body = said_in(flags), {"command": list(argv), "encoding": "base64"}
@@ -105,9 +111,9 @@ class OverV1:
 class OverMcp:
     """exec by code_execute in the language shell, files by code_write_file and code_read_file."""
 
-    def __init__(self, daemon):
-        self.client = Client(daemon)
-        self.id = self.client.call("create_sandbox")["sandbox_id"]
+    def __init__(self, daemon, box=None):
+        self.client, self.own = Client(daemon), box is None
+        self.id = box.id if box else self.client.call("create_sandbox")["sandbox_id"]
 
     def call(self, tool, **members):
         return self.client.call(tool, sandbox_id=self.id, **members)

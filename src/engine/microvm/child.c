@@ -453,7 +453,8 @@ microvm_child(const struct native *native, const struct launch *l)
     const struct rlimit_plan none = { .nofile = 0 };
     struct held h = { -1, -1, { -1, -1 }, { -1, -1 }, -1, -1, -1, -1, -1 };
     struct err err = ERR_INIT;
-    int guest, status;
+    int guest, status, say = l->status;
+    int *kept[] = { &say, &h.end[0], &h.qemu_fd, &h.virtiofsd_fd };
 
     prctl(PR_SET_NAME, name);
     if (launch_first_steps(l, &err) < 0 || holder_work_folder(NULL, 0, &err) < 0 ||
@@ -462,10 +463,11 @@ microvm_child(const struct native *native, const struct launch *l)
         start(sb, &h, l->transport, &err) < 0)
         launch_give_up(l->status, &err);
     close(guest);       /* the tree has it */
-    close(l->transport);
+    if (holder_keep(kept, ARRAY_LEN(kept)) < 0)
+        _exit(HOLDER_BROKEN);
     status = wait_for(&h, &err);
     if (status < 0) {
-        packet_say_err(l->status, &err);
+        packet_say_err(say, &err);
         _exit(HOLDER_BROKEN);
     }
     _exit(status);

@@ -1,12 +1,18 @@
 /* engine/microvm/microvm.c: the microvm engine: a kernel of its own around a tree of ours (see microvm.h) */
 #include "engine/microvm/microvm.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/kernel.h"
 #include "engine/native/built_on.h"
 #include "wire/msg.h"
@@ -20,6 +26,8 @@
 #define TASKS        512        /* their threads */
 #define CPUS_MAX     16
 #define FILES_MAX    1000000UL
+#define START_S      120        /* emulated, a kernel starts in seconds of a processor that others want too */
+#define START_ALL_S  280        /* and a Docker Engine in a minute; who waits for it gives up after 300 */
 #define INITRD_MAX   (64UL * 1024 * 1024)
 
 static const struct built_on words = {
@@ -35,9 +43,6 @@ check_policy(const struct policy *p, struct err *err)
 #ifndef __x86_64__
     return built_on_refuse(&words, "microvm.processor", "is for x86-64 in this release", "use --engine native", err);
 #endif
-    if (p->served)
-        return built_on_refuse(&words, "microvm.daemon", "is not for sandboxes of cloche serve in this release",
-                               "use --engine native", err);
     return built_on_check(&words, p, err);
 }
 
@@ -179,6 +184,8 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     facts->differs = differs;
     facts->boundary = BOUNDARY_VM;
     facts->streams_only = true;
+    facts->start_s = p->private_docker.v ? START_ALL_S : START_S;
+    facts->pause_by = facts->pause_by != NULL ? facts->pause_by : "machine";
     facts->memory_by = "machine";
     facts->look_at_memory = false;
     facts->pids_by = p->limits.pids.v > 0 ? "rlimit" : "none";
@@ -246,6 +253,54 @@ now(struct sandbox *base, struct sandbox_now *out)
     out->pids = 0;              /* they are threads of QEMU's */
 }
 
+/* To QEMU, which is everything inside, whoever is root there. Its folder in /proc is that very process, also when its
+ * number is another one's by then. */
+static int
+signal_machine(const struct sandbox *base, int number, struct err *err)
+{
+    cleanup_close int process = -1;
+    pid_t pid = guest(base);
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    process = pid > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (process < 0 || guest(base) != pid)
+        return err_set(err, ERR_SYSTEM, "guest.gone", "the machine has ended");
+    return syscall(SYS_pidfd_send_signal, process, number, NULL, 0) < 0 ? err_sys(err, errno, "wall.pause", "QEMU") : 0;
+}
+
+static bool
+freezes(const struct sandbox *base)
+{
+    return ((const struct microvm *)base)->native.cgroup.kind >= CGROUP_V2;
+}
+
+static int
+pause_all(struct sandbox *base, struct err *err)
+{
+    return freezes(base) ? native_pause(base, err) : signal_machine(base, SIGSTOP, err);
+}
+
+static int
+resume_all(struct sandbox *base, struct err *err)
+{
+    return freezes(base) ? native_resume(base, err) : signal_machine(base, SIGCONT, err);
+}
+
+/* The same machine is one of the same kernel, too. */
+static int
+makers(const struct policy *p, struct engine_makers *out, struct err *err)
+{
+    static struct microvm_kernel kernel;    /* large */
+
+    _Static_assert(ENGINE_MAKERS == 3, "QEMU, virtiofsd, the kernel");
+    if (microvm_programs(p, out->programs[0], out->programs[1], err) < 0 ||
+        microvm_kernel_find(&kernel, p->private_docker.v, err) < 0)
+        return -1;
+    memcpy(out->programs[2], kernel.image, sizeof(out->programs[2]));
+    return 0;
+}
+
 static int
 gone(struct sandbox *base, struct err *err)
 {
@@ -261,14 +316,15 @@ const struct engine engine_microvm = {
     .can = can,
     .probe = microvm_probe,
     .rules = native_rules,
+    .makers = makers,
     .create = create,
     .guest = guest,
     .connect = native_connect,
     .setup = setup,
     .usage = usage,
     .now = now,
-    .pause = native_pause,
-    .resume = native_resume,
+    .pause = pause_all,
+    .resume = resume_all,
     .tend = native_tend,
     .setup_failed = native_setup_failed,
     .gone = gone,

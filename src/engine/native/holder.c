@@ -24,6 +24,7 @@
 #define SEARCHED "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define LOG_MAX  (4 * 1024 * 1024)
 #define FD_HIGH  20
+#define KEPT_MAX 8
 
 bool
 holder_trusts(const struct policy *p, const char *path)
@@ -123,7 +124,7 @@ holder_work_folder(const char *const *folders, size_t n, struct err *err)
 int
 holder_descriptors(int log, const int *fds, size_t n)
 {
-    int ended[2], high[8];
+    int ended[2], high[KEPT_MAX];
 
     log = fcntl(log, F_DUPFD_CLOEXEC, FD_HIGH);
     if (log < 0 || pipe2(ended, O_CLOEXEC) < 0 || n > ARRAY_LEN(high))
@@ -151,14 +152,21 @@ holder_exec(const char *program, const char *const *argv, char *const *env)
 }
 
 int
-holder_keep(int *fd)
+holder_keep(int *const *fds, size_t n)
 {
-    int high = fcntl(*fd, F_DUPFD_CLOEXEC, 4);
+    int high[KEPT_MAX];
 
-    if (high < 0 || dup3(high, 3, O_CLOEXEC) < 0)
+    if (n > KEPT_MAX)
         return -1;
-    *fd = 3;
-    return io_close_from(4);
+    for (size_t i = 0; i < n; i++)
+        if ((high[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
+            return -1;
+    for (size_t i = 0; i < n; i++) {
+        if (dup3(high[i], 3 + (int)i, O_CLOEXEC) < 0)
+            return -1;
+        *fds[i] = 3 + (int)i;
+    }
+    return io_close_from(3 + (int)n);
 }
 
 int

@@ -50,9 +50,9 @@ int holder_work_folder(const char *const *folders, size_t n, struct err *err);
 int holder_descriptors(int log, const int *fds, size_t n);
 /* Become that program, with no signal blocked. Returns where that fails, with errno. */
 void holder_exec(const char *program, const char *const *argv, char *const *env);
-/* Of what it has from its maker, whose sockets are among it, the child keeps 0 to 2 and *@fd, which is moved: that is
- * there as long as the sandbox. 0, or -1 with errno. */
-int holder_keep(int *fd);
+/* Of what it has from its maker, whose sockets are among it, the child keeps 0 to 2 and the @n of @fds, at most 8,
+ * which are moved: these are there as long as the sandbox. 0, or -1 with errno. */
+int holder_keep(int *const *fds, size_t n);
 /* Until @pid has ended; others that become ours are reaped. Its exit status. */
 int holder_wait(pid_t pid);
 /* The last line of the log of @program, which ended with @status, if there is any, as @err with @code. */

@@ -73,7 +73,7 @@ oci_child(const struct native *native, const struct launch *l)
     char name[] = "cloche-oci";
     const struct rlimit_plan none = { .nofile = 0 };
     struct err err = ERR_INIT;
-    int guest, code, status = l->status;
+    int guest, code, status = l->status, *kept[] = { &status };
     pid_t pid;
 
     prctl(PR_SET_NAME, name);
@@ -88,7 +88,7 @@ oci_child(const struct native *native, const struct launch *l)
     }
     if (pid == 0)
         become_runtime(sb, l->transport);
-    if (holder_keep(&status) < 0)
+    if (holder_keep(kept, ARRAY_LEN(kept)) < 0)
         _exit(HOLDER_BROKEN);
     code = holder_wait(pid);
     if (code != 0 && holder_said("oci.runtime.failed", sb->runtime->name, code, &err))

@@ -194,7 +194,7 @@ gone(struct sandbox *base, struct err *err)
 static int
 makers(const struct policy *p, struct engine_makers *out, struct err *err)
 {
-    return oci_runtime_find(p->runtime.p, p, out->program, err) != NULL ? 0 : -1;
+    return oci_runtime_find(p->runtime.p, p, out->programs[0], err) != NULL ? 0 : -1;
 }
 
 static const char *const names[] = { "runsc", "crun", "runc", NULL };

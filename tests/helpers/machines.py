@@ -1,0 +1,51 @@
+"""The engine microvm: whether it can be tried here, and daemons whose sandboxes are machines.
+
+A kernel is needed, as Debian's package has it, and QEMU with virtiofsd: `make check-vm` gets all of them and names the
+kernel's folder in CLOCHE_TEST_KERNEL_ROOT. Where a package has put a kernel into /boot, `make check` has them too.
+"""
+import os
+import shutil
+
+from helpers import leaks
+from helpers.shared import WATCHED, Lender
+
+NAMED = os.environ.get("CLOCHE_TEST_KERNEL_ROOT")
+ROOT = NAMED or "/"
+
+
+def why_not():
+    """Where a kernel is named, nothing may be missing."""
+    if NAMED:
+        return None
+    boot = os.path.join(ROOT, "boot")
+    if not os.path.isdir(boot) or not any(name.startswith("vmlinuz-") for name in os.listdir(boot)):
+        return "there is no kernel for a machine: make check-vm"
+    return None if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 is not installed: tools/deps vm"
+
+
+class MachineLender(Lender):
+    """With one sandbox, @box, that all its tests have: emulated, a machine starts in seconds of a processor."""
+
+    box = None
+
+    def start(self, world):
+        before = leaks.Watch()
+        super().start(world)
+        self.box = self.daemon.create()
+        world.watch = leaks.Watch()
+        self.came = {what: getattr(world.watch, what) - getattr(before, what) for what in WATCHED}
+
+    def clear(self):
+        """The others go, and what tests have put into this one."""
+        boxes = self.daemon.get("/v1/sandboxes?state=all&limit=200").json["sandboxes"]
+        for box in boxes:
+            if box["id"] != self.box.id:
+                gone = [self.daemon("DELETE", f"/v1/sandboxes/{box['id']}") for _ in range(2)]
+                assert any(g.ok for g in gone), gone
+        said = self.box.exec("chmod -R u+rwx /workspace /tmp 2>/dev/null; find /workspace /tmp -mindepth 1 -delete")
+        assert said["exit_code"] == 0, said
+
+    def end(self):
+        if self.daemon is not None:
+            self.box.delete()
+        super().end()
