@@ -1,0 +1,1054 @@
+"""The synchronous client, of the routes of docs/openapi.yaml."""
+# Written by tools/gen_sdk.py from _async.py; do not edit.
+from __future__ import annotations
+
+import time
+import contextlib
+import json
+import os
+import secrets
+import ssl
+import tempfile
+import time as _clock
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, List, Literal, TypeVar
+
+from cloche import _api as api
+from cloche._base import AnswerError, AnswerTooLong, ClocheError, ConnectionLost, Outcome, read
+from cloche._http import HEAD_MAX, INTERIM_MAX, Body, Event, Events, Head, head, request
+from cloche._kinds import FileEvent, Gap, Output
+from cloche._plan import (ANSWER_MAX, DOWNLOAD_MAX, ERROR_MAX, PIECE, QUERY, TIMEOUT, credential, decoded_json, error_of, failure, is_regular,
+                          may_retry, path_of, pending, target, wait_of)
+from cloche._wire import left
+from cloche._wire import Wire
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+Words = Sequence[str] | str
+Data = str | bytes | BinaryIO | Iterable[bytes]
+NO_NAMES: tuple[str, ...] = ()
+
+
+class Answer:
+    """An answer whose head has come. Its body comes as it is read."""
+
+    def __init__(self, wire: Wire, method: str, deadline: float | None) -> None:
+        self._wire = wire
+        self._method = method
+        self.deadline = deadline
+        self._rest = b""
+        self.head = Head(0, {})
+        self._body: Body | None = None
+
+    def begin(self) -> None:
+        for _ in range(INTERIM_MAX):
+            data = self._rest
+            while b"\r\n\r\n" not in data:
+                if len(data) > HEAD_MAX:
+                    raise AnswerTooLong("the head of an answer is too long")
+                more = self._wire.recv(self.deadline)
+                if not more:
+                    raise ConnectionLost("the daemon ended the connection without an answer")
+                data += more
+            first, self._rest = data.split(b"\r\n\r\n", 1)
+            if len(first) > HEAD_MAX:
+                raise AnswerTooLong("the head of an answer is too long")
+            self.head = head(first)
+            if self.head.status >= 200:
+                self._body = Body(self.head, self._method)
+                return
+        raise AnswerError("an answer that does not begin")
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes."""
+        assert self._body is not None
+        data, self._rest = self._rest, b""
+        while True:
+            for piece in self._body.feed(data) if data else ():
+                yield piece
+            if self._body.done:
+                return
+            data = self._wire.recv(self.deadline)
+            if not data:
+                self._body.end()
+
+    def read(self, most: int) -> bytes:
+        """All of it, if that is no more than @most bytes."""
+        out = bytearray()
+        said = self.head.length() if self._method != "HEAD" else None
+        if said is not None and said > most:
+            raise AnswerTooLong(f"an answer has {said} bytes, and the caller takes {most}")
+        for piece in self.pieces():
+            out += piece
+            if len(out) > most:
+                raise AnswerTooLong(f"an answer has more than the {most} bytes that the caller takes")
+        return bytes(out)
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+class Stream(Generic[T]):
+    """Events as they come. Leaving it (close, or the end of `with`) ends what is streamed."""
+
+    def __init__(self, answer: Answer, most: int) -> None:
+        self._answer = answer
+        self._most = most
+        self._events = self._read()
+
+    def _read(self) -> Iterator[Event]:
+        parser = Events(self._most)
+        for piece in self._answer.pieces():
+            for event in parser.feed(piece):
+                yield event
+
+    def _next_event(self) -> tuple[Event, Any]:
+        try:
+            event = self._events.__next__()
+            said = event.json()
+            if event.name == "error":
+                raise error_of(said if isinstance(said, dict) else {}, 0)
+        except BaseException:
+            self.close()
+            raise
+        return event, said
+
+    def _next(self) -> T:
+        raise NotImplementedError
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        return self._next()
+
+    def close(self) -> None:
+        self._answer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class EventStream(Stream[Event]):
+    """Events of the daemon, of its record, of approvals; `data` is JSON, which `json()` of each reads."""
+
+    def _next(self) -> Event:
+        return (self._next_event())[0]
+
+
+class ApprovalStream(Stream[api.Approval]):
+    """Approvals: those that are pending, then each that is new or changes."""
+
+    def _next(self) -> api.Approval:
+        return read(api.Approval, (self._next_event())[1])
+
+
+class Watch(Stream[FileEvent]):
+    """Changes in a workspace."""
+
+    def _next(self) -> FileEvent:
+        event, said = self._next_event()
+        change = read(api.FileChange, said)
+        return FileEvent(event.name, change.path, bool(change.directory), change.from_)
+
+
+R = TypeVar("R", bound=Outcome)
+
+
+class OutputStream(Stream["Output | api.Display | api.ResultFile"], Generic[R]):
+    """What a command or code writes, and what else it shows. `result` when it has ended, without the output."""
+
+    def __init__(self, answer: Answer, most: int, kind: type[R], encoding: str) -> None:
+        super().__init__(answer, most)
+        self._kind = kind
+        self._encoding = encoding
+        self.result: R | None = None
+
+    def _next(self) -> Output | api.Display | api.ResultFile:
+        if self.result is not None:
+            raise StopIteration
+        try:
+            event, said = self._next_event()
+        except StopIteration:
+            raise ConnectionLost("the stream ended before the command had") from None
+        if event.name in ("stdout", "stderr"):
+            data = said.get("data") if isinstance(said, dict) else None
+            if not isinstance(data, str):
+                raise AnswerError("an event has no data")
+            return Output("stdout" if event.name == "stdout" else "stderr", data, self._encoding)
+        if event.name == "result":
+            return read(api.Display, said)
+        if event.name == "file":
+            return read(api.ResultFile, said)
+        if event.name != "exit" or not isinstance(said, dict):
+            raise AnswerError("an event that no command has")
+        self.close()
+        self.result = read(self._kind, {"stdout": "", "stderr": "", "results": [], "results_truncated": False, "error": None, **said})
+        raise StopIteration
+
+    def wait(self) -> R:
+        """Read on to the end: the result."""
+        for _ in self:
+            pass
+        assert self.result is not None
+        return self.result
+
+
+class Client:
+    """A daemon. Without url and socket: CLOCHE_URL, CLOCHE_SOCKET, or where `cloche serve` of this user listens. Without
+    token: CLOCHE_TOKEN, or none, which is the owner on the unix socket. Each request has a connection of its own.
+
+    timeout: seconds that a call waits for its whole answer (of a stream: for its beginning). Calls with timeout_ms wait for
+    that in addition. retries: how often what can be asked again is. max_answer: bytes of an answer that is kept in memory.
+    respond_async: ApprovalPending is raised where somebody has to approve something, in place of waiting."""
+
+    def __init__(self, url: str | None = None, *, socket: str | None = None, token: str | None = None, timeout: float | None = TIMEOUT,
+                 retries: int = 2, max_answer: int = ANSWER_MAX, respond_async: bool = False, tls: ssl.SSLContext | None = None,
+                 insecure: bool = False) -> None:
+        self.target = target(url, socket, tls)
+        self._token = credential(token, self.target, insecure)
+        self.timeout = timeout
+        self.retries = retries
+        self.max_answer = max_answer
+        self.respond_async = respond_async
+        self.sandboxes = Sandboxes(self)
+        self.templates = Templates(self)
+        self.volumes = Volumes(self)
+        self.tokens = Tokens(self)
+        self.approvals = Approvals(self)
+        self.grants = Grants(self)
+        self.audit = Audit(self)
+        self.events = DaemonEvents(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.target}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+    # --- requests
+
+    def open(self, route: api.Route, names: Sequence[str] = NO_NAMES, *, path: str | None = None, query: QUERY | None = None,
+                   body: Any = None, data: Data | None = None, fields: Mapping[str, str] | None = None, timeout: float | None = None,
+                   repeatable: bool | None = None) -> Answer:
+        """Ask: an answer whose status says success, to be read and closed."""
+        at = path_of(route, names, path, query)
+        patience = timeout if timeout is not None else self.timeout
+        deadline = None if patience is None else _clock.monotonic() + patience
+        if repeatable is None:
+            repeatable = route.method in ("GET", "HEAD")
+        headers = {"Accept": "application/json", "User-Agent": "cloche-python/0.1.0", **(fields or {})}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if self.respond_async and route.method != "GET":
+            headers["Prefer"] = "respond-async"
+        if body is not None:
+            data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            headers.setdefault("Content-Type", "application/json")
+        once = data is not None and not isinstance(data, (str, bytes))
+        for attempt in range(self.retries + 1):
+            try:
+                return self._once(route.method, at, headers, data, deadline)
+            except ClocheError as e:
+                pause = may_retry(e, repeatable, attempt)
+                if pause is None or once or attempt == self.retries:
+                    raise
+                rest = left(deadline)
+                if rest is not None and rest <= pause:
+                    raise
+            time.sleep(pause)
+        raise AssertionError
+
+    def _once(self, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None) -> Answer:
+        wire = Wire.open(self.target, deadline)
+        answer = Answer(wire, method, deadline)
+        try:
+            try:
+                self._say(wire, method, at, headers, data, deadline)
+            except ConnectionLost as e:
+                # refused before it was through: why is there to be read
+                try:
+                    answer.begin()
+                except ConnectionLost:
+                    raise e from None
+            else:
+                answer.begin()
+            if 200 <= answer.head.status < 300:
+                return answer
+            raise failure(answer.head.status, answer.head.fields, answer.read(ERROR_MAX))
+        except BaseException:
+            wire.close()
+            raise
+
+    def _say(self, wire: Wire, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None) -> None:
+        host = self.target.authority
+        if isinstance(data, str):
+            data = data.encode()
+        if data is None or isinstance(data, bytes):
+            length = {} if data is None and method in ("GET", "HEAD", "DELETE") else {"Content-Length": str(len(data or b""))}
+            first = request(method, at, host, {**headers, **length})
+            wire.send(first + data if data and len(data) < PIECE else first, deadline)
+            if data and len(data) >= PIECE:
+                wire.send(data, deadline)
+            return
+        size = is_regular(data)
+        length = {"Transfer-Encoding": "chunked"} if size is None else {"Content-Length": str(size)}
+        wire.send(request(method, at, host, {**headers, **length}), deadline)
+        for piece in _pieces(data):
+            if size is not None:
+                piece = piece[:size]
+                size -= len(piece)
+                wire.send(piece, deadline)
+                if size == 0:
+                    return
+            elif piece:
+                wire.send(b"%x\r\n%s\r\n" % (len(piece), piece), deadline)
+        if size:
+            raise ClocheError("the file became shorter while it was sent")
+        if size is None:
+            wire.send(b"0\r\n\r\n", deadline)
+
+    def ask(self, route: api.Route, names: Sequence[str] = NO_NAMES, **how: Any) -> Any:
+        """Ask: the JSON of the answer, None where there is none."""
+        answer = self.open(route, names, **how)
+        try:
+            data = answer.read(self.max_answer)
+            said = decoded_json(data) if data else None
+            waits = pending(said) if answer.head.status == 202 else None
+            if waits is not None:
+                raise waits
+            return said
+        finally:
+            answer.close()
+
+    def stream(self, route: api.Route, names: Sequence[str] = NO_NAMES, *, timeout: float | None = None, **how: Any) -> Answer:
+        """Ask for events. @timeout: seconds for all of them; otherwise only their beginning has a limit."""
+        answer = self.open(route, names, timeout=timeout, fields={"Accept": "text/event-stream", **how.pop("fields", {})}, **how)
+        try:
+            if answer.head.status == 202:
+                waits = pending(decoded_json(answer.read(ERROR_MAX)))
+                if waits is not None:
+                    raise waits
+            if answer.head.status != 204 and answer.head.fields.get("content-type", "").partition(";")[0] != "text/event-stream":
+                raise AnswerError("an answer is no stream of events")
+        except BaseException:
+            answer.close()
+            raise
+        if timeout is None:
+            answer.deadline = None
+        return answer
+
+    # --- the daemon
+
+    def health(self) -> dict[str, Any]:
+        return _object(self.ask(api.GET_HEALTH))
+
+    def ready(self) -> dict[str, Any]:
+        """Whether it takes requests; otherwise UnavailableError says why."""
+        return _object(self.ask(api.GET_READY, repeatable=False))
+
+    def version(self) -> dict[str, Any]:
+        return _object(self.ask(api.GET_VERSION))
+
+    def metrics(self) -> str:
+        """The daemon's numbers, in the text format of Prometheus."""
+        answer = self.open(api.GET_METRICS, fields={"Accept": "text/plain"})
+        try:
+            return (answer.read(self.max_answer)).decode("utf-8", "replace")
+        finally:
+            answer.close()
+
+    def usage(self) -> List[api.Usage]:
+        """What each living sandbox uses now."""
+        return read(api.UsageList, self.ask(api.GET_USAGE)).usage
+
+    def kill_all(self) -> int:
+        """End all sandboxes: how many."""
+        said = _object(self.ask(api.POST_KILL))
+        return next((value for value in said.values() if isinstance(value, int)), 0)
+
+    def execute(self, language: str, code: str, *, timeout: float | None = None, **options: Unpack[api.ExecuteOptions]) -> api.Result:
+        """Run code in a sandbox of its own, which ends with it."""
+        said = self.ask(api.POST_EXECUTE, body={"language": language, "code": code, **options},
+                              timeout=wait_of(timeout, options, self.timeout))
+        return _result(api.Result, said, options.get("encoding", "text"))
+
+    def execute_stream(self, language: str, code: str, *, timeout: float | None = None,
+                             **options: Unpack[api.ExecuteOptions]) -> OutputStream[api.Result]:
+        """The same, with its output as it comes."""
+        answer = self.stream(api.POST_EXECUTE, body={"language": language, "code": code, **options}, timeout=timeout)
+        return OutputStream(answer, self.max_answer, api.Result, options.get("encoding", "text"))
+
+
+def _pieces(data: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+    if not isinstance(data, Iterable) or hasattr(data, "read"):
+        file: Any = data
+        while piece := file.read(PIECE):
+            yield piece
+    else:
+        for piece in data:
+            yield piece
+
+
+def _object(said: Any) -> dict[str, Any]:
+    if not isinstance(said, dict):
+        raise AnswerError("an answer is no object")
+    return said
+
+
+def _result(kind: type[R], said: Any, encoding: str) -> R:
+    result = read(kind, said)
+    result._encoding = encoding
+    return result
+
+
+class _AsyncPart:
+    """A part of a client, about some of its routes."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+
+class Sandboxes(_AsyncPart):
+    def create(self, *, timeout: float | None = None, idempotency_key: str | None = None, **options: Unpack[api.CreateOptions]) -> Sandbox:
+        """Make one. Its members are those of the API (docs/daemon.md)."""
+        return Sandbox(self._client, timeout=timeout, idempotency_key=idempotency_key, **options).start()
+
+    def get(self, which: str) -> Sandbox:
+        """One that is there, by its id or the name of one that lives."""
+        return Sandbox.connect(which, self._client)
+
+    def info(self, which: str) -> api.SandboxInfo:
+        return read(api.SandboxInfo, self._client.ask(api.GET_SANDBOXES_ID, [which]))
+
+    def page(self, *, prefix: str | None = None, label: str | None = None, state: str | None = None, limit: int | None = None,
+                   after: str | None = None, workspace_key: str | None = None) -> api.SandboxList:
+        """Those that live, the oldest first; `next` of it is `after` of the following page."""
+        query = {"prefix": prefix, "label": label, "state": state, "limit": limit, "after": after, "workspace_key": workspace_key}
+        return read(api.SandboxList, self._client.ask(api.GET_SANDBOXES, query=query))
+
+    def list(self, **filters: Any) -> Iterator[api.SandboxInfo]:
+        """All of them, page by page, with the filters of page()."""
+        seen: set[str] = set()
+        while True:
+            page = self.page(**filters)
+            for one in page.sandboxes:
+                yield one
+            if page.next is None or page.next in seen:
+                return
+            seen.add(page.next)
+            filters["after"] = page.next
+
+    def delete(self, which: str) -> api.SandboxInfo:
+        """End it; of one that has stopped, remove the record."""
+        return read(api.SandboxInfo, self._client.ask(api.DELETE_SANDBOXES_ID, [which]))
+
+
+class Templates(_AsyncPart):
+    def list(self) -> List[api.Template]:
+        return read(api.Templates, self._client.ask(api.GET_TEMPLATES)).templates
+
+    def delete(self, which: str) -> api.Template:
+        return read(api.Template, self._client.ask(api.DELETE_TEMPLATES_ID, [which]))
+
+
+class Volumes(_AsyncPart):
+    def list(self) -> List[api.Volume]:
+        return read(api.Volumes, self._client.ask(api.GET_VOLUMES)).volumes
+
+    def delete(self, which: str) -> api.Volume:
+        return read(api.Volume, self._client.ask(api.DELETE_VOLUMES_ID, [which]))
+
+
+class Tokens(_AsyncPart):
+    def create(self, role: Literal["operator", "agent", "approver", "auditor"], **options: Unpack[api.NewTokenOptions]) -> api.Token:
+        """Make one; its `token` is in this answer only."""
+        return read(api.Token, self._client.ask(api.POST_TOKENS, body={"role": role, **options}))
+
+    def list(self) -> List[api.Token]:
+        return read(api.Tokens, self._client.ask(api.GET_TOKENS)).tokens
+
+    def delete(self, which: str) -> api.Token:
+        """End it at once."""
+        return read(api.Token, self._client.ask(api.DELETE_TOKENS_ID, [which]))
+
+
+class Approvals(_AsyncPart):
+    def list(self, *, state: str | None = None, limit: int | None = None, after: str | None = None) -> List[api.Approval]:
+        return (self.page(state=state, limit=limit, after=after)).approvals
+
+    def page(self, *, state: str | None = None, limit: int | None = None, after: str | None = None) -> api.Approvals:
+        query = {"state": state, "limit": limit, "after": after}
+        return read(api.Approvals, self._client.ask(api.GET_APPROVALS, query=query))
+
+    def get(self, which: str) -> api.Approval:
+        return read(api.Approval, self._client.ask(api.GET_APPROVALS_ID, [which]))
+
+    def approve(self, which: str, **options: Unpack[api.ApproveOptions]) -> api.Approval:
+        return read(api.Approval, self._client.ask(api.POST_APPROVALS_ID_APPROVE, [which], body=dict(options)))
+
+    def deny(self, which: str, **options: Unpack[api.DenyOptions]) -> api.Approval:
+        return read(api.Approval, self._client.ask(api.POST_APPROVALS_ID_DENY, [which], body=dict(options)))
+
+    def stream(self, *, follow: bool = True, timeout: float | None = None) -> ApprovalStream:
+        """What is pending, then each approval that is new or changes."""
+        answer = self._client.stream(api.GET_APPROVALS_STREAM, query={"follow": follow}, timeout=timeout)
+        return ApprovalStream(answer, self._client.max_answer)
+
+
+class Grants(_AsyncPart):
+    def list(self) -> List[api.Grant]:
+        return read(api.Grants, self._client.ask(api.GET_GRANTS)).grants
+
+    def delete(self, which: str) -> None:
+        self._client.ask(api.DELETE_GRANTS_ID, [which])
+
+
+class Audit(_AsyncPart):
+    def list(self, *, sandbox: str | None = None, type: str | None = None, severity: str | None = None, since_ms: int | None = None,
+                   until_ms: int | None = None, by: str | None = None, after: int | None = None, limit: int | None = None) -> dict[str, Any]:
+        """The newest entries, or those behind one (`after`): `entries`, and `next` for the following ones."""
+        query = {"sandbox": sandbox, "type": type, "severity": severity, "since_ms": since_ms, "until_ms": until_ms, "by": by,
+                 "after": after, "limit": limit}
+        return _object(self._client.ask(api.GET_AUDIT, query=query))
+
+    def size(self, *, sandbox: str | None = None, type: str | None = None, severity: str | None = None, by: str | None = None) -> int:
+        query = {"sandbox": sandbox, "type": type, "severity": severity, "by": by}
+        said = _object(self._client.ask(api.GET_AUDIT_SIZE, query=query)).get("size")
+        return said if isinstance(said, int) else 0
+
+    def stream(self, *, sandbox: str | None = None, type: str | None = None, severity: str | None = None, since_ms: int | None = None,
+                     until_ms: int | None = None, by: str | None = None, after: int | None = None, limit: int | None = None,
+                     timeout: float | None = None) -> EventStream:
+        query = {"sandbox": sandbox, "type": type, "severity": severity, "since_ms": since_ms, "until_ms": until_ms, "by": by,
+                 "after": after, "limit": limit}
+        answer = self._client.stream(api.GET_AUDIT_STREAM, query=query, timeout=timeout)
+        return EventStream(answer, self._client.max_answer)
+
+
+class DaemonEvents(_AsyncPart):
+    def list(self, *, sandbox: str | None = None, limit: int | None = None) -> List[api.EventInfo]:
+        return read(api.Events, self._client.ask(api.GET_EVENTS, query={"sandbox": sandbox, "limit": limit})).events
+
+    def stream(self, *, sandbox: str | None = None, limit: int | None = None, after: int | None = None,
+                     timeout: float | None = None) -> EventStream:
+        query = {"sandbox": sandbox, "limit": limit, "after": after}
+        answer = self._client.stream(api.GET_EVENTS_STREAM, query=query, timeout=timeout)
+        return EventStream(answer, self._client.max_answer)
+
+
+class Sandbox:
+    """A sandbox. `with` makes it and ends it; create() makes one that the caller ends; connect() is one that is there."""
+
+    def __init__(self, client: Client | None = None, *, timeout: float | None = None, idempotency_key: str | None = None,
+                 **options: Unpack[api.CreateOptions]) -> None:
+        self.client = client or Client()
+        self._timeout = timeout
+        self._idempotency_key = idempotency_key
+        self._options = options
+        self._info: api.SandboxInfo | None = None
+        self._ends = True
+        self.files = Files(self)
+        self.commands = Commands(self)
+        self.contexts = Contexts(self)
+        self.ports = Ports(self)
+        self.attach = Attach(self)
+        self.policy = Policy(self)
+        self.transcript = Transcript(self)
+
+    @classmethod
+    def create(cls, client: Client | None = None, *, timeout: float | None = None, idempotency_key: str | None = None,
+                     **options: Unpack[api.CreateOptions]) -> Self:
+        return cls(client, timeout=timeout, idempotency_key=idempotency_key, **options).start()
+
+    @classmethod
+    def connect(cls, which: str, client: Client | None = None) -> Self:
+        """One that is there. The end of `with` does not end it."""
+        self = cls(client)
+        return self._is(self.client.sandboxes.info(which), False)
+
+    def _is(self, info: api.SandboxInfo, ends: bool) -> Self:
+        self._info = info
+        self._ends = ends
+        return self
+
+    def start(self) -> Self:
+        """Make it, if it is not made. A request whose answer was lost finds what it made, by its Idempotency-Key."""
+        if self._info is None:
+            fields = {"Idempotency-Key": self._idempotency_key or secrets.token_hex(16)}
+            said = self.client.ask(api.POST_SANDBOXES, body=dict(self._options), fields=fields, timeout=self._timeout, repeatable=True)
+            info = read(api.SandboxInfo, said)
+            self._is(info, not info.reattached)
+        return self
+
+    @property
+    def info(self) -> api.SandboxInfo:
+        """Its record, as it was when it was last asked for (refresh)."""
+        if self._info is None:
+            raise ClocheError("this sandbox is not made yet: use it in a with statement, or Sandbox.create()")
+        return self._info
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._info.id if self._info else 'not made'}>"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._ends and self._info is not None:
+            with contextlib.suppress(api.NotFoundError, api.GoneError):
+                self.delete()
+
+    def _ask(self, route: api.Route, *names: str, **how: Any) -> Any:
+        return self.client.ask(route, [self.id, *names], **how)
+
+    # --- its life
+
+    def refresh(self) -> api.SandboxInfo:
+        self._info = read(api.SandboxInfo, self._ask(api.GET_SANDBOXES_ID))
+        return self._info
+
+    def delete(self) -> None:
+        """End it, with everything that runs in it. One that has ended is left as it is."""
+        if (self.refresh()).state != "stopped":
+            self._info = read(api.SandboxInfo, self._ask(api.DELETE_SANDBOXES_ID))
+
+    def pause(self) -> None:
+        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_PAUSE))
+
+    def resume(self) -> None:
+        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_RESUME))
+
+    def recover(self) -> None:
+        """Make one that is degraded or stopped anew, empty."""
+        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_RECOVER))
+
+    def fork(self, count: int = 1, *, name: str | None = None) -> List[Self]:
+        """New sandboxes that begin with its files. The caller ends them, by delete() or `with`."""
+        body = {"count": count, **({"name": name} if name is not None else {})}
+        forks = read(api.Forks, self._ask(api.POST_SANDBOXES_ID_FORK, body=body))
+        return [type(self)(self.client)._is(info, True) for info in forks.sandboxes]
+
+    def snapshot(self, name: str) -> api.Template:
+        """Keep its files as a template."""
+        return read(api.Template, self._ask(api.POST_SANDBOXES_ID_SNAPSHOT, body={"name": name}))
+
+    def usage(self) -> api.Usage | None:
+        """What it uses now; None when it has stopped."""
+        found = read(api.UsageList, self._ask(api.GET_SANDBOXES_ID_USAGE)).usage
+        return found[0] if found else None
+
+    def new_key(self) -> api.SandboxKey:
+        """A new key; the former one is none any more."""
+        return read(api.SandboxKey, self._ask(api.POST_SANDBOXES_ID_KEY))
+
+    def browser(self) -> api.BrowserInfo:
+        """See that its browser runs, and where its DevTools are."""
+        return read(api.BrowserInfo, self._ask(api.POST_SANDBOXES_ID_BROWSER))
+
+    def audit(self, **filters: Any) -> dict[str, Any]:
+        """Entries of the record about it, with the filters of Client.audit.list."""
+        return _object(self._ask(api.GET_SANDBOXES_ID_AUDIT, query=filters))
+
+    # --- commands
+
+    def run(self, command: Words, *, timeout: float | None = None, **options: Unpack[api.ExecOptions]) -> api.Result:
+        """Run a command to its end: a list of words, or a string for /bin/sh."""
+        said = self._ask(api.POST_SANDBOXES_ID_EXEC, body={"command": command, **options},
+                               timeout=wait_of(timeout, options, self.client.timeout))
+        return _result(api.Result, said, options.get("encoding", "text"))
+
+    def stream(self, command: Words, *, timeout: float | None = None, **options: Unpack[api.ExecOptions]) -> OutputStream[api.Result]:
+        """The same, with its output as it comes. Leaving the stream ends the command."""
+        answer = self.client.stream(api.POST_SANDBOXES_ID_EXEC, [self.id], body={"command": command, **options}, timeout=timeout)
+        return OutputStream(answer, self.client.max_answer, api.Result, options.get("encoding", "text"))
+
+    def spawn(self, command: Words, **options: Unpack[api.ExecOptions]) -> Command:
+        """Start a command in the background."""
+        said = self._ask(api.POST_SANDBOXES_ID_EXEC, body={"command": command, "background": True, **options})
+        return Command(self, read(api.CommandInfo, said))
+
+
+class _AsyncOf:
+    """A part of a sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def _ask(self, route: api.Route, *names: str, **how: Any) -> Any:
+        return self._sandbox._ask(route, *names, **how)
+
+
+class Commands(_AsyncOf):
+    """Commands in the background."""
+
+    def list(self) -> List[api.CommandInfo]:
+        """The oldest first, those that have ended among them."""
+        said = _object(self._ask(api.GET_SANDBOXES_ID_EXEC)).get("commands")
+        return [read(api.CommandInfo, one) for one in said] if isinstance(said, list) else []
+
+    def get(self, exec_id: str) -> Command:
+        return Command(self._sandbox, read(api.CommandInfo, self._ask(api.GET_SANDBOXES_ID_EXEC_ID, exec_id)))
+
+
+class Command:
+    """A command in the background."""
+
+    def __init__(self, sandbox: Sandbox, info: api.CommandInfo) -> None:
+        self._sandbox = sandbox
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        return self.info.exec_id
+
+    def _ask(self, route: api.Route, **how: Any) -> api.CommandInfo:
+        self.info = read(api.CommandInfo, self._sandbox._ask(route, self.id, **how))
+        return self.info
+
+    def refresh(self) -> api.CommandInfo:
+        return self._ask(api.GET_SANDBOXES_ID_EXEC_ID)
+
+    def write(self, data: str | bytes, *, end: bool = False, timeout: float | None = None) -> int:
+        """Bytes for its stdin, which it has taken when this returns; @end: nothing comes after them."""
+        said = _object(self._sandbox._ask(api.POST_SANDBOXES_ID_EXEC_ID_STDIN, self.id, data=data, query={"end": end}, timeout=timeout,
+                                                fields={"Content-Type": "application/octet-stream"})).get("bytes")
+        return said if isinstance(said, int) else 0
+
+    def signal(self, signal: str | int) -> api.CommandInfo:
+        """INT, SIGINT, or a number: to its process group, of a terminal to the group in front."""
+        return self._ask(api.POST_SANDBOXES_ID_EXEC_ID_SIGNAL, body={"signal": signal})
+
+    def resize(self, rows: int, cols: int) -> api.CommandInfo:
+        return self._ask(api.POST_SANDBOXES_ID_EXEC_ID_RESIZE, body={"rows": rows, "cols": cols})
+
+    def delete(self) -> api.CommandInfo:
+        """End it (SIGTERM, after the policy's grace SIGKILL); of one that had ended, remove the record."""
+        return self._ask(api.DELETE_SANDBOXES_ID_EXEC_ID)
+
+    def stream(self, *, after: str | None = None, encoding: Literal["text", "base64"] = "text",
+                     timeout: float | None = None) -> CommandStream:
+        """Its output, from the beginning of what is kept, or behind what the caller has. Where the connection breaks it goes on."""
+        stream = CommandStream(self, after, encoding, timeout)
+        stream.connect()
+        return stream
+
+    def wait(self, *, timeout: float | None = None) -> api.CommandInfo:
+        """Until it has ended."""
+        stream = self.stream(timeout=timeout)
+        try:
+            for _ in stream:
+                pass
+        finally:
+            stream.close()
+        return self.refresh()
+
+
+class CommandStream:
+    """The output of a command in the background. `position` is `after` of another stream that goes on there."""
+
+    def __init__(self, command: Command, after: str | None, encoding: str, timeout: float | None) -> None:
+        self._command = command
+        self.position = after
+        self._encoding = encoding
+        self._timeout = timeout
+        self._deadline = None if timeout is None else _clock.monotonic() + timeout
+        self._stream: EventStream | None = None
+        self._tries = 0
+        self.ended = False
+
+    def connect(self) -> None:
+        sandbox = self._command._sandbox
+        answer = sandbox.client.stream(api.GET_SANDBOXES_ID_EXEC_ID_STREAM, [sandbox.id, self._command.id],
+                                             query={"after": self.position, "encoding": self._encoding}, timeout=left(self._deadline))
+        self._stream = EventStream(answer, sandbox.client.max_answer)
+        self.ended = answer.head.status == 204
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Output | Gap:
+        while not self.ended:
+            try:
+                if self._stream is None:
+                    self.connect()
+                    continue
+                event = self._stream.__next__()
+            except (ConnectionLost, StopIteration) as e:
+                self.close()
+                self._tries += 1
+                if self._tries > self._command._sandbox.client.retries:
+                    raise ConnectionLost("the stream ended before the command had") from e
+                time.sleep(0.1 * self._tries)
+                continue
+            said = _object(event.json())
+            self._tries = 0
+            self.position = event.id or self.position
+            if event.name in ("stdout", "stderr") and isinstance(said.get("data"), str):
+                return Output("stdout" if event.name == "stdout" else "stderr", said["data"], self._encoding)
+            if event.name == "gap" and isinstance(said.get("bytes"), int):
+                return Gap(str(said.get("stream")), said["bytes"])
+            if event.name != "exit":
+                raise AnswerError("an event that no command has")
+            self.ended = True
+        self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Contexts(_AsyncOf):
+    def create(self, language: Literal["python", "javascript", "shell"] = "python", **options: Unpack[api.NewContextOptions]) -> Context:
+        """A process that runs code for one call after the other, and keeps its variables."""
+        said = self._ask(api.POST_SANDBOXES_ID_CONTEXTS, body={"language": language, **options})
+        return Context(self._sandbox, read(api.ContextInfo, said))
+
+    def list(self) -> List[api.ContextInfo]:
+        said = _object(self._ask(api.GET_SANDBOXES_ID_CONTEXTS)).get("contexts")
+        return [read(api.ContextInfo, one) for one in said] if isinstance(said, list) else []
+
+    def get(self, context_id: str) -> Context:
+        return Context(self._sandbox, read(api.ContextInfo, self._ask(api.GET_SANDBOXES_ID_CONTEXTS_ID, context_id)))
+
+
+class Context:
+    """A process that runs code for one call after the other. The end of `with` ends it."""
+
+    def __init__(self, sandbox: Sandbox, info: api.ContextInfo) -> None:
+        self._sandbox = sandbox
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        return self.info.context_id
+
+    def _ask(self, route: api.Route) -> api.ContextInfo:
+        self.info = read(api.ContextInfo, self._sandbox._ask(route, self.id))
+        return self.info
+
+    def execute(self, code: str, *, timeout: float | None = None, **options: Unpack[api.ContextCodeOptions]) -> api.ContextResult:
+        """Run code in it, after what ran there before."""
+        said = self._sandbox._ask(api.POST_SANDBOXES_ID_CONTEXTS_ID_EXECUTE, self.id, body={"code": code, **options},
+                                        timeout=wait_of(timeout, options, self._sandbox.client.timeout))
+        return _result(api.ContextResult, said, options.get("encoding", "text"))
+
+    def stream(self, code: str, *, timeout: float | None = None,
+                     **options: Unpack[api.ContextCodeOptions]) -> OutputStream[api.ContextResult]:
+        """The same, with its output and results as they come. Leaving the stream interrupts the code."""
+        client = self._sandbox.client
+        answer = client.stream(api.POST_SANDBOXES_ID_CONTEXTS_ID_EXECUTE, [self._sandbox.id, self.id], body={"code": code, **options},
+                                     timeout=timeout)
+        return OutputStream(answer, client.max_answer, api.ContextResult, options.get("encoding", "text"))
+
+    def refresh(self) -> api.ContextInfo:
+        return self._ask(api.GET_SANDBOXES_ID_CONTEXTS_ID)
+
+    def interrupt(self) -> api.ContextInfo:
+        """End the code that runs in it; its variables stay."""
+        return self._ask(api.POST_SANDBOXES_ID_CONTEXTS_ID_INTERRUPT)
+
+    def restart(self) -> api.ContextInfo:
+        """End its process and begin it anew, without variables."""
+        return self._ask(api.POST_SANDBOXES_ID_CONTEXTS_ID_RESTART)
+
+    def delete(self) -> api.ContextInfo:
+        return self._ask(api.DELETE_SANDBOXES_ID_CONTEXTS_ID)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with contextlib.suppress(api.NotFoundError, api.GoneError, api.ConflictError):
+            self.delete()
+
+
+class Files(_AsyncOf):
+    """Files of the workspace. Paths are below it, or begin with where it is inside."""
+
+    def read(self, path: str, *, offset: int | None = None, length: int | None = None, limit: int | None = None,
+                   timeout: float | None = None) -> bytes:
+        """Its contents, at most @limit bytes of them (the client's max_answer)."""
+        answer = self._open(path, offset, length, timeout)
+        try:
+            return answer.read(self._sandbox.client.max_answer if limit is None else limit)
+        finally:
+            answer.close()
+
+    def read_text(self, path: str, *, encoding: str = "utf-8", limit: int | None = None) -> str:
+        return (self.read(path, limit=limit)).decode(encoding)
+
+    def chunks(self, path: str, *, offset: int | None = None, length: int | None = None, timeout: float | None = None) -> Iterator[bytes]:
+        """Its contents in pieces, as they come."""
+        answer = self._open(path, offset, length, timeout)
+        try:
+            for piece in answer.pieces():
+                yield piece
+        finally:
+            answer.close()
+
+    def _open(self, path: str, offset: int | None, length: int | None, timeout: float | None) -> Answer:
+        answer = self._sandbox.client.open(api.GET_SANDBOXES_ID_FILES_PATH, [self._sandbox.id], path=path, timeout=timeout,
+                                                 query={"offset": offset, "length": length}, fields={"Accept": "application/octet-stream"})
+        if answer.head.status == 202:
+            try:
+                raise pending(decoded_json(answer.read(ERROR_MAX))) or AnswerError("an answer that no file has")
+            finally:
+                answer.close()
+        return answer
+
+    def write(self, path: str, data: Data, *, parents: bool = False, exclusive: bool = False, mode: int | None = None,
+                    timeout: float | None = None) -> int:
+        """Write the whole file: text, bytes, an open file, or pieces of bytes. How many bytes."""
+        query = {"parents": parents or None, "exclusive": exclusive or None, "mode": None if mode is None else format(mode, "o")}
+        said = _object(self._ask(api.PUT_SANDBOXES_ID_FILES_PATH, path=path, data=data, query=query, timeout=timeout,
+                                       fields={"Content-Type": "application/octet-stream"}))
+        size = said.get("size")
+        return size if isinstance(size, int) else 0
+
+    def upload(self, local: str | os.PathLike[str], path: str, *, parents: bool = False, exclusive: bool = False, mode: int | None = None,
+                     timeout: float | None = None) -> int:
+        """Write a local file there."""
+        with open(local, "rb") as file:
+            return self.write(path, file, parents=parents, exclusive=exclusive, mode=mode, timeout=timeout)
+
+    def download(self, path: str, local: str | os.PathLike[str], *, limit: int = DOWNLOAD_MAX, timeout: float | None = None) -> int:
+        """Write its contents to a local file, whose name is the caller's: all of them, or nothing. How many bytes."""
+        local = os.fspath(local)
+        answer = self._open(path, None, None, timeout)
+        size = 0
+        try:
+            with tempfile.NamedTemporaryFile(dir=os.path.dirname(local) or ".", prefix=".cloche-", delete=False) as file:
+                try:
+                    for piece in answer.pieces():
+                        size += len(piece)
+                        if size > limit:
+                            raise AnswerTooLong(f"the file has more than the {limit} bytes that the caller takes")
+                        file.write(piece)
+                    file.close()
+                    os.replace(file.name, local)
+                except BaseException:
+                    os.unlink(file.name)
+                    raise
+        finally:
+            answer.close()
+        return size
+
+    def size(self, path: str) -> int:
+        answer = self._sandbox.client.open(api.HEAD_SANDBOXES_ID_FILES_PATH, [self._sandbox.id], path=path)
+        answer.close()
+        return answer.head.length() or 0
+
+    def stat(self, path: str) -> api.Entry:
+        return read(api.Entry, self._ask(api.GET_SANDBOXES_ID_STAT_PATH, path=path))
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except api.NoSuchFileError:
+            return False
+        return True
+
+    def list(self, path: str = "") -> List[api.Entry]:
+        """Entries of a folder."""
+        return read(api.Entries, self._ask(api.GET_SANDBOXES_ID_DIRS_PATH, path=path)).entries
+
+    def mkdir(self, path: str, *, parents: bool = False, mode: int | None = None) -> None:
+        query = {"parents": parents or None, "mode": None if mode is None else format(mode, "o")}
+        self._ask(api.POST_SANDBOXES_ID_DIRS_PATH, path=path, query=query)
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        self._ask(api.DELETE_SANDBOXES_ID_FILES_PATH, path=path, query={"recursive": recursive or None})
+
+    def watch(self, path: str | None = None, *, recursive: bool = False, timeout: float | None = None) -> Watch:
+        """What changes below a folder, as it happens. The first event is `watching`."""
+        client = self._sandbox.client
+        answer = client.stream(api.GET_SANDBOXES_ID_WATCH, [self._sandbox.id], query={"path": path, "recursive": recursive}, timeout=timeout)
+        return Watch(answer, client.max_answer)
+
+
+class Ports(_AsyncOf):
+    def expose(self, port: int, **options: Unpack[api.NewPortOptions]) -> api.Port:
+        """Expose one; its `url` and `path` are in this answer only."""
+        return read(api.Port, self._ask(api.POST_SANDBOXES_ID_PORTS, body={"port": port, **options}))
+
+    def list(self) -> List[api.Port]:
+        return read(api.Ports, self._ask(api.GET_SANDBOXES_ID_PORTS)).ports
+
+    def delete(self, which: str) -> api.Port:
+        return read(api.Port, self._ask(api.DELETE_SANDBOXES_ID_PORTS_ID, which))
+
+
+class Attach(_AsyncOf):
+    """Sessions of people, with an editor or at the desktop (docs/attach.md)."""
+
+    def create(self, mode: Literal["inspect", "write", "view", "control"], **options: Unpack[api.NewAttachOptions]) -> api.Attach:
+        """A ticket for a session."""
+        return read(api.Attach, self._ask(api.POST_SANDBOXES_ID_ATTACH, body={"mode": mode, **options}))
+
+    def open(self, ticket: str) -> api.Attach:
+        """A session for its ticket, which is used up."""
+        return read(api.Attach, self._ask(api.POST_SANDBOXES_ID_ATTACH_OPEN, body={"ticket": ticket}))
+
+    def list(self) -> List[api.Attach]:
+        return read(api.Attached, self._ask(api.GET_SANDBOXES_ID_ATTACH)).sessions
+
+    def delete(self, which: str) -> api.Attach:
+        return read(api.Attach, self._ask(api.DELETE_SANDBOXES_ID_ATTACH_SESSIONS_ID, which))
+
+
+class Policy(_AsyncOf):
+    def get(self) -> api.PolicyInfo:
+        """What it was asked to be held to, and what it is held to."""
+        return read(api.PolicyInfo, self._ask(api.GET_SANDBOXES_ID_POLICY))
+
+    def patch(self, patch: Mapping[str, Any], *, revision: str | None = None) -> api.PolicyInfo:
+        """Change it by a merge patch; with @revision only if nobody has changed it since."""
+        fields = {"Content-Type": "application/merge-patch+json", **({"If-Match": f'"{revision}"'} if revision is not None else {})}
+        return read(api.PolicyInfo, self._ask(api.PATCH_SANDBOXES_ID_POLICY, body=dict(patch), fields=fields))
+
+
+class Transcript(_AsyncOf):
+    """What was done in a sandbox; also when it is gone."""
+
+    def page(self, offset: int | None = None) -> dict[str, Any]:
+        """`entries`, and `next`, which is @offset of the following page."""
+        return _object(self._ask(api.GET_SANDBOXES_ID_TRANSCRIPT, query={"offset": offset}))
+
+    def logs(self, offset: int | None = None) -> dict[str, Any]:
+        """What commands wrote, of a page."""
+        return _object(self._ask(api.GET_SANDBOXES_ID_LOGS, query={"offset": offset}))
+
+    def messages(self, offset: int | None = None) -> dict[str, Any]:
+        """The messages of a page."""
+        return _object(self._ask(api.GET_SANDBOXES_ID_MESSAGES, query={"offset": offset}))
+
+    def add_message(self, role: str, content: Any) -> int:
+        """Put a message of the conversation into it: its number."""
+        said = _object(self._ask(api.POST_SANDBOXES_ID_MESSAGES, body={"role": role, "content": content})).get("operation")
+        return said if isinstance(said, int) else 0
