@@ -152,9 +152,9 @@ get(struct request *r)
 static bool
 members_well(const json_t *body, bool approve)
 {
-    static const char *const known[] = { "scope", "expires", "reason", NULL };
+    static const char *const known[] = { "scope", "expires", "reason", "digest", NULL };
 
-    /* a denial has a reason alone, which is the last one */
+    /* a denial has only the last ones */
     return body == NULL || (json_is_object(body) && json_unknown(body, approve ? known : known + 2) == NULL);
 }
 
@@ -162,20 +162,27 @@ static void
 decide(struct request *r, bool approve)
 {
     const json_t *scope = json_object_get(r->json, "scope"), *expires = json_object_get(r->json, "expires");
-    const json_t *reason = json_object_get(r->json, "reason");
-    struct edge_decision d = { .id = r->id, .approve = approve, .scope = SCOPE_ONCE, .reason = "" };
+    const json_t *reason = json_object_get(r->json, "reason"), *digest = json_object_get(r->json, "digest");
+    struct edge_decision d = { .id = r->id, .approve = approve, .scope = SCOPE_ONCE, .reason = "", .digest = "" };
 
     if (!id_well(r))
         return;
     if (!members_well(r->json, approve)) {
-        gate_refuse(r, approve ? "the body is an object; known members: scope, expires, reason"
-                               : "the body is an object; known member: reason");
+        gate_refuse(r, approve ? "the body is an object; known members: scope, expires, reason, digest"
+                               : "the body is an object; known members: reason, digest");
         return;
     }
     if (reason != NULL) {
         d.reason = json_cstr(reason);
         if (d.reason == NULL || strlen(d.reason) > EDGE_REASON_MAX) {
             gate_refuse(r, "reason is a string of at most 500 bytes");
+            return;
+        }
+    }
+    if (digest != NULL) {
+        d.digest = json_cstr(digest);
+        if (d.digest == NULL || !edge_digest_well(d.digest)) {
+            gate_refuse(r, "digest is the one that was shown, 64 hexadecimal digits");
             return;
         }
     }

@@ -271,7 +271,7 @@ on_shown(struct request *r, uint32_t count, bool more)
 {
     struct page *p = r->page;
     const struct edge_decision d = { .id = r->id, .approve = p->wanted == WANT_APPROVE, .scope = p->scope,
-                                     .seconds = p->seconds, .reason = p->reason };
+                                     .seconds = p->seconds, .reason = p->reason, .digest = p->digest };
 
     (void)count;
     (void)more;

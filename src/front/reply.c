@@ -243,7 +243,7 @@ static const struct { const char *code; unsigned status; const char *way; } code
     { "sandbox.too-many", 429 }, { "sandbox.busy", 429 }, { "serve.closing", 503 },
     { "auth.required", 401 }, { "auth.malformed", 401 }, { "auth.unknown", 401 }, { "auth.expired", 401 },
     { "auth.ended", 401 }, { "auth.again", 503 }, { "gate.decided", 409 }, { "gate.changed", 409 },
-    { "gate.too-large", 413 }, { "serve.state.full", 507 }, { "serve.state.behind", 503 },
+    { "gate.digest", 409 }, { "gate.too-large", 413 }, { "serve.state.full", 507 }, { "serve.state.behind", 503 },
     { "files.exists", 409 }, { "files.busy", 409 }, { "files.symlink-loop", 409 }, { "files.no-space", 507 },
     { "files.too-large", 507 }, { "files.too-many-entries", 413 }, { "files.not-regular", 409 },
     { "context.dead", 409 }, { "context.busy", 409 }, { "context.ends", 409 },

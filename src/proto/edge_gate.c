@@ -68,6 +68,12 @@ edge_digest_well(const char *text)
     return strspn(text, "0123456789abcdef") == SHA256_TEXT && text[SHA256_TEXT] == '\0';
 }
 
+bool
+edge_maybe_digest(const char *text)
+{
+    return text[0] == '\0' || edge_digest_well(text);
+}
+
 static bool
 verdict_well(const struct edge_verdict *v)
 {

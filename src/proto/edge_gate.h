@@ -48,6 +48,7 @@ bool approval_scope_parse(const char *name, enum approval_scope *out);
 bool edge_caller_well(const char *text);
 bool edge_maybe_caller(const char *text);
 bool edge_digest_well(const char *text);
+bool edge_maybe_digest(const char *text);
 
 #define EDGE_APPROVAL_FIELDS(F) \
     F(ID, id) \
@@ -96,7 +97,8 @@ PROTO_STRUCT(edge_grant, EDGE_GRANT_FIELDS);
     F(BOOL, approve) \
     F(ENUM, approval_scope, scope, 1, SCOPES - 1) \
     F(U32_IN, seconds, 0, GRANT_SECONDS_MAX)    /* how long the grant of a wider scope stands; 0: see until_ms */ \
-    F(TEXT, reason, EDGE_REASON_MAX)
+    F(TEXT, reason, EDGE_REASON_MAX) \
+    F(TEXT_IF, digest, SHA256_TEXT, edge_maybe_digest)      /* of what was shown; "": of whatever it is */
 PROTO_STRUCT(edge_decision, EDGE_DECISION_FIELDS);
 
 #endif

@@ -187,6 +187,16 @@ not_open(struct warden *w, const char *id)
     return approvals_ask_refuse(w, &err);
 }
 
+/* Who decides by a digest decides about nothing else. */
+static int
+was_shown(const struct approval *a, const struct edge_decision *d, struct err *err)
+{
+    if (d->digest[0] == '\0' || strcmp(d->digest, a->r.digest) == 0)
+        return 0;
+    err_set(err, ERR_DENIED, "gate.digest", "this is not what was shown: its digest is another one");
+    return err_hint(err, "nothing was decided; GET /v1/approvals/%s shows it", a->r.id);
+}
+
 /* A denial waits for nothing. */
 static bool
 recorded(struct warden *w, const struct approval *a, const struct edge_decision *d)
@@ -215,7 +225,7 @@ asked_decide(struct warden *w, const struct edge_decision *m)
             break;
     if (a == NULL)
         return not_open(w, id);
-    if (approval_may(w, a, &err) < 0)
+    if (approval_may(w, a, &err) < 0 || was_shown(a, m, &err) < 0)
         return approvals_ask_refuse(w, &err);
     if (recorded(w, a, m))
         return 0;

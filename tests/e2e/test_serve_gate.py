@@ -94,6 +94,20 @@ def test_who_does_not_want_to_wait_asks_again_and_is_served_once(daemon):
     assert another.status == 202 and another.json["approval"] != told.json["approval"], another
 
 
+def test_a_decision_that_names_a_digest_is_about_that_alone(daemon):
+    agent = caller(daemon, "agent")
+    box = agent.create()
+    told = agent("POST", f"{box.at}/exec", {"command": "echo x"}, ASYNC)
+    at, digest = told.json["url"], daemon.get(told.json["url"]).json["digest"]
+    for what in ("approve", "deny"):
+        other = daemon.post(f"{at}/{what}", {"digest": "0" * 64})
+        assert (other.status, other.json["code"]) == (409, "gate.digest"), other
+        for odd in ("", "0" * 63, "A" * 64, 1):
+            assert daemon.post(f"{at}/{what}", {"digest": odd}).status == 400, odd
+    assert daemon.get(at).json["state"] == "pending"
+    assert daemon.post(f"{at}/approve", {"digest": digest}).json["state"] == "approved"
+
+
 def test_the_owner_and_operators_are_not_asked_unless_all_are(cloche, tmp_path, daemon):
     box = daemon.create()
     assert box.exec("true")["exit_code"] == 0
