@@ -14,7 +14,7 @@ pytestmark = requirement("R90")
 CHART = places.REPO / "deploy/helm/cloche"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.16.4"
 NAMED = ("--set", "tls.secretName=cloche-tls")
-KUBERNETES = ("--kube-version", "1.31")
+KUBERNETES = ("--kube-version", "1.33")
 
 
 @pytest.fixture(scope="module")

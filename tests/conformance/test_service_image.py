@@ -19,7 +19,7 @@ pytestmark = [requirement("R90"), pytest.mark.root]
 UID, GID = 10001, 10001
 POD = ["--user", f"{UID}:{GID}", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only", "--tmpfs", "/tmp",
        "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined", "--security-opt", "systempaths=unconfined"]
-LOOK = "id -u; grep -E 'CapEff|NoNewPrivs' /proc/self/status; ls /var/lib/cloche-serve /etc/cloche/tls 2>&1; ls /proc | grep -c '^[0-9]'"
+LOOK = "id -u; grep -E 'CapEff|NoNewPrivs' /proc/self/status; ls /var/lib/cloche-serve/state /etc/cloche/tls 2>&1; ls /proc | grep -c '^[0-9]'"
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,9 @@ class Service:
 def service(dockerd, tmp_path):
     """service(*docker's words) → one that runs, on the test's volume; who still runs is ended after the test."""
     volume, made = tmp_path / "state", []
-    volume.mkdir(mode=0o700)
-    os.chown(volume, UID, GID)
+    volume.mkdir()
+    os.chown(volume, 0, GID)
+    volume.chmod(0o2775)            # as a pod's fsGroup leaves it
     tmp_path.chmod(0o755)
 
     def start(*words):
@@ -89,7 +90,7 @@ def over_tls(service, tmp_path):
     shutil.chown(key, 0, GID)
     key.chmod(0o440)                # as a secret's with fsGroup
     settings = tmp_path / "serve.yaml"
-    settings.write_text("listen: ['unix:/var/lib/cloche-serve/api.sock', 'tcp:0.0.0.0:7700']\nallowed-hosts: [cloche]\n"
+    settings.write_text("listen: ['unix:/var/lib/cloche-serve/state/api.sock', 'tcp:0.0.0.0:7700']\nallowed-hosts: [cloche]\n"
                         f"tls-cert: /etc/cloche/tls/{cert.name}\ntls-key: /etc/cloche/tls/{key.name}\n", encoding="utf-8")
     settings.chmod(0o644)
     return service("-v", f"{folder}:/etc/cloche/tls:ro", "-v", f"{settings}:/etc/cloche/serve.yaml:ro"), cert
