@@ -225,7 +225,8 @@ on_op(struct keeper_live *k, const struct keep_op *m)
 }
 
 /* Where the cgroup can be frozen it is, the guest with it; elsewhere every process but the guest gets SIGSTOP, which
- * none can refuse, and there is nobody left inside who would send SIGCONT. */
+ * none can refuse, and there is nobody left inside who would send SIGCONT. Not in a machine: its root can have its
+ * kernel start what the guest's signals do not reach, so one that cannot be stopped as a whole is not paused. */
 static int
 hold(struct keeper_live *k, bool paused, struct err *err)
 {
@@ -233,6 +234,8 @@ hold(struct keeper_live *k, bool paused, struct err *err)
         return guest_client_kill_all(k->l.client, SIGCONT, err);
     if (!paused)
         return sandbox_resume(k->l.sb, err);
+    if (sandbox_facts(k->l.sb)->boundary == BOUNDARY_VM)
+        return sandbox_pause(k->l.sb, err);
     k->by_signal = sandbox_pause(k->l.sb, NULL) < 0;
     return k->by_signal ? guest_client_kill_all(k->l.client, SIGSTOP, err) : 0;
 }

@@ -134,6 +134,15 @@ def test_limits(machine):
     assert result.code in (1, 137) and "not limited" not in result.out, result      # a kernel may refuse it at once
 
 
+@requirement("R65", "R95")
+def test_root_of_a_machine_has_no_limit_of_processes(machine):
+    """Its kernel does not count root's, so an explicit limit is no machine, and the default one is told to be none."""
+    refused = machine("true", flags=("--user", "0", "--pids", "20"))
+    assert refused.code == 125 and "[microvm.pids]" in refused.err, refused
+    said = machine("true", flags=("--user", "0", "--pids", "20", "--fallback", "warn"))
+    assert said.code == 0 and "limit of processes is not enforced" in said.err, said
+
+
 @requirement("R40", "R11")
 def test_a_project_that_is_written_keeps_its_hooks(machine, command):
     """What exists is kept by the host's mounts, what does not by the name guard, which is in the machine."""

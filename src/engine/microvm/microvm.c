@@ -164,6 +164,26 @@ static const struct sandbox_differs differs[] = {
     { NULL, NULL, NULL },
 };
 
+/* Who is root of the machine's kernel is not counted by RLIMIT_NPROC (setrlimit(2)), and there is no cgroup in it. */
+static int
+check_pids(struct microvm *sb, const struct policy *p, struct err *err)
+{
+    struct sandbox_facts *facts = &sb->native.base.facts;
+    struct native_plan *plan = &sb->native.plan;
+    bool counted = plan->ids.inside_uid != 0;
+
+    facts->pids_by = p->limits.pids.v > 0 && counted ? "rlimit" : "none";
+    if (p->limits.pids.v == 0 || counted)
+        return 0;
+    if (p->fallback.v == FALLBACK_REFUSE && p->limits.pids.from.kind >= ORIGIN_FILE)
+        return built_on_refuse(&words, "microvm.pids", "has no limit of processes for a user who is root in it",
+                               "use no limit (--pids 0), another user, or --fallback warn", err);
+    plan_warn(plan, "the limit of processes is not enforced: the sandbox's user is root of its machine, whose memory "
+              "is the limit");
+    facts->n_warnings = plan->n_warnings;
+    return 0;
+}
+
 static int
 create(const struct policy *p, const char *id, struct sandbox **out, struct err *err)
 {
@@ -175,7 +195,8 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     if (build(sb, p, id, err) < 0)
         return -1;
     buf_free(&sb->initrd);
-    if (built_on_check_memory(&words, &sb->native, err) < 0) {      /* nothing has run yet */
+    /* nothing has run yet */
+    if (built_on_check_memory(&words, &sb->native, err) < 0 || check_pids(sb, p, err) < 0) {
         native_abandon(&sb->native.base);
         destroy(&sb->native.base);
         return -1;
@@ -188,7 +209,6 @@ create(const struct policy *p, const char *id, struct sandbox **out, struct err 
     facts->pause_by = facts->pause_by != NULL ? facts->pause_by : "machine";
     facts->memory_by = "machine";
     facts->look_at_memory = false;
-    facts->pids_by = p->limits.pids.v > 0 ? "rlimit" : "none";
     *out = &sb->native.base;
     return 0;
 }
