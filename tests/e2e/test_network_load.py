@@ -9,12 +9,11 @@ import time
 import pytest
 
 from helpers import leaks, places, requirement
-from helpers.internet import CROWD, ECHO, PRELUDE, SITE4, payload
+from helpers.internet import BUNDLE, CROWD, ECHO, PRELUDE, SITE4, payload
 from helpers.places import loops
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R91"), pytest.mark.root]
-BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 # 10,000, or as many as cloche-egress takes with the open files that this host lets a process have (docs/network.md).
 MANY = min(10000, (HARD - 256 - 32) // 20 * 9 - 8)

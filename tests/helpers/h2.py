@@ -1,4 +1,5 @@
 """A server of HTTP/2 in the far namespace (h2_server.py), and a client for attacks and tests. Debian's python3-h2."""
+import functools
 import json
 import os
 import subprocess
@@ -123,9 +124,14 @@ class H2(Vaulted):
         return self.python(CLIENT + code, allow=allow, **kw)
 
 
-def needs(*modules):
+@functools.lru_cache(maxsize=None)
+def has(modules):
     words = [PYTHON, "-I", "-c", "import " + ", ".join(modules)]
-    if subprocess.run(words, check=False, stderr=subprocess.DEVNULL).returncode != 0:
+    return subprocess.run(words, check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def needs(*modules):
+    if not has(modules):
         pytest.skip(f"{PYTHON} has not all of {', '.join(modules)}")
 
 

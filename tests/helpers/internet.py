@@ -35,6 +35,7 @@ FORBIDDEN6 = ("fd00:ec2::254", "fd12::5", "64:ff9b::a00:5", "2002:a00:5::1", "fe
 HTTP, HTTPS, ECHO, DOT, CROWD = 80, 443, 7777, 853, 7778
 LIBC = ctypes.CDLL(None, use_errno=True)
 KEPT = 65536        # bytes of a request's body
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def in_namespace(fd, work):
@@ -379,13 +380,20 @@ class Internet:
         self.certificates()
         resolv = self.root / "resolv.conf"
         resolv.write_text(f"nameserver {DNS4}\noptions timeout:{self.patience} attempts:1\n", encoding="ascii")
+        self.few_certificates()
         self.words = ["/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{self.near}", "--", "/usr/bin/unshare", "-m",
                       "--propagation", "private", "--", "/bin/sh", "-ec",
-                      f"mount --bind '{resolv}' /etc/resolv.conf; exec \"$@\"", "sh"]
+                      f"mount --bind '{resolv}' /etc/resolv.conf; mount --bind '{self.root}/bundle' {BUNDLE}; exec \"$@\"", "sh"]
         self.default_names()
         in_namespace(self.far, self.far_servers)
         in_namespace(self.near, self.near_servers)
         return self
+
+    def few_certificates(self):
+        """Of the host's 140 that the near host trusts: whoever opens TLS there reads each of them, for 60 ms of a processor together."""
+        end = "-----END CERTIFICATE-----\n"
+        few = Path(BUNDLE).read_text(encoding="ascii").split(end)[:3]
+        (self.root / "bundle").write_text("".join(one + end for one in few), encoding="ascii")
 
     def ip(self, fd, *lines):
         batch = "\n".join(lines) + "\n"

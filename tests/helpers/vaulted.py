@@ -3,11 +3,10 @@ import json
 import os
 import subprocess
 
-from helpers.internet import NO_PROXY_VARIABLES, PRELUDE
+from helpers.internet import BUNDLE, NO_PROXY_VARIABLES, PRELUDE
 
 OK = "ok.example.org"
 VALUE = "tk_Live-9f8E7d6C5b4A39281706zQ"
-BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
 class Vaulted:
