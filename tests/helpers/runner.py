@@ -230,16 +230,20 @@ def limit_of(report, name):
     return report["limits"][LIMIT_KEYS[name]]
 
 
-def wait_for(condition, seconds=60, every=0.01):
-    """Poll until @condition() is true. Not a timing assertion: the limit only ends a hang."""
+def wait_for(condition, seconds=60, every=None):
+    """Poll until @condition() is true, @every seconds: else every 10 ms, and of a long wait every 50 ms, for to look is work (most ask a
+    daemon). Not a timing assertion: the limit only ends a hang."""
     deadline = time.monotonic() + seconds
+    pause = 0.01 if every is None else every
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             return value
-        time.sleep(every)
+        time.sleep(pause)
+        if every is None:
+            pause = min(pause * 1.2, 0.05)
 
 
 def signal_name(number):
