@@ -33,7 +33,7 @@ def run_in(cloche, command, way, trees, script):
         return cloche("run", "--view", "host", *flags, "--", "sh", stdin=text)
     empty = cloche.project / "empty"
     empty.mkdir(exist_ok=True)
-    words = {"standard": ["run"], "shell": ["shell"], "code": ["code", "--language", "shell"]}[way]
+    words = {"standard": ["run"], "shell": ["shell"], "code": ["code", "--timeout", "5m", "--language", "shell"]}[way]
     end = {"standard": ["--", "sh"], "shell": [], "code": ["-"]}[way]
     return cloche(*words, "--workspace", f"{empty}:ro", *flags, *end, stdin=text)
 
