@@ -62,15 +62,15 @@ def check(everything, seconds):
     if everything:      # random rule sets of each view: more than ten thousand together (escape/test_rules_agree.py)
         os.environ.setdefault('CLOCHE_TEST_RULE_SETS', '1450')
     some = '' if everything else ', a quarter'
-    first = f'end-to-end and escape tests as {me}'
+    first, second = f'end-to-end and escape tests as {me}', f'end-to-end and escape tests as {other}'
     phases = [
         ('linters', lambda: lint.lint(everything=everything)),
         ('gcc -Werror build', build_phase('release')),
         ('unit tests', lambda: unit('release')),
         (first, lambda: suites.as_caller(role='everything' if everything else 'self')),
-        (f'end-to-end and escape tests as {other}', lambda: suites.as_other(everything)),
         ('clang -Werror build, ASan and UBSan', Beside(first, build_phase('sanitized', before=Beside.PATIENT))),
-        ('unit tests, ASan and UBSan', lambda: unit('sanitized', loops='1' if everything else '0.2')),
+        (second, lambda: suites.as_other(everything)),
+        ('unit tests, ASan and UBSan', Beside(second, lambda: unit('sanitized', loops='1' if everything else '0.2', before=Beside.PATIENT))),
         (f'end-to-end tests, ASan and UBSan{some}',
          lambda: suites.as_caller('sanitized', role='everything' if everything else 'sanitized', suites=('tests/e2e',),
                                   loops='0.1')),

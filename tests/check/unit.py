@@ -13,12 +13,12 @@ def tests(which):
     return sorted(introspect(which, 'tests'), key=lambda test: -test['priority'])
 
 
-def unit_program(which, test, loops='1'):
+def unit_program(which, test, loops='1', before=()):
     """Once more when it fails: its neighbours may have taken the time that it needs."""
-    first = unit_once(which, test, '', loops)
+    first = unit_once(which, test, '', loops, before)
     if not first.failed:
         return first
-    second = unit_once(which, test, '-second-try', loops)
+    second = unit_once(which, test, '-second-try', loops, before)
     second.cpu += first.cpu
     if second.failed:
         return first
@@ -26,10 +26,10 @@ def unit_program(which, test, loops='1'):
     return second
 
 
-def unit_once(which, test, suffix, loops):
+def unit_once(which, test, suffix, loops, before=()):
     env = dict(clean_environment(), CMOCKA_MESSAGE_OUTPUT='TAP', **test.get('env', {}))
     env.setdefault('CLOCHE_TEST_LOOPS', loops)
-    done = run(f"unit-{which}-{test['name']}{suffix}", test['cmd'], env, test.get('workdir') or REPO,
+    done = run(f"unit-{which}-{test['name']}{suffix}", [*before, *test['cmd']], env, test.get('workdir') or REPO,
                timeout=max(test.get('timeout') or 30, 30) * (1 if which in ('release', 'clang') else 4))
     tally = counted(test['name'], done).took(done)
     tally.times.append(Spent(done.wall, done.cpu, f"{test['name']} ({which})"))
@@ -49,15 +49,16 @@ def counted(name, done):
     return tally
 
 
-def unit(which, slow=True, loops='1'):
-    """All of them, or all but those that meson.build calls slow. @loops: how many of the usual rounds those do that race or draw."""
+def unit(which, slow=True, loops='1', before=()):
+    """All of them, or all but those that meson.build calls slow. @loops: how many of the usual rounds those do that race or draw; @before: words
+    before each command."""
     if built(which) is None:
         return Tally().fail(f'the {which} build is missing')
     every = tests(which)
     those = [test for test in every if slow or 'slow' not in ' '.join(test['suite'])]
     total = Tally()
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for tally in pool.map(lambda test: unit_program(which, test, loops), those):
+        for tally in pool.map(lambda test: unit_program(which, test, loops, before), those):
             total.add(tally)
     if len(those) < len(every):
         left = ', '.join(sorted(test['name'] for test in every if test not in those))
