@@ -1,4 +1,5 @@
 """--private-docker: a Docker Engine in a machine of the engine microvm, with no path to the host's (R15)."""
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -6,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from e2e import test_image_build as build
-from helpers import images, requirement
+from helpers import images, kept, requirement
 from helpers import machines as vm
+from helpers.daemon import Daemon
+from helpers.preview import expose
 
 pytestmark = requirement("R15", "R67")
 
@@ -54,21 +57,23 @@ head -c 1 > /dev/null
 
 
 @pytest.fixture
-def engine(cloche, has, tmp_path_factory):
-    """The name of an image with dockerd in @cloche's store."""
+def engine(cloche, has):
+    """The name of an image with dockerd in @cloche's store. It is made once and kept, as packages are: it takes minutes."""
     if vm.why_not():
         pytest.skip(vm.why_not())
     has(*build.NEEDS)
-    saved = tmp_path_factory.getbasetemp() / "engine.tar"
-    if saved.exists():
-        taken = cloche("image", "import", str(saved), timeout=3000)
+    folder = kept.root() / f"image-engine-{hashlib.sha256(RECIPE.encode()).hexdigest()[:16]}"
+    with kept.once(folder) as to_be_made:
+        if to_be_made:
+            (folder / "engine.tar").unlink(missing_ok=True)
+            build.recipe(cloche, RECIPE, "engine")
+            made = cloche("image", "build", "engine", *build.mirrors(), timeout=3000)
+            assert made.ok, made
+            saved = cloche("image", "save", "localhost/engine:bookworm", "--output", str(folder / "engine.tar"), timeout=3000)
+            assert saved.ok, saved
+    if not to_be_made:
+        taken = cloche("image", "import", str(folder / "engine.tar"), timeout=3000)
         assert taken.ok, taken
-    else:
-        build.recipe(cloche, RECIPE, "engine")
-        made = cloche("image", "build", "engine", *build.mirrors(), timeout=3000)
-        assert made.ok, made
-        kept = cloche("image", "save", "localhost/engine:bookworm", "--output", str(saved), timeout=3000)
-        assert kept.ok, kept
     return "localhost/engine:bookworm"
 
 
@@ -97,6 +102,40 @@ def test_build_run_compose_and_reach_it(engine, online, tmp_path):
     assert "hello ok.example.org /a" in text and "no way to it" not in said, text
     assert "no way to another" in said and "no way to metadata" in said, text
     assert [r["host"] for r in online.net.requests] == ["ok.example.org"]
+
+
+# As in WORK, for one command after the other.
+BASE = r"""
+set -eu
+mkdir -p /tmp/r/bin /tmp/r/srv && cp "$(command -v busybox)" /tmp/r/bin/ && ln -s busybox /tmp/r/bin/sh && echo by a container > /tmp/r/srv/page
+tar -C /tmp/r -c . | docker import - base
+"""
+SERVED = """limits: {cpus: 2, memory: 3g, time: 20m}
+engine: microvm
+private-docker: true
+image: localhost/engine:bookworm
+"""
+
+
+@pytest.mark.root
+@requirement("R41", "R23")
+def test_in_a_sandbox_of_the_daemon(engine, cloche):
+    """Its containers go with it, and a port of theirs is one of the sandbox's."""
+    cloche.env["CLOCHE_KERNEL_ROOT"] = vm.ROOT
+    settings = cloche.home / "settings.yaml"
+    settings.write_text(SERVED, encoding="ascii")
+    daemon = Daemon(cloche, "--settings", str(settings))
+    box = daemon.create()
+    assert (box.record["facts"]["boundary"], box.record["facts"]["network"]) == ("vm", "none"), box.record
+    for command in (BASE, "docker run -d --name web -p 8080:80 base busybox httpd -f -p 80 -h /srv"):
+        said = box.exec(command, timeout_ms=1200000)
+        assert said["exit_code"] == 0, said
+    assert daemon.get(expose(box, 8080)["path"] + "page").body == b"by a container\n"
+    assert daemon.post(f"{box.at}/pause").ok and daemon.post(f"{box.at}/resume").ok
+    said = box.exec("docker ps --format '{{.Names}} {{.State}}'; test -e /run/docker.sock && echo its own", timeout_ms=600000)
+    assert said["stdout"] == "web running\nits own\n", said
+    assert box.delete().ok and box.show()["state"] == "stopped"
+    assert daemon.stop() == 0, daemon.log
 
 
 STAGES = """ARG TAG=none
