@@ -21,7 +21,7 @@ def lender(request):
 @pytest.fixture
 def env(request, world, cloche, lender):
     daemon = lender.lend(request, world, cloche)
-    yield OverMcp(daemon, getattr(lender, "box", None))
+    yield OverMcp(daemon, lender.box)
     lender.take_back()
 
 

@@ -18,7 +18,7 @@ def lender(request):
 @pytest.fixture
 def env(request, world, cloche, lender):
     daemon = lender.lend(request, world, cloche)
-    yield OverV1(daemon, getattr(lender, "box", None))
+    yield OverV1(daemon, lender.box)
     lender.take_back()
 
 
