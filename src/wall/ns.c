@@ -82,18 +82,27 @@ write_proc(pid_t pid, const char *file, const char *text, struct err *err)
     return 0;
 }
 
-int
-ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err)
+/* @and, which is not 0, is itself too. */
+static int
+write_maps(pid_t pid, const struct ns_ids *ids, uint32_t and, struct err *err)
 {
-    char map[64];
+    char also[64] = "", map[128];
 
     if (ids->deny_setgroups && write_proc(pid, "setgroups", "deny", err) < 0)
         return -1;
-    snprintf(map, sizeof(map), "%u %u 1\n", ids->inside_gid, ids->outside_gid);
+    if (and != 0)
+        snprintf(also, sizeof(also), "%u %u 1\n", and, and);
+    snprintf(map, sizeof(map), "%u %u 1\n%s", ids->inside_gid, ids->outside_gid, also);
     if (write_proc(pid, "gid_map", map, err) < 0)
         return -1;
-    snprintf(map, sizeof(map), "%u %u 1\n", ids->inside_uid, ids->outside_uid);
+    snprintf(map, sizeof(map), "%u %u 1\n%s", ids->inside_uid, ids->outside_uid, also);
     return write_proc(pid, "uid_map", map, err);
+}
+
+int
+ns_write_maps(pid_t pid, const struct ns_ids *ids, struct err *err)
+{
+    return write_maps(pid, ids, 0, err);
 }
 
 /* Whether we are who we were to become: there are environments that answer the calls with a success that is none. */
@@ -215,7 +224,7 @@ holder(char *stack_end, struct err *err)
 }
 
 int
-ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid, struct err *err)
+ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid, uint32_t also, struct err *err)
 {
     /* Inside this namespace the on-disk owner's number stands for @to outside: that is the direction in which the
      * kernel reads the map of an idmapped mount (mount_setattr(2), MOUNT_ATTR_IDMAP). */
@@ -228,7 +237,7 @@ ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid,
 
     if (pid < 0)
         return -1;
-    if (ns_write_maps(pid, &ids, err) == 0) {
+    if (write_maps(pid, &ids, also, err) == 0) {
         snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
         ns = open(path, O_RDONLY | O_CLOEXEC);
         if (ns < 0)

@@ -36,8 +36,8 @@ int ns_network(struct err *err);
 int ns_own_network(void);       /* the one that we are in: a descriptor (O_CLOEXEC); -1 with errno */
 int ns_enter_network(int ns, struct err *err);
 
-/* A user namespace that maps exactly host uid/gid @from (as stored on disk) to @to, for idmapped mounts.
- * Returns its fd or -1. Needs CAP_SETUID over the caller's namespace. */
-int ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid, struct err *err);
+/* A user namespace that maps exactly host uid/gid @from (as stored on disk) to @to, and @also (0: nobody else) to
+ * itself, for idmapped mounts. Returns its fd or -1. Needs CAP_SETUID over the caller's namespace. */
+int ns_idmap(uint32_t from_uid, uint32_t to_uid, uint32_t from_gid, uint32_t to_gid, uint32_t also, struct err *err);
 
 #endif

@@ -157,6 +157,17 @@ def test_a_project_that_is_written_keeps_its_hooks(machine, command):
     assert (project / "a").stat().st_uid == project.stat().st_uid and result.out == "kept", result
 
 
+def test_names_in_a_project_are_moved_and_linked(machine):
+    """Whatever virtiofsd does that as: what is made belongs to the project's owner."""
+    project = machine.cloche.project
+    (project / "f").write_text("text")
+    result = machine.sh("mv f g && mkdir d && mv g d/h && mv d e && ln e/h i && echo x > t && mv -f t i && ln -s i l && ls",
+                        "--workspace", project)
+    assert result.code == 0 and result.out.split() == ["e", "i", "l"], result
+    assert (project / "e/h").read_text() == "text" and (project / "i").read_text() == "x\n"
+    assert {p.lstat().st_uid for p in project.rglob("*")} == {project.stat().st_uid}
+
+
 def test_a_project_that_is_read_only_or_copied(machine):
     project = machine.cloche.project
     (project / "f").write_text("text")

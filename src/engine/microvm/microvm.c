@@ -130,8 +130,12 @@ build(struct microvm *sb, const struct policy *p, const char *id, struct err *er
     sb->kvm = microvm_has_kvm(why);
     size(sb, p);
     if (check_policy(p, err) == 0 && microvm_programs(p, sb->qemu, sb->virtiofsd, err) == 0 &&
-        microvm_kernel_find(&sb->kernel, p->private_docker.v, err) == 0 && plan_own_ids(ids, ARRAY_LEN(ids), err) == 0)
+        microvm_kernel_find(&sb->kernel, p->private_docker.v, err) == 0 &&
+        plan_own_ids(ids, ARRAY_LEN(ids), err) == 0) {
+        /* virtiofsd renames and links as its root, for whom a mount has to have a number at all */
+        sb->native.plan.also_id = p->user.uid != 0 ? sb->root_id : 0;
         return native_build(&sb->native, p, err);
+    }
     destroy(&sb->native.base);
     return -1;
 }

@@ -74,6 +74,7 @@ struct native_plan {
     bool as_owner;          /* ... where trees cannot be idmapped (overlayfs): the host uid of what is written */
     bool light;             /* no namespaces */
     bool by_runtime;        /* others make its namespaces, and set no Landlock (oci/); before plan_make() */
+    uint32_t also_id;       /* ... and who serves trees to it, and gives names in them; 0: nobody (microvm/) */
     bool same_ids;          /* ... and no user namespace: who it is outside it is inside too (docker/) */
     bool own_net;
     bool net_is_there;          /* the child is born in it (ahead.h) */

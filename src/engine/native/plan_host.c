@@ -113,7 +113,7 @@ plan_host(struct native_plan *plan, struct err *err)
 {
     cleanup_close int userns = -1;
 
-    userns = ns_idmap(geteuid(), plan->ids.outside_uid, getegid(), plan->ids.outside_gid, err);
+    userns = ns_idmap(geteuid(), plan->ids.outside_uid, getegid(), plan->ids.outside_gid, 0, err);
     if (userns < 0)
         return -1;
     plan->root.host_tree = mnt_clone(AT_FDCWD, "/", MNT_RO, userns, err);

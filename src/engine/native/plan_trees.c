@@ -31,7 +31,7 @@ plan_idmap(struct native_plan *plan, uint32_t uid, uint32_t gid, struct err *err
     if (plan->n_idmaps == PLAN_OWNERS_MAX)
         return err_set(err, ERR_LIMIT, "wall.idmap.too-many", "the bound folders have more than %d different owners",
                        PLAN_OWNERS_MAX);
-    fd = ns_idmap(uid, plan->ids.outside_uid, gid, plan->ids.outside_gid, err);
+    fd = ns_idmap(uid, plan->ids.outside_uid, gid, plan->ids.outside_gid, plan->also_id, err);
     if (fd < 0)
         return -1;
     plan->idmaps[plan->n_idmaps].uid = uid;
