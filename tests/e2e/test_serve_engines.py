@@ -75,7 +75,8 @@ def test_who_it_is(daemon):
 def test_limits(daemon):
     box = daemon.create(policy={"limits": {"memory": "200m", "pids": 20, "disk": "20m"}})
     said = box.exec(["python3", "-c", EAT.format(400)])
-    assert said["stdout"] == "" and said["signal"] == 9, said
+    # a machine's kernel may refuse at once what its whole memory is not enough for
+    assert said["stdout"] == "" and (said["signal"] == 9 or daemon.engine == "microvm" and said["exit_code"] == 1), said
     if box.show()["state"] == "ready":
         assert box.exec("head -c 50000000 /dev/zero > /tmp/x")["exit_code"] == 1
         said = box.exec("for i in $(seq 60); do sleep 2 & done; jobs -p | wc -l")

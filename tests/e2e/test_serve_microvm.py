@@ -3,6 +3,7 @@
 What any sandbox must do is in conformance/test_self_check_serve.py and test_self_check_mcp.py. A machine starts in seconds of
 a processor where it is emulated: so who asks for a sandbox without any wish has the one that everybody has.
 """
+import json
 import os
 import shutil
 import signal
@@ -129,8 +130,8 @@ def test_a_machine_of_roots_stands_still_as_a_whole(daemon):
         echo '|/root/workspace/l --library-path /root/workspace /root/workspace/dash /root/workspace/s' > /tmp/p/sys/kernel/core_pattern
         ulimit -c unlimited
         sh -c 'kill -SEGV $$' > /dev/null 2>&1 &"""
-    said = box.exec(text)
-    assert said["exit_code"] == 0, said
+    said = box.exec(text, timeout_ms=120000)
+    assert said["exit_code"] == 0, json.dumps(said)
     size = lambda: len(box.read("grows").body)
     assert wait_for(lambda: box.read("grows").ok), "the attack has started nothing"
     assert daemon.post(f"{box.at}/pause").json["paused"] is True
