@@ -10,6 +10,7 @@
 
 #define ENGINES_MAX 16
 #define WATCHDOG_SAMPLE_MS 50
+#define START_S 30              /* of which a guest that is a process of the host's needs milliseconds */
 
 static const struct { const char *name, *description; } promises[PROMISE_N] = {
     [PROMISE_OWN_ROOT] = { "own-root", "own root file system" },
@@ -264,6 +265,8 @@ sandbox_create(const struct policy *p, const char *id, struct sandbox **out, str
     (*out)->engine = e;
     (*out)->choice = choice;
     (*out)->facts.choice = &(*out)->choice;
+    if ((*out)->facts.start_s == 0)
+        (*out)->facts.start_s = START_S;
     if ((*out)->facts.boundary >= p->boundary.v)
         return 0;
     /* what was looked for and what was found are two moments */

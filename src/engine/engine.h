@@ -258,7 +258,7 @@ struct sandbox_facts {
     enum policy_boundary boundary;      /* above PROCESS: another kernel than this host's answers its system calls */
     const struct engine_choice *choice; /* the engine that it is of, and why not another one; NULL in create() */
     bool streams_only;                  /* no descriptor of ours can be handed to what runs in it */
-    unsigned start_s;                   /* seconds that its guest may take to be there, on a busy host */
+    unsigned start_s;                   /* seconds that its guest may take to be there; 0 in create(): as usual */
     /* What a person should know of this one. */
     const char (*warnings)[256];
     size_t n_warnings;

@@ -14,7 +14,6 @@ _Static_assert(sizeof(((struct native_plan *)0)->warnings[0]) == sizeof(((struct
                "warnings are handed on as they are");
 
 #define SOCKMEM_BLIND_MAX 3
-#define START_S           30    /* of which a guest that is a process of the host's needs milliseconds */
 
 static bool
 looks(const struct native *sb)
@@ -45,7 +44,6 @@ native_fill_facts(struct native *sb)
 
     sb->base.facts = (struct sandbox_facts){
         .id = sb->id,
-        .start_s = START_S,
         .cow_id = plan->cow.id,
         .pid = sb->pid,
         .root = plan->workspace_inside != NULL ? plan->workspace_inside : "",
