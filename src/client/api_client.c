@@ -9,17 +9,20 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/sha1.h"
 #include "program/state.h"
 #include "wire/http1.h"
 
-#define PIECE 65536
+#define PIECE       65536
+#define INTERIM_MAX 8       /* heads of 1xx in front of an answer */
 
 static const char token_hint[] = "CLOCHE_TOKEN is for what `cloche token create` printed; without it you are the owner";
 
@@ -50,10 +53,19 @@ is_word(const char *text)
 int
 api_init(struct api *api, struct err *err)
 {
-    const char *socket = getenv("CLOCHE_SOCKET"), *token = getenv("CLOCHE_TOKEN");
+    return api_open(api, NULL, NULL, err);
+}
+
+int
+api_open(struct api *api, const char *socket, const char *token, struct err *err)
+{
     char folder[PATH_MAX];
 
     memset(api, 0, sizeof(*api));
+    if (socket == NULL)
+        socket = getenv("CLOCHE_SOCKET");
+    if (token == NULL)
+        token = getenv("CLOCHE_TOKEN");
     if (token != NULL && (strlen(token) >= sizeof(api->token) || !is_word(token))) {
         err_set(err, ERR_USAGE, "api.token", "CLOCHE_TOKEN holds no token");
         return err_hint(err, "%s", token_hint);
@@ -94,6 +106,34 @@ api_escape(struct buf *path, const char *text)
 
 /* --- one request -------------------------------------------------------------------------------------------------- */
 
+static int
+late(struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "api.time", "the daemon has not answered in the time that the caller gave");
+}
+
+/* Milliseconds until then, for poll(2): -1 no limit, 0 it is over. */
+static int
+patience(const struct api *api)
+{
+    uint64_t now = clock_ms();
+
+    if (api->until_ms == 0)
+        return -1;
+    return api->until_ms <= now ? 0 : (int)(api->until_ms - now < INT_MAX ? api->until_ms - now : INT_MAX);
+}
+
+/* What is sent waits no longer than that either. */
+static void
+limit_send(const struct api *api, int fd)
+{
+    int ms = patience(api);
+    struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 + 1 };
+
+    if (ms >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));     /* a unix socket has it */
+}
+
 /* A folder may have a longer path than an address of a socket. */
 int
 api_reach(const struct api *api, struct err *err)
@@ -106,6 +146,8 @@ api_reach(const struct api *api, struct err *err)
     if (slash != NULL)
         snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - api->socket), api->socket);
     dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        limit_send(api, fd);
     if (fd >= 0 && dir >= 0 && snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/%s", dir, name) <
         (int)sizeof(to.sun_path) && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
         return take_fd(&fd);
@@ -134,30 +176,26 @@ api_send(int fd, const uint8_t *p, size_t n)
 
 /* @key: of a WebSocket that is asked for; NULL none. */
 static int
-say(const struct api *api, int fd, const char *method, const char *path, const char *accept, const char *key,
-    const json_t *body, struct err *err)
+say(const struct api *api, int fd, const struct api_call *call, const char *key, struct err *err)
 {
     cleanup_buf struct buf out = BUF_INIT(API_ANSWER_MAX);
-    cleanup_free char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     char bearer[sizeof(api->token) + 8];
-    const char *query = strchrnul(path, '?');
+    const char *query = strchrnul(call->path, '?');
     struct http1_add add[] = {
-        { STR_LIT("Accept"), str_of(accept) },
-        { STR_LIT("Content-Type"), STR_LIT("application/json") },
+        { STR_LIT("Accept"), str_of(call->accept) },
+        { STR_LIT("Content-Type"), str_of(call->type) },
         { .name = { NULL, 0 } }, { .name = { NULL, 0 } },
     };
     struct http1_request_out req = {
-        .method = str_of(method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP, .host = STR_LIT("localhost"),
-        .port = 80, .path = { path, (size_t)(query - path) }, .query = str_of(query),
+        .method = str_of(call->method), .form = HTTP1_ORIGIN, .scheme = HTTP1_SCHEME_HTTP, .host = STR_LIT("localhost"),
+        .port = 80, .path = { call->path, (size_t)(query - call->path) }, .query = str_of(query),
         .out = { .add = add, .n_add = 2, .framing = HTTP1_BODY_NONE, .connection = HTTP1_CONN_CLOSE },
     };
     int r;
 
-    if (body != NULL && text == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    if (strcmp(method, "GET") != 0) {
+    if (strcmp(call->method, "GET") != 0) {
         req.out.framing = HTTP1_BODY_LENGTH;
-        req.out.body_length = text != NULL ? strlen(text) : 0;
+        req.out.body_length = call->body.n;
     }
     if (key != NULL) {          /* in the place of Content-Type, for there is none */
         req.out.connection = HTTP1_CONN_DEFAULT;
@@ -169,11 +207,15 @@ say(const struct api *api, int fd, const char *method, const char *path, const c
         snprintf(bearer, sizeof(bearer), "Bearer %s", api->token);
         add[req.out.n_add++] = (struct http1_add){ STR_LIT("Authorization"), str_of(bearer) };
     }
-    if (http1_write_request(&out, &req) < 0 || (text != NULL && buf_puts(&out, text) < 0))
-        return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", method, path);
+    if (http1_write_request(&out, &req) < 0)
+        return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", call->method, call->path);
     r = api_send(fd, out.p, out.n);
+    if (r == 0 && call->body.n > 0)
+        r = api_send(fd, (const uint8_t *)call->body.p, call->body.n);
     explicit_bzero(out.p, out.n);
     explicit_bzero(bearer, sizeof(bearer));
+    if (r < 0 && errno == EAGAIN)
+        return late(err);
     /* one that was refused before it was through has its answer there to be read */
     return r < 0 && errno != EPIPE && errno != ECONNRESET ? err_sys(err, errno, "api.cut", "send the request") : 0;
 }
@@ -200,10 +242,21 @@ await(int fd)
 
 /* More of what the daemon says behind @in: how many bytes, 0 at the end, -1 with @err. */
 static ssize_t
-more(int fd, struct buf *in, struct err *err)
+more(const struct api *api, int fd, struct buf *in, struct err *err)
 {
+    struct pollfd p = { .fd = fd, .events = POLLIN };
     ssize_t r;
 
+    while (api->until_ms != 0) {
+        int ms = patience(api);
+        r = ms > 0 ? poll(&p, 1, ms) : 0;       /* over is over, also where there is always something to read */
+        if (r == 0)
+            return late(err);
+        if (r > 0)
+            break;
+        if (errno != EINTR)
+            return err_sys(err, errno, "api.cut", "the daemon's answer");
+    }
     if (buf_reserve(in, PIECE) < 0)
         return err_set(err, ERR_LIMIT, "api.answer", "the daemon's answer is too long");
     do
@@ -217,22 +270,26 @@ more(int fd, struct buf *in, struct err *err)
 
 /* The head of the answer, and behind it in @in what has come of the body. */
 static int
-hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, struct err *err)
+hear_head(const struct api *api, int fd, const char *method, struct buf *in, struct http1_head *head, struct err *err)
 {
     enum http1_result result = HTTP1_MORE;
+    unsigned interim = 0;
 
     for (;;) {
         if (in->n > 0)
             result = http1_parse_response(in->p, in->n, str_of(method), head);
         if (result == HTTP1_OK && (head->status >= 200 || head->status == 101))
             return 0;
-        if (result == HTTP1_OK) {       /* 100 */
+        if (result == HTTP1_OK && ++interim <= INTERIM_MAX) {       /* 100 */
             buf_consume(in, head->length);
+            result = HTTP1_MORE;
             continue;
         }
+        if (result == HTTP1_OK)
+            return err_set(err, ERR_PROTOCOL, "api.answer", "an answer of the daemon's that does not begin");
         if (result != HTTP1_MORE)
             return err_set(err, ERR_PROTOCOL, "api.answer", "not an answer of cloche serve: %s", http1_word(result));
-        ssize_t r = more(fd, in, err);
+        ssize_t r = more(api, fd, in, err);
         if (r < 0)
             return -1;
         if (r == 0)
@@ -243,8 +300,8 @@ hear_head(int fd, const char *method, struct buf *in, struct http1_head *head, s
 /* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err; with @shown, which is that @fn prints
  * what comes, API_UNREAD when nobody reads that any more. */
 static int
-hear_body(int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn, void *ctx,
-          struct err *err)
+hear_body(const struct api *api, int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn,
+          void *ctx, struct err *err)
 {
     struct http1_body body;
     enum http1_result result = http1_body_begin(&body, head, UINT64_MAX);
@@ -269,7 +326,7 @@ hear_body(int fd, struct buf *in, const struct http1_head *head, bool shown, api
             break;
         if (shown && !await(fd))
             return API_UNREAD;
-        r = more(fd, in, err);
+        r = more(api, fd, in, err);
         if (r < 0)
             return -1;
         if (r == 0) {
@@ -363,18 +420,17 @@ accepts(const struct http1_head *head, const char *key)
 /* Ask, and read the answer to where its body begins. A descriptor, when its status is 2xx; with
  * @key 101. */
 static int
-api_client_begin(const struct api *api, const char *method, const char *path, const char *accept, const char *key,
-      const json_t *body, struct buf *in, struct http1_head *head, struct err *err)
+api_client_begin(const struct api *api, const struct api_call *call, const char *key, struct buf *in,
+                 struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
     cleanup_close int fd = api_reach(api, err);
 
-    if (fd < 0 || say(api, fd, method, path, accept, key, body, err) < 0 ||
-        hear_head(fd, method, in, head, err) < 0)
+    if (fd < 0 || say(api, fd, call, key, err) < 0 || hear_head(api, fd, call->method, in, head, err) < 0)
         return -1;
     if (head->status >= 300) {
         buf_consume(in, head->length);
-        (void)hear_body(fd, in, head, false, keep, &why, NULL);
+        (void)hear_body(api, fd, in, head, false, keep, &why, NULL);
         return refused(head->status, &why, err);
     }
     if ((head->status == 101) != (key != NULL) || (key != NULL && !accepts(head, key)))
@@ -383,20 +439,40 @@ api_client_begin(const struct api *api, const char *method, const char *path, co
     return take_fd(&fd);
 }
 
+/* A GET without a body. */
+static struct api_call
+get(const char *path, const char *accept)
+{
+    return (struct api_call){ .method = "GET", .path = path, .accept = accept, .type = "application/json" };
+}
+
+int
+api_call(const struct api *api, const struct api_call *call, struct err *err)
+{
+    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
+    struct http1_head head;
+    cleanup_close int fd = api_client_begin(api, call, NULL, &in, &head, err);
+
+    return fd < 0 ? -1 : hear_body(api, fd, &in, &head, false, call->fn, call->ctx, err);
+}
+
 int
 api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out, struct err *err)
 {
-    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE), text = BUF_INIT(API_ANSWER_MAX);
-    struct http1_head head;
-    cleanup_close int fd = api_client_begin(api, method, path, "application/json", NULL, body, &in, &head, err);
+    cleanup_buf struct buf text = BUF_INIT(API_ANSWER_MAX);
+    cleanup_free char *asked = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    struct api_call call = {
+        .method = method, .path = path, .accept = "application/json", .type = "application/json",
+        .body = { asked, asked != NULL ? strlen(asked) : 0 }, .fn = keep, .ctx = &text,
+    };
     json_t *said = NULL;
     json_error_t why;
 
     if (out != NULL)
         *out = NULL;
-    if (fd < 0)
-        return -1;
-    if (hear_body(fd, &in, &head, false, keep, &text, err) < 0)
+    if (body != NULL && asked == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (api_call(api, &call, err) < 0)
         return buf_ok(&text) ? -1 : err_set(err, ERR_LIMIT, "api.answer", "the daemon's answer is too long");
     if (text.n > 0) {
         said = json_loadb((const char *)text.p, text.n, JSON_REJECT_DUPLICATES, &why);
@@ -414,11 +490,11 @@ api_ask(const struct api *api, const char *method, const char *path, const json_
 int
 api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, struct err *err)
 {
-    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
-    struct http1_head head;
-    cleanup_close int fd = api_client_begin(api, "GET", path, "*/*", NULL, NULL, &in, &head, err);
+    struct api_call call = get(path, "*/*");
 
-    return fd < 0 ? -1 : hear_body(fd, &in, &head, false, fn, ctx, err);
+    call.fn = fn;
+    call.ctx = ctx;
+    return api_call(api, &call, err);
 }
 
 int
@@ -426,13 +502,14 @@ api_upgrade(const struct api *api, const char *path, struct buf *in, struct err 
 {
     uint8_t random[16], room[32];
     struct buf key = BUF_INIT_IN(room, sizeof(room));
+    struct api_call call = get(path, "*/*");
     struct http1_head head;
     cleanup_close int fd = -1;
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random) ||
         base64_put(&key, random, sizeof(random)) < 0 || buf_nul(&key) < 0)
         return err_set(err, ERR_SYSTEM, "api.random", "no random numbers");
-    fd = api_client_begin(api, "GET", path, "*/*", (const char *)key.p, NULL, in, &head, err);
+    fd = api_client_begin(api, &call, (const char *)key.p, in, &head, err);
     return fd >= 0 ? take_fd(&fd) : -1;
 }
 
@@ -458,9 +535,10 @@ api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struc
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
+    struct api_call call = get(path, "text/event-stream");
     struct http1_head head;
-    cleanup_close int fd = api_client_begin(api, "GET", path, "text/event-stream", NULL, NULL, &in, &head, err);
-    int r = fd < 0 ? -1 : hear_body(fd, &in, &head, true, feed, &f, err);
+    cleanup_close int fd = api_client_begin(api, &call, NULL, &in, &head, err);
+    int r = fd < 0 ? -1 : hear_body(api, fd, &in, &head, true, feed, &f, err);
 
     sse_free(&f.sse);
     return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;

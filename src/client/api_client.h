@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "client/sse.h"
 #include "program/say.h"
 
@@ -25,10 +26,23 @@ struct api {
     char socket[PATH_MAX];      /* absolute, or from the working directory */
     char token[128];            /* "" none */
     bool named;                 /* by --socket or $CLOCHE_SOCKET: it is that one, or none */
+    uint64_t until_ms;          /* of clock_ms(): nothing is waited for after that (api.time); 0 as long as it takes */
+};
+
+/* A request with any body, and what is done with the answer's body. All of it is borrowed. */
+typedef int api_bytes_fn(void *ctx, const void *p, size_t n);
+struct api_call {
+    const char *method, *path, *accept;
+    const char *type;           /* of the body */
+    struct str body;            /* p NULL none */
+    api_bytes_fn *fn;           /* each piece, as it comes; something else than 0 ends the call */
+    void *ctx;
 };
 
 /* Where it usually is: $CLOCHE_SOCKET, else api.sock in the state folder; and $CLOCHE_TOKEN. 0 or -1 with @err. */
 int api_init(struct api *api, struct err *err);
+/* The same, but for what is not NULL. */
+int api_open(struct api *api, const char *socket, const char *token, struct err *err);
 /* The value of "--socket", PATH or unix:PATH, into the struct api at @at. 0, or -1 with @err. */
 int api_flag_socket(void *at, const char *value, struct err *err);
 
@@ -41,6 +55,10 @@ int api_escape(struct buf *path, const char *text);
  * (nobody answers there), api.cut, api.answer. @out may be NULL. */
 int api_ask(const struct api *api, const char *method, const char *path, const json_t *body, json_t **out,
             struct err *err);
+
+/* Ask so; a status of 2xx is a success, whatever is in the body. 0, what @fn returned, or -1 with @err as above.
+ * Nothing is printed, and nobody need read standard output. */
+int api_call(const struct api *api, const struct api_call *call, struct err *err);
 
 /* What the daemon says of a failure (docs/openapi.yaml, Error) in @err: its words, its code (which lasts until the next
  * call), its detail as the hint. Returns -1. */
@@ -64,7 +82,6 @@ int api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, s
 bool api_nobody_reads(void);
 
 /* GET @path, whatever it is, in pieces as they come. The same. */
-typedef int api_bytes_fn(void *ctx, const void *p, size_t n);
 int api_bytes(const struct api *api, const char *path, api_bytes_fn *fn, void *ctx, struct err *err);
 
 #endif
