@@ -1,0 +1,70 @@
+"""libcloche (include/cloche/cloche.h) against a real daemon, and against servers that say what they should not."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from helpers import places, requirement, sdk
+from helpers.routes import REPO
+from helpers.shared import shared
+
+pytestmark = [requirement("R88"), shared]
+HEADER = REPO / "include" / "cloche" / "cloche.h"
+CODES = {"ConnectionLost": "api.cut", "TimedOut": "api.time", "AnswerError": "api.answer", "AnswerTooLong": "api.answer", "NotFoundError": "api.status"}
+# what a reader of bytes does not look into; a stream's events are the caller's to read
+NOT_READ = {"compressed", "no-json", "deep-json", "wrong-type"}
+# the status says it before the rest comes; what breaks off for any reason is cut
+OTHERWISE = {"redirect": "api.status", "error-without-end": "api.status", "large-length": "api.cut", "chunk-of-no-number": "api.cut"}
+
+
+@pytest.fixture
+def program(binary):
+    path = places.find_beside(binary, "tests/lib/sdk_c")
+    if path is None:
+        pytest.skip("libcloche is not built: this build checks memory, or has no tests")
+    return path
+
+
+def run(program, socket, *words):
+    return subprocess.run([str(program), *words], env={**os.environ, "CLOCHE_SOCKET": str(socket)}, capture_output=True, text=True, timeout=240,
+                          check=False)
+
+
+def test_against_a_daemon(program, daemon):
+    done = run(program, daemon.path, "all")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", ""), done
+
+
+def test_only_what_the_header_declares_is_there(program, binary):
+    library = places.find_beside(binary, "src/library/libcloche.so.0")
+    names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    there = set(re.findall(r" [A-Z] (\w+)@@CLOCHE_0$", names, flags=re.M))
+    assert len(names.splitlines()) == len(there) + 1, names       # and the version itself
+    assert there == set(re.findall(r"^(?!typedef)(?:[\w ]+[ *])(cloche_\w+)\(", HEADER.read_text(encoding="utf-8"), flags=re.M)) and len(there) == 13
+
+
+@pytest.mark.parametrize("language,compiler", [("c", "cc"), ("c++", "clang++")])
+def test_the_header_is_alone(has, language, compiler, tmp_path):
+    has(compiler)
+    done = subprocess.run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-"],
+                          input=HEADER.read_text(encoding="utf-8"), capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("case", [name for name in sdk.HOSTILE if name not in NOT_READ])
+def test_hostile_answers(program, case, world):
+    says, expected = sdk.HOSTILE[case]
+    path = world.root / "hostile.sock"
+    with sdk.Server(says % 1 if case == "redirect" else says, path):
+        done = run(program, path, "bytes")
+    code = OTHERWISE.get(case) or CODES[expected]
+    assert done.returncode == 0 and done.stdout == code + "\n", done
+
+
+@pytest.mark.parametrize("case", ["event-without-end", "data-without-end"])
+def test_hostile_events(program, case, world):
+    path = world.root / "hostile.sock"
+    with sdk.Server(sdk.HOSTILE_EVENTS[case][0], path):
+        done = run(program, path, "events")
+    assert done.returncode == 0 and done.stdout in ("api.answer\n", "api.time\n"), done       # after 32 MiB, or 2 s
