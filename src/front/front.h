@@ -177,6 +177,7 @@ struct route {
     bool foreign;           /* what is there is a sandbox's: a page of any site may ask */
     bool ours;              /* a page of ours: what another site's may not read, whichever */
     bool named;             /* ... but who comes is said by the address: it is counted when that is known */
+    bool spoken;            /* a credential may come as a subprotocol, too: browsers' WebSockets say nothing else */
     bool endless;           /* an answer to GET that goes on, or becomes something else: there is no HEAD of it */
 };
 
@@ -475,7 +476,7 @@ unsigned rate_take(struct rate *rate, const struct ip *peer, const char *credent
 int tls_take(int pem, uint32_t cert_n, uint32_t key_n, struct err *err);
 gnutls_certificate_retrieve_function3 tls_identity;
 
-/* who.c: what a request presents: how many credentials (of either header), and the one of it that there is; "" where
+/* who.c: what a request presents: how many credentials (of any header), and the one of it that there is; "" where
  * it is malformed, or there are several. Wipe it. */
 struct presented {
     unsigned n;
@@ -588,8 +589,7 @@ extern const struct route execute_routes[];
 extern const size_t execute_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, token_n_routes, audit_n_routes;
-/* attach.c: editors. connect: of a connection, what its first message asks for. */
-void attach_connect(struct request *r, const struct answers *answers);
+void attach_connect(struct request *r, const struct answers *answers);     /* what its first message asks for */
 extern const struct route attach_routes[];
 extern const size_t attach_n_routes;
 extern const struct route watch_routes[];

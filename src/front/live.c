@@ -19,6 +19,7 @@
 #include "front/live.h"
 #include "wire/whole.h"
 
+#define SUBPROTOCOL "cloche.exec"    /* beside which a page says its credential (who.c) */
 #define LIVE_STDIN_MAX (256UL * 1024)   /* bytes that the command did not take yet */
 #define LIVE_TEXT_MAX  (256UL * 1024)   /* of one text message: a command has half of that */
 #define LIVE_START_MS  30000            /* for the first message to come */
@@ -473,18 +474,27 @@ live_free(struct request *r)
 
 static const struct upgraded speaks = { .begin = front_live_begin, .hear = hear, .time = on_time };
 
+static void
+speak(struct request *r)
+{
+    upgrade_reply(r, &speaks);
+    /* the one that is no credential: a browser wants one of those that it named (RFC 6455, 4.1) */
+    if (r->response != NULL && upgrade_has_word(r, "Sec-WebSocket-Protocol", SUBPROTOCOL))
+        (void)MHD_add_response_header(r->response, "Sec-WebSocket-Protocol", SUBPROTOCOL);
+}
+
 void
 live_upgrade(struct request *r)
 {
     if (upgrade_asked(r))
-        upgrade_reply(r, &speaks);
+        speak(r);
 }
 
 static void
 on_box(struct request *r, const struct edge_box *box)
 {
     if (upgrade_role(r) && upgrade_asked(r) && upgrade_state(r, box))
-        upgrade_reply(r, &speaks);
+        speak(r);
 }
 
 static const struct answers found = { .box = on_box };
@@ -496,6 +506,6 @@ live_begin(struct request *r)
 }
 
 const struct route live_routes[] = {
-    { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false, .endless = true },
+    { "GET", "/v1/sandboxes/{}/exec/ws", live_begin, false, false, .endless = true, .spoken = true },
 };
 const size_t live_n_routes = ARRAY_LEN(live_routes);

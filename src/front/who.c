@@ -1,10 +1,11 @@
 /* front/who.c: whose a request is
  *
  * A credential comes as `Authorization: Bearer TOKEN` (RFC 6750; the scheme in any case) or, a sandbox's key, as
- * `X-Sandbox-Key: KEY`. It is handed to the warden at once and not kept: the warden's handle for it is what the
- * request's questions carry. The handle is remembered with a keyed hash of the credential, for as long as the warden's
- * count says that none has ended (warden/epoch.h); one that the warden refused is not. Where a connection has an
- * owner, a request with a credential has that one's rights and no more.
+ * `X-Sandbox-Key: KEY`; from a page that opens a WebSocket, which can say nothing else, as a subprotocol beside
+ * "cloche.exec": `cloche.bearer.TOKEN`. It is handed to the warden at once and not kept: the warden's handle for it is
+ * what the request's questions carry. The handle is remembered with a keyed hash of the credential, for as long as the
+ * warden's count says that none has ended (warden/epoch.h); one that the warden refused is not. Where a connection has
+ * an owner, a request with a credential has that one's rights and no more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,41 @@
 #include "base/sha256.h"
 #include "front/front.h"
 
+#define SPOKEN "cloche.bearer."
+
+/* The one among the words of a list, without what it begins with, into *text; how many there are. */
+static unsigned
+spoken_in(const struct header *list, struct str *text)
+{
+    const size_t before = sizeof(SPOKEN) - 1;
+    unsigned n = 0;
+
+    for (size_t i = 0, size; i < list->size; i += size + 1) {
+        const char *at = list->value + i;
+        for (size = 0; i + size < list->size && strchr(", \t", at[size]) == NULL;)
+            size++;
+        if (size < before || memcmp(at, SPOKEN, before) != 0)
+            continue;
+        *text = (struct str){ at + before, size - before };
+        n++;
+    }
+    return n;
+}
+
 struct presented
 who_presents(const struct request *r)
 {
     struct header bearer = header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), key = header_of(r, "X-Sandbox-Key");
-    struct presented p = { .n = bearer.n + key.n, .kind = bearer.n > 0 ? EDGE_BEARER : EDGE_SANDBOX_KEY };
+    struct header list = { .n = 0 };
+    struct presented p = { .n = bearer.n + key.n, .kind = key.n > 0 ? EDGE_SANDBOX_KEY : EDGE_BEARER };
     struct str text = bearer.n > 0 ? (struct str){ bearer.value, bearer.size } : (struct str){ key.value, key.size };
 
+    if (r->route != NULL && r->route->spoken)
+        list = header_of(r, "Sec-WebSocket-Protocol");
+    p.n += list.n > 1 ? list.n : spoken_in(&list, &text);       /* in two lists nothing is looked for */
     if (p.n != 1)
         return p;
-    if (p.kind == EDGE_BEARER) {        /* the one scheme there is */
+    if (bearer.n > 0) {                 /* the one scheme there is */
         if (text.n < 7 || strncasecmp(text.p, "bearer ", 7) != 0)
             return p;
         text = (struct str){ text.p + 7, text.n - 7 };
