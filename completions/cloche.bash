@@ -8,7 +8,7 @@ _cloche() {
     previous=${COMP_WORDS[COMP_CWORD - 1]}
     verb=${COMP_WORDS[1]}
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret signer serve mcp ps top events logs watch exec ports attach desktop kill token volume fork snapshot template config prove srt help version --help --version" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "run code shell agent diff apply discard policy why net approvals audit gate doctor image secret signer serve mcp ps top events logs watch exec ports attach console desktop kill token volume fork snapshot template config prove srt help version --help --version" -- "$current")
         return
     fi
     # --flag=value is three words here
@@ -206,6 +206,9 @@ _cloche() {
             flags="--inspect --write --for --within --dir --user --proxy --socket --json --help"
             valued="--for --within --dir --user --proxy --socket"
             words="ls rm" ;;
+        console)
+            flags="--role --for --no-open --socket --json --help"
+            valued="--role --for --socket" ;;
         desktop)
             flags="--control --for --socket --json --help"
             valued="--for --socket" ;;
@@ -268,8 +271,8 @@ _cloche() {
             rest="command" ;;
         help)
             words="run code shell agent diff apply discard policy why net approvals audit gate doctor image
-                secret signer serve mcp ps top events logs watch exec ports attach desktop kill token volume
-                fork snapshot template config prove srt help version" ;;
+                secret signer serve mcp ps top events logs watch exec ports attach console desktop kill token
+                volume fork snapshot template config prove srt help version" ;;
     esac
     case $verb in attach | exec | ports) place=-1 ;; esac
     # the words so far that are no flag and no value of one; behind a command, or --, all is that command's
@@ -404,7 +407,10 @@ _cloche() {
         *" --log-level")
             mapfile -t COMPREPLY < <(compgen -W "error warn notice info" -- "$current")
             return ;;
-        *" --role")
+        "console --role")
+            mapfile -t COMPREPLY < <(compgen -W "operator approver auditor" -- "$current")
+            return ;;
+        "token --role")
             mapfile -t COMPREPLY < <(compgen -W "agent operator approver auditor" -- "$current")
             return ;;
     esac

@@ -16,7 +16,7 @@ CHOICES = {
     '--engine': ' '.join(['auto', *sorted(entry.name for entry in os.scandir(os.path.join(REPO, 'src', 'engine')) if entry.is_dir())]),
     '--log-level': 'error warn notice info',
     '--severity': 'info warn error critical', '--method': 'GET HEAD POST PUT PATCH DELETE', '--scheme': 'https http',
-    '--role': 'agent operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',
+    '--role': 'agent operator approver auditor', 'console --role': 'operator approver auditor', '--for': 'run code shell srt', '--op': 'read write exec',
     '--binding': 'anthropic openai github gitlab npm pypi aws', '--place': 'bearer basic body sigv4',
     'audit --type': 'sandbox_lifecycle sandbox_mode_transition policy_decision secret_token_replacement_outbound '
                     'secret_sanitization_inbound privileged_capability_invocation plugin_fallback_attempt fetch_proxy_error '

@@ -28,6 +28,7 @@ int cmd_kill(int argc, char **argv);
 int cmd_ports(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
 int cmd_desktop(int argc, char **argv);
+int cmd_console(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_volume(int argc, char **argv);
 int cmd_fork(int argc, char **argv);

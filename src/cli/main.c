@@ -55,6 +55,7 @@ static const struct verb {
     { "exec", cmd_exec, "run a command in one of the daemon's sandboxes" },
     { "ports", cmd_ports, "expose ports of the daemon's sandboxes" },
     { "attach", cmd_attach, "open one of the daemon's sandboxes in your editor" },
+    { "console", cmd_console, "see all of the daemon's sandboxes in a browser, and decide what waits for you" },
     { "desktop", cmd_desktop, "look at the desktop of one of the daemon's sandboxes, or sit at it" },
     { "kill", cmd_kill, "end sandboxes of the daemon" },
     { "token", cmd_token, "credentials for clients of the daemon" },

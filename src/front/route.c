@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/str.h"
+#include "front/console.h"
 #include "front/front.h"
 #include "front/live.h"
 #include "front/preview.h"
@@ -125,6 +126,7 @@ static const struct { const struct route *routes; const size_t *n; } tables[] = 
     { port_routes, &port_n_routes },
     { attach_routes, &attach_n_routes },
     { desktop_routes, &desktop_n_routes },
+    { console_routes, &console_n_routes },
     { preview_routes, &preview_n_routes },
     { browser_routes, &browser_n_routes },
 };

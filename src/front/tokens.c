@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "front/front.h"
+#include "front/console.h"
 
 static json_t *
 json_of_token(const struct edge_token *token)
@@ -12,8 +12,8 @@ json_of_token(const struct edge_token *token)
                      ? json_integer((json_int_t)token->expires_ms) : json_null());
 }
 
-static void
-on_made(struct request *r, const struct edge_token *token, const char *text)
+void
+token_reply(struct request *r, const struct edge_token *token, const char *text)
 {
     json_t *made = json_of_token(token);
 
@@ -35,7 +35,7 @@ on_revoked(struct request *r, const struct edge_token *token, const char *text)
     reply_json(r, MHD_HTTP_OK, json_of_token(token));
 }
 
-static const struct answers made_answers = { .token = on_made };
+static const struct answers made_answers = { .token = token_reply };
 static const struct answers list_answers = { .token = on_item, .end = reply_list, .list = "tokens" };
 static const struct answers revoked_answers = { .token = on_revoked };
 

@@ -89,6 +89,12 @@ edge_role_parse(const char *name, enum edge_role *out)
 }
 
 bool
+edge_role_of_person(uint8_t role)
+{
+    return role == EDGE_OPERATOR || role == EDGE_APPROVER || role == EDGE_AUDITOR;
+}
+
+bool
 edge_credential_well(enum edge_credential kind, const char *text)
 {
     static const char prefix[] = "cloche_";

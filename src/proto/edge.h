@@ -97,6 +97,7 @@ enum edge_role { EDGE_NOBODY, EDGE_OPERATOR, EDGE_AGENT, EDGE_APPROVER, EDGE_AUD
                  EDGE_ROLES };
 const char *edge_role_name(enum edge_role role);
 bool edge_role_parse(const char *name, enum edge_role *out);
+bool edge_role_of_person(uint8_t role);      /* who looks after sandboxes, and is in none */
 
 /* How a credential was presented: an Authorization of scheme Bearer takes tokens and keys, X-Sandbox-Key keys. */
 enum edge_credential { EDGE_BEARER = 1, EDGE_SANDBOX_KEY };
@@ -251,6 +252,8 @@ PROTO_STRUCT(edge_volume, EDGE_VOLUME_FIELDS);
 PROTO_STRUCT(edge_event, EDGE_EVENT_FIELDS);
 
 #define TOKEN_LIVES_MAX (10UL * 365 * 24 * 3600)    /* seconds */
+#define EDGE_CONSOLE_FOR_MAX    86400       /* seconds of a session of the console, */
+#define EDGE_CONSOLE_WITHIN_MAX 600         /* and for its ticket to be used */
 enum edge_token_ask { TOKEN_MAKE = 1, TOKEN_LIST, TOKEN_REVOKE };
 
 /* A credential of a role, without what it is. LIST: items of it, then END; otherwise one that ends the answer. */

@@ -16,6 +16,12 @@ token_well(const struct ask_token *m)
            (make ? edge_maybe_name(m->text) : m->what == TOKEN_LIST ? m->text[0] == '\0' : edge_is_id(m->text));
 }
 
+static bool
+console_well(const struct ask_console *m)
+{
+    return edge_role_of_person(m->role);
+}
+
 PROTO_SHAPE(edge_caller, EDGE_CALLER)
 PROTO_SHAPE(edge_head, EDGE_HEAD)
 PROTO_SHAPE(ask_box, ASK_BOX)
@@ -25,6 +31,8 @@ PROTO_SHAPE(ask_events, ASK_EVENTS)
 PROTO_SHAPE(ask_follow, ASK_FOLLOW)
 PROTO_SHAPE_WELL(ask_who, ASK_WHO, who_well)
 PROTO_SHAPE_WELL(ask_token, ASK_TOKEN, token_well)
+PROTO_SHAPE_WELL(ask_console, ASK_CONSOLE, console_well)
+PROTO_SHAPE(ask_console_open, ASK_CONSOLE_OPEN)
 PROTO_SHAPE(ask_audit, ASK_AUDIT)
 PROTO_SHAPE(ask_transcript, ASK_TRANSCRIPT)
 PROTO_SHAPE(ask_gate, ASK_GATE)

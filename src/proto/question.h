@@ -72,6 +72,19 @@ PROTO_STRUCT(ask_who, ASK_WHO);
     F(TEXT, text, EDGE_NAME_MAX)            /* MAKE: its name; REVOKE: its id */
 PROTO_STRUCT(ask_token, ASK_TOKEN);
 
+/* A ticket for the console, whose session has that role for so long: TOKEN, whose text is the ticket: this, and 64
+ * hexadecimal digits. */
+#define EDGE_CONSOLE_TICKET "cloche_console_"
+#define ASK_CONSOLE(F) \
+    F(U8, role)                             /* edge_role_of_person */ \
+    F(U32_IN, seconds, 1, EDGE_CONSOLE_FOR_MAX) \
+    F(U32_IN, within, 1, EDGE_CONSOLE_WITHIN_MAX)   /* seconds for it to be used */
+PROTO_STRUCT(ask_console, ASK_CONSOLE);
+
+/* TOKEN: the session's. */
+#define ASK_CONSOLE_OPEN(F) F(TEXT, ticket, EDGE_CREDENTIAL_MAX)
+PROTO_STRUCT(ask_console_open, ASK_CONSOLE_OPEN);
+
 /* LINEs, of the newest or after an entry of that number, then END; or first FOLLOWING, and those that come. */
 #define ASK_AUDIT(F) \
     F(BOOL, follow) \
@@ -197,6 +210,11 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     Q(EDGE_ASK_WHO,        11,  ask_who,        who,        ANYBODY,                            FREE,  LOOKS) \
     Q(EDGE_ASK_TOKEN,      12,  ask_token,      token,      OPERATOR,                           GATED, \
       RECORDED("create_token", RECORD_WAIT)) \
+    Q(EDGE_ASK_CONSOLE,    202, ask_console,    console,    OPERATOR,                           GATED, \
+      RECORDED("console", RECORD_WAIT)) \
+    /* whoever has the ticket */ \
+    Q(EDGE_ASK_CONSOLE_OPEN, 203, ask_console_open, console_open, ANYBODY,                      FREE, \
+      RECORDED("console_open", RECORD_WAIT)) \
     Q(EDGE_ASK_KEY,        13,  ask_box,        key,        OPERATOR | AGENT,                   GATED, \
       RECORDED("new_key", RECORD_WAIT)) \
     Q(EDGE_ASK_AUDIT,      14,  ask_audit,      audit,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \

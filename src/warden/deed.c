@@ -552,6 +552,19 @@ deed_token(struct warden *w, const struct ask_token *m, struct deed *out, struct
     return deed_whole(w, "token_create", "", params, out, err);
 }
 
+/* A ticket is a token that is not made yet. */
+int
+deed_console(struct warden *w, const struct ask_console *m, struct deed *out, struct err *err)
+{
+    json_t *params;
+
+    if (w->who.id[0] == '\0')
+        return 0;
+    params = json_pack("{s:s, s:s, s:I}", "role", edge_role_name((enum edge_role)m->role), "name", "console",
+                       "expires", (json_int_t)m->seconds);
+    return deed_whole(w, "token_create", "", params, out, err);
+}
+
 /* So is a key of a sandbox that another one made: of what its own sandboxes' keys ask for it decides nothing anyway
  * (approval_may). */
 int

@@ -188,10 +188,10 @@ answer_token(struct warden *w, const struct edge_token *r, const char *text)
     ANSWER(w, w->asker, EDGE_TOKEN, .token = *r, .text = text);
 }
 
-static int
-make(struct warden *w, struct token *t, struct err *err)
+int
+token_make(struct warden *w, struct token *t, const char *by, struct err *err)
 {
-    char text[EDGE_CREDENTIAL_MAX + 1], hash[SHA256_TEXT + 1], by[160];
+    char text[EDGE_CREDENTIAL_MAX + 1], hash[SHA256_TEXT + 1];
 
     forget_expired(w);
     if (w->n_tokens == WARDEN_TOKENS) {
@@ -205,7 +205,6 @@ make(struct warden *w, struct token *t, struct err *err)
         return -1;
     w->tokens[w->n_tokens++] = *t;
     ends_next(w);
-    who_text(w, &w->who, by);
     warden_note(w, NULL, "token_created", "%s %s %s, by %s", edge_role_name(t->r.role), t->r.id, t->r.name, by);
     answer_token(w, &t->r, text);
     explicit_bzero(text, sizeof(text));
@@ -229,11 +228,13 @@ on_make(struct warden *w, const struct ask_token *m)
 {
     struct token t = { .r = { .created_ms = time_now(w) } };
     struct err err = ERR_INIT;
+    char by[160];
 
     t.r.role = (enum edge_role)m->role;
     t.r.expires_ms = m->seconds > 0 ? t.r.created_ms + m->seconds * 1000 : 0;
     memcpy(t.r.name, m->text, strlen(m->text) + 1);
-    if (!recorded(w, &t.r) && make(w, &t, &err) < 0)
+    who_text(w, &w->who, by);
+    if (!recorded(w, &t.r) && token_make(w, &t, by, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
 }

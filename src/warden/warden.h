@@ -43,6 +43,7 @@
 #define WARDEN_CALLS   64
 #define WARDEN_FRONTS  2        /* the owner's, and that of strangers */
 #define WARDEN_TOKENS  1024
+#define WARDEN_TICKETS 64
 
 #define FOLLOW_MAX    64        /* streams of one kind at once */
 #define FOLLOW_EACH   8         /* with one credential; the owner has none */
@@ -89,6 +90,17 @@ struct token {
     struct edge_token r;
     bool over;                          /* its time, as far as that was looked at (ends.c) */
     uint8_t hash[SHA256_SIZE];
+};
+
+/* For the console: a session of @role for @seconds (console.c). */
+struct console_ticket {
+    uint8_t hash[SHA256_SIZE];
+    enum edge_role role;
+    uint32_t seconds;
+    bool used;
+    uint64_t until_ms;                  /* 0: there is none here */
+    char person[EDGE_ID + 1];           /* whose token asked for it; "" the daemon's owner */
+    char by[EDGE_WHO_MAX + 1];          /* the same for people */
 };
 
 struct record;
@@ -201,6 +213,7 @@ struct warden {
     struct front_edge fronts[WARDEN_FRONTS];
     struct token tokens[WARDEN_TOKENS];
     size_t n_tokens;
+    struct console_ticket console[WARDEN_TICKETS];
     struct timer ends;                  /* the next of them may be over (ends.c) */
     struct port *ports;
     size_t n_ports;
@@ -426,6 +439,10 @@ const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct
 
 /* A new credential of @role: its text and its hash. -1 with errno. To be wiped as well. */
 int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
+
+/* A new token of @t's role, name and times, put on record: answered with EDGE_TOKEN. @by: whose doing, for people. 0,
+ * or -1 with @err, and nothing is answered. */
+int token_make(struct warden *w, struct token *t, const char *by, struct err *err);
 
 /* @owner: of a record: that token is good, or it is the daemon's owner; *until: when it is over, 0 never. */
 bool owner_lives(const struct warden *w, const char *owner, uint64_t *until);

@@ -12,7 +12,7 @@ REPO = Path(__file__).resolve().parents[2]
 MAN = REPO / "docs" / "man"
 PAGES = {"diff": "cloche-diff.1", "apply": "cloche-diff.1", "discard": "cloche-diff.1"}
 VERBS = ["run", "agent", "code", "shell", "diff", "apply", "discard", "policy", "why", "net", "approvals", "audit", "gate", "doctor", "image", "secret",
-         "signer", "serve", "mcp", "ps", "top", "events", "logs", "watch", "exec", "ports", "attach", "desktop", "kill", "token", "volume", "fork", "snapshot", "template", "config", "prove", "srt"]
+         "signer", "serve", "mcp", "ps", "top", "events", "logs", "watch", "exec", "ports", "attach", "console", "desktop", "kill", "token", "volume", "fork", "snapshot", "template", "config", "prove", "srt"]
 
 
 def page(verb):

@@ -75,7 +75,7 @@ def test_every_sandbox_of_the_daemon_has_a_fresh_disk(daemon):
 
 
 # What is there for whoever comes: that it lives, the page on which a token is typed, and what a capability in the path opens.
-OPEN = {"/health", "/ready", "/v1/health", "/desktop", "/desktop/page.js"}      # a page, which is the same for everybody
+OPEN = {"/health", "/ready", "/v1/health", "/desktop", "/desktop/page.js", "/console", "/console/{file}"}      # pages, which are the same for everybody
 
 
 @pytest.fixture
@@ -100,6 +100,8 @@ def test_an_unguarded_path_is_refused(stranger):
         answer = bare(remote, method, at, body)
         if path.startswith(("/preview/", "/desktop/ws/")):
             assert answer.status == 404, (method, path, answer)         # by a capability, which this is none
+        elif path == "/v1/console/open":
+            assert answer.status == 400, (method, path, answer)         # by a ticket, which this is none
         elif path not in OPEN and not path.startswith("/approvals/"):
             assert answer.status in (401, 403), (method, path, answer)
             guarded += 1

@@ -64,6 +64,11 @@ JUDGED = {
     # the page looks at the token in its form, and at no other credential: test_serve_approval_page.py
     ("GET", "/approvals/style.css"): ANYBODY,
     ("GET", "/approvals/{id}"): ANYBODY,
+    ("POST", "/v1/console"): OPERATORS,
+    # for whoever has a ticket: test_console.py
+    ("POST", "/v1/console/open"): TYPED,
+    ("GET", "/console"): ANYBODY,
+    ("GET", "/console/{file}"): ANYBODY,
     ("GET", "/desktop"): ANYBODY,
     ("GET", "/desktop/page.js"): ANYBODY,
     # by a session's credential, which is in the address: test_desktop_view.py

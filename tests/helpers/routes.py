@@ -9,7 +9,7 @@ BODIES = {"/v1/sandboxes": {"name": "another"}, "/v1/tokens": {"role": "auditor"
           "/v1/sandboxes/{id}/exec/{exec_id}/resize": {"rows": 24, "cols": 80},
           "/v1/sandboxes/{id}/contexts": {"language": "python"}, "/v1/sandboxes/{id}/contexts/{context_id}/execute": {"code": "1"},
           "/v1/sandboxes/{id}/ports": {"port": 8000}, "/v1/sandboxes/{id}/snapshot": {"name": "t"}, "/v1/sandboxes/{id}/messages": {"role": "user", "content": "x"},
-          "/v1/sandboxes/{id}/attach": {"mode": "write"}, "/v1/sandboxes/{id}/attach/open": {"ticket": "none"}}
+          "/v1/console/open": {"ticket": "none"}, "/v1/sandboxes/{id}/attach": {"mode": "write"}, "/v1/sandboxes/{id}/attach/open": {"ticket": "none"}}
 
 
 def documented():
@@ -32,5 +32,5 @@ def request_of(method, path, box):
         path += "?follow=false"     # otherwise it has no end
     if path.endswith("/watch"):
         path += "?path=nothing-is-here"     # neither has this
-    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{context_id}", "1").replace("{token}", "none").replace("{path}", "version" if "/browser/" in path else "new" if method == "POST" else "f" if "dirs" not in path else "")
+    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{context_id}", "1").replace("{token}", "none").replace("{file}", "main.js").replace("{path}", "version" if "/browser/" in path else "new" if method == "POST" else "f" if "dirs" not in path else "")
     return at, BODIES.get(path) if method == "POST" else {} if method == "PATCH" else b"y" if method == "PUT" else None

@@ -1,0 +1,270 @@
+"""The console in a browser: a person decides, sees what lives, types; and what strangers wrote stays text (docs/console.md)."""
+import base64
+import json
+import os
+
+import pytest
+
+from helpers import browser, requirement
+from helpers.approvals import Asking
+from helpers.daemon import Daemon, caller
+from helpers.runner import wait_for
+
+pytestmark = [requirement("R87"), pytest.mark.slow]
+
+IMG, BIDI = "<img src=x onerror=window.taken=1>", "a\u202eb"
+NET = "network:\n  allow: [example.org]\n"
+
+
+FIRST_LOOK = """new Promise((done) => {
+    const look = () => { const b = document.querySelector('dialog button.approve'); b ? done(b.disabled) : setTimeout(look, 5); };
+    document.querySelector('.card button').click();
+    look();
+})"""
+
+
+class Console:
+    """The page, and a person at it."""
+
+    def __init__(self, own):
+        self.own = own
+
+    def open(self, url):
+        self.own.blank()
+        self.own.go(url)
+        self.until("document.querySelector('#nav a') !== null")
+
+    def run(self, code):
+        return self.own.run(code)
+
+    def until(self, code, seconds=60):
+        assert wait_for(lambda: self.run(code), seconds), (code, self.text())
+
+    def text(self):
+        return self.run("document.body.innerText")
+
+    def view(self, name):
+        self.run(f"location.hash = '#{name}'")
+        self.until(f"document.querySelector('#nav a[aria-current]').hash === '#{name.split('/')[0]}'")
+
+    def press(self, label, within="document"):
+        """A button by its words, as a person would: what is not to be seen or is not to be pressed is none."""
+        found = f"[...{within}.querySelectorAll('button')].find((b) => b.textContent === {json.dumps(label)} && !b.disabled && b.offsetParent !== null)"
+        self.until(f"{found} !== undefined")
+        self.run(f"{found}.click()")
+
+    def key(self, key, code, text=""):
+        for kind in ("keyDown", "keyUp"):
+            self.own("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **({"text": text} if text and kind == "keyDown" else {}))
+
+    def type(self, text):
+        self.own("Input.insertText", text=text)
+
+    def shoot(self, name):
+        """For people who change the page: CLOCHE_SHOTS is a folder."""
+        if "CLOCHE_SHOTS" in os.environ:
+            said = self.own("Page.captureScreenshot", format="png")
+            with open(f"{os.environ['CLOCHE_SHOTS']}/{name}.png", "wb") as f:
+                f.write(base64.b64decode(said["data"]))
+
+    def size(self, width, height, scheme="light", mobile=False):
+        self.own("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+        self.own("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+@pytest.fixture
+def page(tmp_path):
+    browser.needed()
+    with browser.Own(tmp_path) as own:
+        yield Console(own)
+
+
+@pytest.fixture
+def daemon(cloche, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(NET + "with: [curl]\n")
+    made = Daemon(cloche, "--settings", str(settings), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s", gate=None)
+    yield made
+    assert made.stop() == 0, made.log
+
+
+def url(daemon, **body):
+    said = daemon.post("/v1/console", body)
+    assert said.status == 201, said
+    return said.json["url"]
+
+
+def test_a_person_sees_decides_and_types(daemon, page):
+    page.size(1200, 800)
+    agent = caller(daemon, "agent", name="builder")
+    box = agent.create(name="work")
+    page.open(url(daemon))
+    assert page.run("location.hash") == "" and page.run("sessionStorage.length") == 1 and page.run("document.cookie") == ""
+    # what lives, as it comes and goes
+    page.until("document.querySelector('.boxes')?.innerText.includes('work')")
+    other = daemon.create(name="second")
+    page.until("document.querySelector('.boxes').innerText.includes('second')")
+    page.until("/[0-9.]+ (KiB|MiB)/.test(document.querySelector('.boxes .memory').innerText)")
+    page.shoot("sandboxes")
+    row = "[...document.querySelectorAll('.boxes tr')].find((r) => r.innerText.includes('second'))"
+    page.press("Pause", row)
+    assert wait_for(lambda: other.show()["paused"])
+    page.press("Resume", row)
+    assert wait_for(lambda: not other.show()["paused"])
+    page.press("End", row)
+    page.shoot("confirm")
+    page.press("Cancel", "document.querySelector('dialog')")
+    page.until("document.querySelector('dialog') === null")
+    assert other.show()["state"] == "ready"
+    page.press("End", row)
+    page.press("End it", "document.querySelector('dialog')")
+    page.until("!document.querySelector('.boxes').innerText.includes('second')")
+    # what waits: what is approved is what was shown
+    asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "echo approved by a person"})
+    page.until("document.querySelector('.badge').textContent === '1'")
+    assert page.run("document.title") == "(1) cloche console"
+    page.view("approvals")
+    page.until("document.querySelector('.card')?.innerText.includes('wants to run shell')")
+    page.shoot("approvals")
+    # for a moment it cannot be approved: no click that was meant for something else does it
+    assert page.run(FIRST_LOOK) is True
+    page.until("document.querySelector('dialog')?.innerText.includes('echo approved by a person')")
+    page.shoot("review")
+    page.press("Approve", "document.querySelector('dialog')")
+    assert asking.wait().json["stdout"] == "approved by a person\n"
+    page.until("document.querySelector('dialog') === null && document.querySelector('.past').innerText.includes('approved')")
+    asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "touch no"})
+    page.press("Review…")
+    page.press("Deny", "document.querySelector('dialog')")
+    assert asking.wait().json["code"] == "gate.denied"
+    # the record, and where it connects to
+    page.view("audit")
+    page.until("document.querySelector('.entries').innerText.includes('create')")
+    daemon.create(name="third").exec("curl -sm 5 http://refused.example.net; curl -sm 5 http://10.0.0.1")
+    page.until("document.querySelector('.entries').innerText.includes('refused.example.net')")
+    page.shoot("audit")
+    page.run("(() => { const i = document.querySelector('input[type=search]'); i.value = 'refused.example'; i.dispatchEvent(new Event('input')); })()")
+    page.until("[...document.querySelectorAll('.entries .entry')].filter((n) => !n.hidden).every((n) => n.textContent.includes('refused.example'))")
+    page.view("egress")
+    page.until("document.querySelector('.hosts')?.innerText.includes('refused.example.net') && document.querySelector('.hosts').innerText.includes('third')")
+    page.shoot("egress")
+    # a terminal, by its keys
+    page.view("terminal/" + box.id)
+    page.until(f"document.querySelector('select').value === '{box.id}'")
+    page.press("Start")
+    page.until("document.querySelector('.screen').innerText.includes('$ ') || document.querySelector('.screen').innerText.includes('# ')")
+    page.type("printf 'h\\303\\251 \\033[31mred\\033[0m \\033]52;c;aGk=\\007 \\342\\200\\256x'; echo 6 times 7 is $((6*7))")
+    page.key("Enter", 13, "\r")
+    page.until("document.querySelector('.screen').innerText.includes('hé red  U+202Ex6 times 7 is 42')")
+    assert page.run("document.querySelector('.screen .f1').textContent") == "red"
+    page.shoot("terminal")
+    page.type("sleep 100")
+    page.key("Enter", 13, "\r")
+    page.press("Ctrl-C")
+    page.type("exit 3")
+    page.key("Enter", 13, "\r")
+    page.until("document.querySelector('.screen').innerText.includes('it ended with 3')")
+    page.size(390, 800, "dark", mobile=True)
+    for name in ("sandboxes", "approvals", "audit", "egress", "terminal"):
+        page.view(name)
+        page.until("document.querySelector('h1') !== null")
+        page.until({"sandboxes": "document.querySelector('.boxes td') !== null", "egress": "document.querySelector('.hosts td') !== null", "audit": "document.querySelector('.entry') !== null"}.get(name, "true"))
+        assert page.run("document.documentElement.scrollWidth <= window.innerWidth"), name
+        page.shoot(f"{name}-phone")
+    # and it is over when the person says so
+    page.press("Sign out")
+    page.until("document.querySelector('.door') !== null")
+    assert page.run("sessionStorage.length") == 0
+    assert wait_for(lambda: not [t for t in daemon.get("/v1/tokens").json["tokens"] if t["name"] == "console"])
+    page.size(1200, 800, "dark")
+    page.shoot("door")
+
+
+def test_what_strangers_wrote_stays_text(daemon, page):
+    """In an approval, the record, a command's output; and in what no daemon would say: names of 10 MB."""
+    agent = caller(daemon, "agent", name="builder")
+    box = agent.create(name="work", labels={"k": IMG[:60]})
+    page.own("Page.addScriptToEvaluateOnNewDocument", source="window.violations = 0; document.addEventListener('securitypolicyviolation', () => window.violations++)")
+    page.open(url(daemon))
+    asking = Asking(agent, "POST", f"{box.at}/exec", {"command": [IMG, BIDI, "x" * 20000, "\u200b\u2066"]})
+    page.view("approvals")
+    page.press("Review…")
+    page.until("document.querySelector('dialog')?.innerText.includes('<img src=x onerror') && document.querySelector('dialog').innerText.includes('U+202E')")
+    shown = page.run("document.querySelector('dialog').textContent")
+    assert BIDI not in shown and "x" * 20000 in shown       # it is approved as a whole, so it is shown as a whole
+    page.press("Deny", "document.querySelector('dialog')")
+    asking.wait()
+    daemon.create(name="third").exec(["sh", "-c", "curl -sm 5 'http://img.example.net/<script>x'; true", IMG])
+    page.view("audit")
+    page.until("document.querySelector('.entries').innerText.includes('img.example.net')")
+    # a daemon that is somebody else's, or has a fault
+    hostile = {"sandboxes": [{"id": f"{i:032x}", "name": IMG + BIDI, "state": IMG, "paused": False, "owner": IMG, "labels": {IMG: IMG}, "created_ms": 0,
+                              "started_ms": 0, "facts": {"engine": IMG, "boundary": BIDI}, "idle_timeout": 0, "max_lifetime": 0, "detail": IMG} for i in range(300)], "next": None}
+    entry = {"seq": 1, "timestamp": IMG, "type": IMG, "severity": IMG, "summary": IMG + BIDI, "sandbox": IMG, "metadata": {"host": IMG, "path": BIDI, "by": "y"}}
+    page.own("Page.addScriptToEvaluateOnNewDocument", source=f"""
+        const real = window.fetch, say = (o) => new Response(JSON.stringify(o), {{ status: 200 }});
+        const boxes = {json.dumps(hostile)}, entries = {{ entries: [{json.dumps(entry)}] }};
+        boxes.sandboxes[0].name = "n".repeat(10 << 20);
+        entries.entries[0].metadata.by = "y".repeat(10 << 20);
+        window.fetch = async (path, ...more) => path.startsWith("/v1/sandboxes?") ? say(boxes) : path === "/v1/usage" ? say({{ usage: [{{ id: boxes.sandboxes[1].id, memory_bytes: "{IMG}", cpu_us: null, running: [boxes.sandboxes[1].name] }}] }})
+            : path.startsWith("/v1/audit?") ? say(entries) : real(path, ...more);""")
+    page.open(url(daemon))
+    page.view("sandboxes")
+    page.until("document.querySelectorAll('.boxes tbody tr').length === 100")
+    assert page.run("document.querySelector('.boxes').textContent.length") < 200000
+    more = "document.querySelector('.boxes button.more')"
+    before = page.run(f"{more}.textContent")
+    page.run(f"{more}.click()")
+    assert before == "… 10,485,720 more characters" and page.run(f"{more}.textContent") == "… 10,420,184 more characters"
+    page.press("Details", "document.querySelectorAll('.boxes tbody tr')[1]")
+    page.until("document.querySelector('dialog')?.innerText.includes('<img')")
+    page.run("document.querySelector('dialog').close()")
+    page.view("audit")
+    page.until("document.querySelector('.entries .entry') !== null")
+    page.view("egress")
+    page.until("document.querySelector('main select') !== null")
+    for tag in ("img", "svg", "iframe", "object", "script:not([src='/console/main.js'])"):
+        assert page.run(f"document.querySelectorAll(\"{tag}\").length") == 0, tag
+    assert page.run("window.taken") is None and page.run("window.violations") == 0
+    # and where a script of ours would make HTML of it, the browser does not
+    assert page.run("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'made'; } catch (e) { return e.name; } })()") == "TypeError"
+
+
+def test_who_may_less_sees_less(daemon, page):
+    agent = caller(daemon, "agent")
+    box = agent.create(name="work")
+    page.open(url(daemon, role="auditor"))
+    page.until("document.querySelector('.boxes') !== null")
+    assert page.run("[...document.querySelectorAll('#nav a')].map((a) => a.hash)") == ["#sandboxes", "#approvals", "#audit", "#egress"]
+    assert page.run("[...document.querySelectorAll('.boxes button')].map((b) => b.textContent)") == ["Details"]
+    asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "true"})
+    page.view("approvals")
+    page.press("Look…")
+    page.until("document.querySelector('dialog')?.innerText.includes('decides nothing')")
+    assert page.run("document.querySelectorAll('dialog .danger, dialog .approve').length") == 0
+    page.open(url(daemon, role="approver"))
+    assert page.run("[...document.querySelectorAll('#nav a')].map((a) => a.hash)") == ["#approvals"]
+    page.press("Review…")
+    page.press("Deny", "document.querySelector('dialog')")
+    asking.wait()
+    # a ticket that was used, and a token that is no person's
+    used = url(daemon)
+    page.open(used)
+    page.run("sessionStorage.clear()")
+    page.own.blank()
+    page.own.go(used)
+    page.until("document.getElementById('say').textContent === 'the ticket was used already' && document.querySelector('.door') !== null")
+    agents = agent.headers["Authorization"].split()[1]
+    page.run(f"document.querySelector('.door input').value = '{agents}'; document.querySelector('.door').requestSubmit()")
+    page.until("document.getElementById('say').textContent.includes('no token of an operator')")
+    page.run(f"document.querySelector('.door input').value = '{daemon.token('approver')}'; document.querySelector('.door').requestSubmit()")
+    page.until("document.querySelector('#nav a') !== null")
+
+
+def test_another_page_cannot_put_it_in_a_frame(daemon, page, tmp_path):
+    host, port = daemon.addresses()[0]
+    (tmp_path / "frame.html").write_text(f"<iframe src='http://{host}:{port}/console'></iframe>")
+    page.own.go(f"file://{tmp_path}/frame.html")
+    assert page.run("(() => { try { return document.querySelector('iframe').contentDocument === null || document.querySelector('iframe').contentDocument.body.innerText; } catch (e) { return e.name; } })()")
+    frames = page.own("Page.getFrameTree")["frameTree"].get("childFrames", [])
+    assert [f["frame"].get("unreachableUrl", f["frame"]["url"]) for f in frames] == [f"http://{host}:{port}/console"] and frames[0]["frame"]["url"].startswith("chrome-error:"), frames
