@@ -23,62 +23,66 @@ _cloche() {
                 --settings --engine --runtime --boundary --fallback --audit --view --image --contents --with
                 --workspace --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
+                --allow-registry --preset --extra-ca --dns --open-tls --keep-tls --refuse-opaque
+                --refuse-moving-paths --strip-header --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --boundary --fallback --audit
                 --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
-                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --extra-ca --dns --keep-tls --strip-header --secret --secret-file --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="command" ;;
         code)
             flags="--json --report --pty --no-pty -q --quiet --package --language --help --mode --settings
                 --engine --runtime --boundary --fallback --audit --view --image --contents --with --workspace
                 --keep-path --workdir --bind --allow-read --deny-read --allow-write --deny-write
                 --allow-git-config --deny-hard-links --read-only-root --network --allow-domain --deny-domain
-                --allow-registry --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish
+                --allow-registry --preset --extra-ca --dns --open-tls --keep-tls --refuse-opaque
+                --refuse-moving-paths --strip-header --secret --secret-file --ask --ask-timeout --publish
                 --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker
                 --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
                 --timeout --grace --output --nofile"
             valued="--report --package --language --mode --settings --engine --runtime --boundary --fallback
                 --audit --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
-                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --extra-ca --dns --keep-tls --strip-header --secret --secret-file --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             rest="files" ;;
         shell)
             flags="--json --report --pty --no-pty -q --quiet --help --mode --settings --engine --runtime
                 --boundary --fallback --audit --view --image --contents --with --workspace --keep-path --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links
                 --read-only-root --network --allow-domain --deny-domain --allow-registry --preset --extra-ca
-                --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
+                --dns --open-tls --keep-tls --refuse-opaque --refuse-moving-paths --strip-header --secret
+                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
                 --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
                 --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--report --mode --settings --engine --runtime --boundary --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
-                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
-                --disk --timeout --grace --output --nofile" ;;
+                --keep-tls --strip-header --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         agent)
             flags="--toolchains --json --report --pty --no-pty -q --quiet --help --mode --settings --engine
                 --runtime --boundary --fallback --audit --view --image --contents --with --workspace --keep-path
                 --workdir --bind --allow-read --deny-read --allow-write --deny-write --allow-git-config
                 --deny-hard-links --read-only-root --network --allow-domain --deny-domain --allow-registry
-                --preset --extra-ca --dns --secret --secret-file --ask --ask-timeout --publish --allow-host-port
+                --preset --extra-ca --dns --open-tls --keep-tls --refuse-opaque --refuse-moving-paths
+                --strip-header --secret --secret-file --ask --ask-timeout --publish --allow-host-port
                 --allow-unix-socket --allow-all-unix-sockets --env --user --private-docker --hostname
                 --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout
                 --grace --output --nofile"
             valued="--toolchains --report --mode --settings --engine --runtime --boundary --fallback --audit
                 --view --image --contents --with --workspace --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --network --allow-domain --deny-domain --allow-registry --preset
-                --extra-ca --dns --secret --secret-file --ask-timeout --publish --allow-host-port
-                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --extra-ca --dns --keep-tls --strip-header --secret --secret-file --ask-timeout --publish
+                --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall
+                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
             words="ls show new" ;;
         diff)
             flags="--json --stat --name-only --list --help"
@@ -93,16 +97,17 @@ _cloche() {
             flags="--json --all --for --help --mode --settings --engine --runtime --boundary --fallback --audit
                 --view --image --contents --with --workspace --keep-path --workdir --bind --allow-read
                 --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
-                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
-                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --open-tls
+                --keep-tls --refuse-opaque --refuse-moving-paths --strip-header --secret --secret-file --ask
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--for --mode --settings --engine --runtime --boundary --fallback --audit --view --image
                 --contents --with --workspace --workdir --bind --allow-read --deny-read --allow-write
                 --deny-write --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns
-                --secret --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env
-                --user --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids
-                --disk --timeout --grace --output --nofile"
+                --keep-tls --strip-header --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile"
             words="check show"
             rest="files" ;;
         why)
@@ -110,17 +115,18 @@ _cloche() {
                 --help --mode --settings --engine --runtime --boundary --fallback --audit --view --image
                 --contents --with --workspace --keep-path --workdir --bind --allow-read --deny-read
                 --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root --network
-                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file
-                --ask --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets
-                --env --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux
-                --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --open-tls --keep-tls
+                --refuse-opaque --refuse-moving-paths --strip-header --secret --secret-file --ask --ask-timeout
+                --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env --user
+                --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus
+                --pids --disk --timeout --grace --output --nofile"
             valued="--path --op --host --method --url-path --tool --port --syscall --mode --settings --engine
                 --runtime --boundary --fallback --audit --view --image --contents --with --workspace --workdir
                 --bind --allow-read --deny-read --allow-write --deny-write --network --allow-domain
-                --deny-domain --allow-registry --preset --extra-ca --dns --secret --secret-file --ask-timeout
-                --publish --allow-host-port --allow-unix-socket --env --user --hostname --allow-syscall
-                --deny-syscall --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output
-                --nofile" ;;
+                --deny-domain --allow-registry --preset --extra-ca --dns --keep-tls --strip-header --secret
+                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
+                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
+                --timeout --grace --output --nofile" ;;
         net)
             flags="--json --help"
             words="log ls allow deny" ;;
@@ -255,16 +261,17 @@ _cloche() {
             flags="--quick --bare --json --help --mode --settings --engine --runtime --boundary --fallback
                 --audit --view --image --contents --with --workspace --keep-path --workdir --bind --allow-read
                 --deny-read --allow-write --deny-write --allow-git-config --deny-hard-links --read-only-root
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
-                --secret-file --ask --ask-timeout --publish --allow-host-port --allow-unix-socket
-                --allow-all-unix-sockets --env --user --private-docker --hostname --allow-syscall --deny-syscall
-                --apparmor --selinux --memory --cpus --pids --disk --timeout --grace --output --nofile"
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --open-tls
+                --keep-tls --refuse-opaque --refuse-moving-paths --strip-header --secret --secret-file --ask
+                --ask-timeout --publish --allow-host-port --allow-unix-socket --allow-all-unix-sockets --env
+                --user --private-docker --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory
+                --cpus --pids --disk --timeout --grace --output --nofile"
             valued="--mode --settings --engine --runtime --boundary --fallback --audit --view --image --contents
                 --with --workspace --workdir --bind --allow-read --deny-read --allow-write --deny-write
-                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --secret
-                --secret-file --ask-timeout --publish --allow-host-port --allow-unix-socket --env --user
-                --hostname --allow-syscall --deny-syscall --apparmor --selinux --memory --cpus --pids --disk
-                --timeout --grace --output --nofile" ;;
+                --network --allow-domain --deny-domain --allow-registry --preset --extra-ca --dns --keep-tls
+                --strip-header --secret --secret-file --ask-timeout --publish --allow-host-port
+                --allow-unix-socket --env --user --hostname --allow-syscall --deny-syscall --apparmor --selinux
+                --memory --cpus --pids --disk --timeout --grace --output --nofile" ;;
         srt)
             flags="-V --version -d --debug -s --settings -c --control-fd -h --help"
             valued="-s --settings -c --control-fd"

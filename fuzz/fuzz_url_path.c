@@ -29,6 +29,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     clear = url_path_canonical(text, path, &path_n);
     if (clear)
         check_canonical(path, path_n);
+    FUZZ_ASSERT(!clear || !url_path_moves(text));
     if (url_path_pattern(text, pattern, &pattern_n) != NULL)
         return 0;
     FUZZ_ASSERT(url_path_pattern((struct str){ pattern, pattern_n }, again, &again_n) == NULL);

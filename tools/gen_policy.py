@@ -126,8 +126,12 @@ def value_of(row):
         return {'type': 'array', 'maxItems': 16, 'items': {'type': ['string', 'integer']}}
     if row['kind'] == 'list' and row['entry'] == 'address':
         return {'type': 'array', 'maxItems': 8, 'items': {'type': 'string', 'pattern': '^[0-9A-Fa-f:.]{2,45}$'}}
+    if row['kind'] == 'list' and row['entry'] == 'field':
+        return {'type': 'array', 'maxItems': 64, 'items': {'type': 'string', 'pattern': "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$"}}
     if row['kind'] == 'list' and row['entry'] == 'call':
         return {'type': 'array', 'maxItems': 4096, 'items': {'type': 'string', 'pattern': '^[a-z0-9_]{1,31}$'}}
+    if row['kind'] == 'list' and row['entry'] == 'host-plain':
+        return {'type': 'array', 'maxItems': 4096, 'items': {'type': 'string', 'minLength': 1, 'maxLength': 300}}
     if row['kind'] == 'list' and row['entry'] == 'names':
         return {'type': 'array', 'items': {'type': 'string', 'pattern': '^[^/~*?\\[\\\\][^*?\\[\\\\]*$'}}
     if row['kind'] == 'list':
@@ -186,7 +190,8 @@ def what_it_takes(row):
     if row['kind'] == 'list' and row['entry'] == 'host':
         return ['List of hosts, or of maps of', '.Va host , port , methods , path', 'and', '.Va mcp ,', 'for some requests to a host.']
     return [{'path': 'List of paths.', 'socket': 'List of paths.', 'literal': 'List of files.', 'names': 'List of names.',
-             'port': 'List of ports of the sandbox.', 'address': 'List of addresses.', 'call': 'List of names of system calls.'}[row['entry']]
+             'port': 'List of ports of the sandbox.', 'address': 'List of addresses.', 'call': 'List of names of system calls.', 'field': 'List of names of headers.',
+             'host-plain': 'List of hosts.'}[row['entry']]
             ] if row['kind'] == 'list' else []
 
 

@@ -24,9 +24,10 @@ row_of(const struct policy_spec *s)
         [UNIT_BYTES] = "bytes", [UNIT_COUNT] = "count", [UNIT_MILLI] = "milli", [UNIT_MS] = "ms" };
     static const char *const entries[] = {
         [ENTRY_PATH] = "path", [ENTRY_LITERAL] = "literal", [ENTRY_SOCKET] = "socket", [ENTRY_NAMES] = "names",
-        [ENTRY_HOST] = "host", [ENTRY_HOST_SRT] = "host", [ENTRY_HOST_SRT_DENY] = "host",
+        [ENTRY_HOST] = "host", [ENTRY_HOST_PLAIN] = "host-plain", [ENTRY_HOST_SRT] = "host", [ENTRY_HOST_SRT_DENY] = "host",
         [ENTRY_ENV_NAME] = "variable", [ENTRY_REGISTRY] = "registry", [ENTRY_WITH] = "with", [ENTRY_ENGINE] = "engine",
         [ENTRY_PUBLISH] = "port", [ENTRY_PORT] = "port", [ENTRY_ADDRESS] = "address",
+        [ENTRY_FIELD] = "field",
         [ENTRY_CALL_ALLOW] = "call", [ENTRY_CALL_DENY] = "call" };
 
     return json_pack("{s:s, s:s?, s:s?, s:s, s:b, s:s, s:s, s:s, s:I, s:I, s:s?, s:o?}", "key", s->key, "flag",

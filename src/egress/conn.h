@@ -75,6 +75,7 @@ struct conn {
     bool socks_greeted;
     bool up_broken;             /* the server takes nothing more; what it still says counts */
     bool inspect;               /* a rule has to see every request */
+    bool open, clear;           /* likewise, for the whole sandbox; what is not looked into may not pass (decide.h) */
     bool tls;                   /* TLS is opened: c->server is to be under it, and so is the client */
     uint32_t ticket;            /* for the certificate, at the vault */
     struct tls_end *client_tls, *server_tls;
@@ -144,6 +145,8 @@ bool conn_decide(struct conn *c, const struct decide_request *request, struct de
 /* Somebody who was asked said yes to that host and port for this connection: it may be dialled. What may be requested
  * there conn_decide() says. */
 bool conn_approved(const struct conn *c, const struct host *host, uint16_t port);
+/* It leads to the host of @verdict, and is looked into as that says. */
+void conn_judged(struct conn *c, const struct decide_verdict *verdict);
 
 /* conn_request.c: what is said and logged. */
 /* More first bytes may come, and find room. */

@@ -28,8 +28,7 @@ decide_and_go(struct conn *c, enum decide_via via, const struct ip *ip)
         request.host = (struct str){ c->host.name, c->host.n };
     if (!conn_decide(c, &request, &verdict))
         return;
-    c->host = verdict.host;
-    c->inspect = verdict.inspect;
+    conn_judged(c, &verdict);
     if (verdict.kind == DECIDE_ALLOW)
         way_allowed(c, ip);
     else
@@ -218,13 +217,13 @@ conn_port_arrived(struct conn *c)
         request.host = (struct str){ c->host.name, c->host.n };
     if (!conn_decide(c, &request, &verdict))
         return;
-    if (verdict.kind == DECIDE_ALLOW && verdict.inspect) {
+    if (verdict.kind == DECIDE_ALLOW && (verdict.inspect || verdict.clear)) {
         /* the requests in it are decided on, when it says what it is */
         if (loop_watch(&c->e->loop, &c->client, EPOLLIN) < 0)
             conn_end(c);
         return;
     }
-    c->host = verdict.host;
+    conn_judged(c, &verdict);
     if (verdict.kind == DECIDE_ALLOW)
         way_allowed(c, verdict.host.is_ip ? &c->meant : NULL);
     else

@@ -197,10 +197,12 @@ h2_begin(struct conn *c)
     c->state = CONN_H2;
     c->h2 = h2_new(&owner, c, &client, &server, (struct str){ c->host.name, c->host.n }, c->port,
                    &c->e->loop.now_ms);
-    if (c->h2 == NULL)
+    if (c->h2 == NULL) {
         conn_end(c);
-    else
-        h2_event(c, true, false);
+        return;
+    }
+    h2_set_strip(c->h2, &c->e->strip);
+    h2_event(c, true, false);
 }
 
 static void

@@ -115,9 +115,8 @@ connect_request(struct conn *c, const struct http1_head *head)
         return;
     }
     exchange_hang_up(&c->x);
-    c->host = verdict.host;
+    conn_judged(c, &verdict);
     c->port = request.port;
-    c->inspect = verdict.inspect;
     exchange_leave(&c->x);
 }
 
@@ -293,6 +292,7 @@ begin_exchange(struct conn *c)
         c->x.filter_ctx = c;
     }
     c->inject.can_wait = true;
+    c->x.strip = &c->e->strip;
     c->http = true;
     c->state = CONN_EXCHANGE;
     conn_part(c->client.fd, true);

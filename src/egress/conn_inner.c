@@ -54,6 +54,8 @@ opaque(struct conn *c)
 {
     if (c->inspect)
         conn_deny(c, DECIDE_TLS_SNI, "cannot-inspect", "a rule asks for more than can be seen in this protocol");
+    else if (c->clear)
+        conn_deny(c, DECIDE_TLS_SNI, "opaque-tunnel", "what cannot be looked into is refused");
     else
         way_opaque(c);
 }

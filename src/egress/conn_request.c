@@ -19,13 +19,24 @@ conn_read_mcp(const struct conn *c, const struct http1_head *head, enum exchange
     return room;
 }
 
+void
+conn_judged(struct conn *c, const struct decide_verdict *verdict)
+{
+    c->host = verdict->host;
+    c->inspect = verdict->inspect;
+    c->open = verdict->open;
+    c->clear = verdict->clear;
+}
+
 struct answer
 conn_answer(const struct conn *c, const struct decide_request *request, const struct decide_verdict *verdict)
 {
     const struct host *host = &verdict->host;
+    bool malformed = strcmp(verdict->reason, "path-moves") == 0;
 
     return (struct answer){
-        .status = 403, .phrase = "Forbidden", .reason = verdict->reason, .detail = verdict->detail,
+        .status = malformed ? 400 : 403, .phrase = malformed ? "Bad Request" : "Forbidden",
+        .reason = verdict->reason, .detail = verdict->detail,
         .rule = verdict->rule, .port = request->port, .srt = c->e->rules->srt,
         .host = host->n > 0 ? (struct str){ host->name, host->n } : request->host,
     };

@@ -1,4 +1,4 @@
-/* egress/conn_tls.c: a connection whose TLS is opened, because a rule about requests or a secret concerns its host
+/* egress/conn_tls.c: a connection whose TLS is opened: a rule about requests or a secret concerns its host, or all is
  *
  *      ClientHello ─► LEAF: a certificate for the name ─► (resolve, dial) ─► TLS_UP: the server proves who it is
  *                  ─► TLS_DOWN: the client is answered ─► EXCHANGE over both (conn_http.c), or H2 (conn_h2.c)
@@ -25,7 +25,7 @@ tls_wanted(const struct conn *c)
 {
     const struct egress *e = c->e;
 
-    return c->inspect || (e->vault != NULL && vault_client_known(e->vault, &c->host) != 0);
+    return c->inspect || c->open || (e->vault != NULL && vault_client_known(e->vault, &c->host) != 0);
 }
 
 /* Before there is a handshake: the alert that says no. */

@@ -47,6 +47,15 @@ PROTO_STRUCT(egress_name_server, EGRESS_SAY_NAME_SERVER);
     F(TEXT, by, 127)                        /* who answered */
 PROTO_STRUCT(egress_answer, EGRESS_SAY_ANSWER);
 
+#define EGRESS_SAY_LOOK(F) \
+    F(BOOL, open_tls) \
+    F(BOOL, refuse_opaque) \
+    F(BOOL, refuse_moving)
+PROTO_STRUCT(egress_look, EGRESS_SAY_LOOK);
+
+#define EGRESS_SAY_STRIP(F) F(TEXT, name, POLICY_STRIP_NAME_MAX)
+PROTO_STRUCT(egress_strip, EGRESS_SAY_STRIP);
+
 #define EGRESS_TO(M) \
     M(EGRESS_RULE,    1, egress_rule) \
     M(EGRESS_SRT,     2, nothing)           /* the rules are in the SRT dialect */ \
@@ -57,7 +66,9 @@ PROTO_STRUCT(egress_answer, EGRESS_SAY_ANSWER);
     M(EGRESS_GO,      7, nothing)           /* that was all */ \
     M(EGRESS_CHANGE,  8, egress_change)     /* what follows replaces the rules */ \
     M(EGRESS_ANSWER,  9, egress_answer)     /* to a question */ \
-    M(EGRESS_NAME_SERVER, 10, egress_name_server)   /* asked in place of the host's; by ip_format() */
+    M(EGRESS_NAME_SERVER, 10, egress_name_server)   /* asked in place of the host's; by ip_format() */ \
+    M(EGRESS_LOOK,   11, egress_look)       /* into what, for the whole run (decide.h) */ \
+    M(EGRESS_STRIP,  12, egress_strip)      /* a field that answers lose */
 PROTO_EDGE(egress_of_supervisor, EGRESS_TO);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "egress/decide_kin.h"
 #include "egress/decide_host_port.h"
+#include "egress/decide_look.h"
 #include "egress/decide_scope.h"
 #include "egress/fake.h"
 #include "match/path.h"
@@ -77,7 +78,8 @@ check_scope(const struct decide_scope *scope, struct err *err)
 struct decide_list *
 decide_list_of(struct decide_rules *rules, enum decide_which which)
 {
-    return which == DECIDE_DENIES ? &rules->deny : which == DECIDE_HOST_PORT ? &rules->host_ports : &rules->allow;
+    return which == DECIDE_DENIES ? &rules->deny : which == DECIDE_HOST_PORT ? &rules->host_ports
+           : which == DECIDE_KEPT ? &rules->kept : &rules->allow;
 }
 
 int
@@ -128,7 +130,7 @@ scope_of(const struct policy_scope *from, struct decide_scope *out)
 static int
 compile_list(struct decide_rules *rules, enum decide_which which, const struct policy_list *list, struct err *err)
 {
-    static const char *const keys[] = { "network.allow", "network.deny", "network.host-ports" };
+    static const char *const keys[] = { "network.allow", "network.deny", "network.host-ports", "network.keep-tls" };
     struct decide_list *to = decide_list_of(rules, which);
 
     for (size_t i = 0; i < list->n; i++) {
@@ -144,15 +146,17 @@ compile_list(struct decide_rules *rules, enum decide_which which, const struct p
 int
 decide_compile(const struct policy *policy, struct decide_rules *out, struct err *err)
 {
-    out->closed = true;
+    const struct policy_list *const lists[] = { &policy->allow_domains, &policy->deny_domains, &policy->host_ports,
+                                                &policy->keep_tls };
+
     out->srt = policy->srt;
     out->from = policy->network.from;
     if (policy->mode.v == MODE_OFF || policy->network.v == NETWORK_HOST)
         return err_set(err, ERR_POLICY, "egress.host-network", "the sandbox has the host's own network");
-    if (compile_list(out, DECIDE_DENIES, &policy->deny_domains, err) < 0 ||
-        compile_list(out, DECIDE_ALLOWS, &policy->allow_domains, err) < 0 ||
-        compile_list(out, DECIDE_HOST_PORT, &policy->host_ports, err) < 0)
-        return -1;
+    for (enum decide_which which = DECIDE_ALLOWS; which <= DECIDE_KEPT; which++)
+        if (compile_list(out, which, lists[which], err) < 0)
+            return -1;
+    out->look = (struct decide_look){ policy->open_tls.v, policy->refuse_opaque.v, policy->refuse_moving.v };
     out->closed = policy->network.v != NETWORK_ALLOWLIST;
     return 0;
 }
@@ -160,7 +164,7 @@ decide_compile(const struct policy *policy, struct decide_rules *out, struct err
 void
 decide_rules_free(struct decide_rules *rules)
 {
-    struct decide_list *const lists[] = { &rules->allow, &rules->deny, &rules->host_ports };
+    struct decide_list *const lists[] = { &rules->allow, &rules->deny, &rules->host_ports, &rules->kept };
 
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         free(lists[i]->v);
@@ -460,7 +464,7 @@ no_rule(const struct decide_rules *rules, const struct mcp_message *mcp, const c
 }
 
 void
-decide(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
+decide_judge(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
 {
     const struct decide_rule *rule;
     const char *near = NULL;

@@ -63,8 +63,16 @@ struct decide_list {
     size_t n;
 };
 
-/* The lists of rules. A DECIDE_HOST_PORT is a port alone, in decimal. */
-enum decide_which { DECIDE_ALLOWS, DECIDE_DENIES, DECIDE_HOST_PORT };
+/* The lists of rules. A DECIDE_HOST_PORT is a port alone, in decimal; a DECIDE_KEPT is a host whose TLS is not opened
+ * because all is. */
+enum decide_which { DECIDE_ALLOWS, DECIDE_DENIES, DECIDE_HOST_PORT, DECIDE_KEPT };
+
+/* What is looked into beside what rules about requests ask for. */
+struct decide_look {
+    bool open_tls;              /* TLS to every host that is allowed, but to DECIDE_KEPT */
+    bool refuse_opaque;         /* what is not looked into does not pass */
+    bool refuse_moving;         /* requests whose path url_path_moves() */
+};
 
 /* Compiled rules of one sandbox. Made once, then only read. */
 struct decide_rules {
@@ -73,7 +81,8 @@ struct decide_rules {
     bool mcp;                   /* a rule is about tools: requests have to say what they call */
     bool ask;                   /* set by the caller: what no rule names is DECIDE_ASK instead of DECIDE_DENY */
     struct origin from;         /* of the network setting: what answers when no rule does */
-    struct decide_list allow, deny, host_ports;
+    struct decide_list allow, deny, host_ports, kept;
+    struct decide_look look;
     const struct ip *own;       /* set by the caller, borrowed: addresses of the host's interfaces, never dialled */
     size_t n_own;
 };
@@ -111,6 +120,8 @@ struct decide_verdict {
     bool inspect;               /* ALLOW and ASK: a rule with a scope may concern it, so every request must be read and
                                  * decided again with DECIDE_HTTP. Whoever cannot do that refuses the connection. Not
                                  * set for DNS and HTTP */
+    bool open, clear;           /* ALLOW and ASK, as @inspect: its TLS is opened (decide_look); nothing that stays
+                                 * closed may pass */
     bool narrow;                /* HTTP: for this host the rules look at more than the host: another request may be
                                  * decided otherwise */
     bool unread;                /* HTTP: with DENY; what the request asks of an MCP server decides. Collect its body and

@@ -20,6 +20,7 @@
 #include "egress/parent.h"
 #include "egress/pool.h"
 #include "egress/resolve.h"
+#include "egress/strip.h"
 #include "wall/capture.h"
 
 #define EGRESS_CONNS_MAX 12288      /* more wait in the listeners' queues */
@@ -66,6 +67,7 @@ struct egress {
     struct fake_table *fakes;
     struct decide_rules *rules;
     struct parents parents;
+    struct strip strip;
     struct watch listeners[CAPTURE_LISTENERS];
     struct vault_client *vault; /* NULL: this run has no secrets, and no TLS is opened */
     struct watch vault_watch;

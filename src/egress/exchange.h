@@ -41,6 +41,7 @@
 #include "egress/answer.h"
 #include "wire/http1.h"
 #include "egress/stream.h"
+#include "egress/strip.h"
 
 #define EXCHANGE_EARLY_MAX (HTTP1_HEAD_MAX + 64 * 1024)  /* bytes kept of what is not a whole head, or was sent ahead */
 #define EXCHANGE_WHOLE_MAX (4u << 20)       /* a body that a filter wants to see whole */
@@ -179,6 +180,7 @@ struct exchange {
     const struct exchange_owner *owner;
     const struct exchange_filter *filter;   /* NULL: none. The owner may change it between requests, and in request() */
     void *ctx, *filter_ctx;
+    const struct strip *strip;  /* what answers lose, behind the filter; NULL: nothing */
     const uint64_t *now_ms;
     uint64_t deadline_ms;
     enum exchange_request request;

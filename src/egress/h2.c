@@ -84,6 +84,12 @@ h2_free(struct h2 *h)
     free(h);
 }
 
+void
+h2_set_strip(struct h2 *h, const struct strip *strip)
+{
+    h->strip = strip;
+}
+
 void *
 h2_ctx(const struct h2 *h)
 {

@@ -71,6 +71,8 @@ struct h2 *h2_new(const struct h2_owner *owner, void *ctx, const struct stream *
                   struct str host, uint16_t port, const uint64_t *now_ms);
 void h2_free(struct h2 *h);     /* NULL is fine */
 void *h2_ctx(const struct h2 *h);
+/* What answers lose, behind the filters; borrowed. */
+void h2_set_strip(struct h2 *h, const struct strip *strip);
 
 /* Do what can be done now. @client, @server: an event came for that socket (else it is not read from). */
 enum h2_result h2_step(struct h2 *h, bool client, bool server);

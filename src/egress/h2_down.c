@@ -51,11 +51,17 @@ final(struct h2_stream *s, const struct http1_head *head, bool end)
     struct exchange_edit edit = { .n_drop = 0 };
     struct h2_fields fields = { .n = 0 };
     nghttp2_nv nv[H2_FIELDS_MAX];
+    struct http1_head less;
     bool filtered;
     int r;
 
     if (!ask_filter(s, head, &edit))
         return;
+    if (s->h->strip != NULL && s->h->strip->n > 0) {
+        less = *head;
+        strip_fields(s->h->strip, &less);
+        head = &less;
+    }
     filtered = s->filter != NULL && s->filter->response_body != NULL && edit.body != EXCHANGE_BODY_PASS && !end;
     if (s->down_id < 0 || h2_fields_response(&fields, head, &edit, edit.body != EXCHANGE_BODY_STREAM) < 0) {
         h2_fields_free(&fields);

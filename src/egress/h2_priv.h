@@ -71,6 +71,7 @@ struct h2 {
     struct str host;
     uint16_t port;
     const uint64_t *now_ms;
+    const struct strip *strip;
     struct h2_end client, server;
     struct h2_stream *streams;
     size_t n_streams;

@@ -236,8 +236,12 @@ send_trailer(struct h2_stream *s, struct h2_way *w)
         s->filter == NULL ? NULL : w->up ? s->filter->request_trailer : s->filter->response_trailer;
     int r = -1;
 
-    if (http1_parse_response(w->trailer.p, w->trailer.n, STR_LIT("GET"), &head) == HTTP1_OK &&
-        (ask == NULL || ask(s->filter_ctx, &head, &edit) == 0) && h2_fields_trailer(&fields, &head, &edit) == 0)
+    if (http1_parse_response(w->trailer.p, w->trailer.n, STR_LIT("GET"), &head) != HTTP1_OK ||
+        (ask != NULL && ask(s->filter_ctx, &head, &edit) < 0))
+        return -1;
+    if (!w->up && s->h->strip != NULL)
+        strip_fields(s->h->strip, &head);
+    if (h2_fields_trailer(&fields, &head, &edit) == 0)
         r = nghttp2_submit_trailer(h2_sink(s, w)->s, sink_id(s, w), nv, h2_nv(&fields, nv));
     h2_fields_free(&fields);
     return r == 0 ? 0 : -1;

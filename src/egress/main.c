@@ -56,6 +56,7 @@ static size_t n_own;
 static const char *extra[EXTRA_MAX];        /* files of certificates */
 static size_t n_extra;
 static bool with_vault;
+static struct decide_look look;
 enum { BEGINS = 1, SAID = 2 };
 static struct msg_gate gate;                /* of what the supervisor says */
 static struct err fault = ERR_INIT;         /* in that */
@@ -84,6 +85,7 @@ commit_rules(struct egress *e)
     e->ask_ms = ask_ms;
     live.own = own;
     live.n_own = n_own;
+    live.look = look;
     live_texts = texts;
     e->rules = &live;
     rules = (struct decide_rules)DECIDE_RULES_INIT;
@@ -175,6 +177,21 @@ on_vault(struct egress *e, const struct nothing *m)
 }
 
 static int
+on_look(struct egress *e, const struct egress_look *m)
+{
+    (void)e;
+    look = (struct decide_look){ m->open_tls, m->refuse_opaque, m->refuse_moving };
+    return 0;
+}
+
+static int
+on_strip(struct egress *e, const struct egress_strip *m)
+{
+    return strip_add(&e->strip, str_of(m->name)) == 0 ? 0
+           : err_set(&fault, ERR_LIMIT, "egress.strip", "a field to strip that is none, or too many");
+}
+
+static int
 on_go(struct egress *e, const struct nothing *m)
 {
     (void)m;
@@ -203,6 +220,8 @@ on_answer(struct egress *e, const struct egress_answer *m)
     R(EGRESS_TRUST, on_trust, false, BEGINS) \
     R(EGRESS_NAME_SERVER, on_name_server, false, BEGINS) \
     R(EGRESS_VAULT, on_vault, true, BEGINS) \
+    R(EGRESS_LOOK, on_look, true, BEGINS) \
+    R(EGRESS_STRIP, on_strip, false, BEGINS) \
     R(EGRESS_GO, on_go, false, BEGINS | SAID) \
     R(EGRESS_CHANGE, on_change, false, SAID) \
     R(EGRESS_ANSWER, on_answer, false, SAID)

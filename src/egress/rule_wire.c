@@ -6,7 +6,7 @@
 #include "base/array.h"
 
 static const char *const lists[] = { [DECIDE_ALLOWS] = "allow", [DECIDE_DENIES] = "deny",
-                                     [DECIDE_HOST_PORT] = "host-port" };
+                                     [DECIDE_HOST_PORT] = "host-port", [DECIDE_KEPT] = "keep-tls" };
 
 static json_t *
 origin_json(const struct origin *from)
@@ -96,7 +96,7 @@ rule_wire_add(const json_t *o, struct decide_rules *rules, struct err *err)
         return no_rule(err, "its members");
     while (which < ARRAY_LEN(lists) && !str_eq_c(text_of(list), lists[which]))
         which++;
-    if (which == ARRAY_LEN(lists) || (which == DECIDE_HOST_PORT && known > 4))
+    if (which == ARRAY_LEN(lists) || (which >= DECIDE_HOST_PORT && known > 4))
         return no_rule(err, "its list");
     if ((methods != NULL && read_texts(methods, scope.methods, DECIDE_METHODS_MAX, &scope.n_methods, err) < 0) ||
         (tools != NULL && read_texts(tools, scope.tools, DECIDE_TOOLS_MAX, &scope.n_tools, err) < 0))

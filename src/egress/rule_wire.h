@@ -1,6 +1,6 @@
 /* egress/rule_wire.h: one rule as one message, from the supervisor to cloche-egress
  *
- * One JSON object: {"list": "allow", "deny" or "host-port", "host": pattern or port, "text": as written,
+ * One JSON object: {"list": "allow", "deny", "host-port" or "keep-tls", "host": pattern or port, "text": as written,
  * "origin": name, "methods": [...], "path": glob, "tools": [...]}. The last three may be missing; anything else, and
  * anything missing, is refused.
  */

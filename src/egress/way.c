@@ -52,11 +52,21 @@ way_arrived(struct conn *c)
         conn_port_arrived(c);
 }
 
+/* TLS that nothing opens, where all that passes has to be looked into. */
+static void
+stays_closed(struct conn *c)
+{
+    c->speech = SPEECH_TLS;
+    conn_deny(c, DECIDE_TLS_SNI, "opaque-tunnel", "TLS to this host is not opened, and what stays closed is refused");
+}
+
 void
 way_allowed(struct conn *c, const struct ip *literal)
 {
     if (c->came == CAPTURE_TLS && tls_wanted(c))
         tls_begin(c);
+    else if (c->came == CAPTURE_TLS && c->clear)
+        stays_closed(c);
     else
         conn_dial(c, literal);
 }
@@ -127,6 +137,8 @@ way_hello(struct conn *c)
 {
     if (tls_wanted(c)) {
         tls_begin(c);
+    } else if (c->clear) {
+        stays_closed(c);
     } else if (c->server_tls != NULL) {
         conn_drop_server(c);    /* it was kept, for TLS that is opened */
         way_dial(c);

@@ -112,6 +112,36 @@ url_path_canonical(struct str path, char out[PATH_TEXT_MAX + 1], size_t *n)
     return canonical(path, false, out, n);
 }
 
+/* "." or "..", each dot as itself or as %2e. */
+static bool
+dots(const char *p, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0, took; i < n; i += took, count++) {
+        took = p[i] == '.' ? 1 : 3;
+        if (took == 3 && (n - i < 3 || p[i] != '%' || p[i + 1] != '2' || (p[i + 2] | 0x20) != 'e'))
+            return false;
+    }
+    return count == 1 || count == 2;
+}
+
+bool
+url_path_moves(struct str path)
+{
+    if (path.n > 1 && path.p[0] == '/' && path.p[1] == '/')
+        return true;
+    for (size_t start = 0; start < path.n; start++) {
+        size_t end = start;
+        while (end < path.n && path.p[end] != '/' && path.p[end] != '\\')
+            end++;
+        if (dots(path.p + start, end - start) || (end < path.n && path.p[end] == '\\'))
+            return true;
+        start = end;
+    }
+    return false;
+}
+
 const char *
 url_path_pattern(struct str text, char out[PATH_TEXT_MAX + 1], size_t *n)
 {

@@ -50,7 +50,7 @@ void close_network(struct policy *p, const struct origin *now);
 static inline enum entry_kind
 spec_entry(const struct policy_spec *s, bool srt)
 {
-    if (s->entry != ENTRY_HOST || !srt)
+    if ((s->entry != ENTRY_HOST && s->entry != ENTRY_HOST_PLAIN) || !srt)
         return s->entry;
     return s->at == offsetof(struct policy, deny_domains) ? ENTRY_HOST_SRT_DENY : ENTRY_HOST_SRT;
 }
@@ -91,6 +91,7 @@ int list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, s
              const struct where *w, struct err *err);
 /* publish.c: a port that the host reaches, into @entry; and whether all of them can be. -1 with @err. */
 int entry_port(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err);
+int entry_field(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w, struct err *err);
 int entry_address(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w,
                   struct err *err);
 int entry_publish(struct policy *p, struct str text, struct policy_entry *entry, const struct where *w,

@@ -1,8 +1,9 @@
 /* policy/load_srt.c: settings files of SRT
  *
- * Every key of the format is known here. Rules about files, unix sockets, variables and hosts become ours. Keys that
- * narrow an open network in a way that egress cannot keep hold trivially while it is closed, and are refused as
- * `policy.srt.not-yet` where a host is allowed; so is what would open something else. Keys for other systems are
+ * Every key of the format is known here. Rules about files, unix sockets, variables and hosts become ours, and what
+ * looks into connections too. What narrows an open network in a way that egress cannot keep (deniedResolvedAddresses)
+ * holds trivially while it is closed, and is refused as `policy.srt.not-yet` where a host is allowed; so is what would
+ * open something else. Keys for other systems are
  * checked and have no effect. A key that would weaken the wall on Linux has no effect either: ours needs no weakening.
  */
 #include <stdio.h>
@@ -25,14 +26,14 @@ not_yet(struct loader *l, const struct node *v, const struct excuse *e)
 }
 
 static const struct excuse socks_excuse = {
-    "connections leave through a proxy that speaks HTTP, not SOCKS",
-    "give the port of an HTTP proxy, as httpProxyPort" };
+    "what is said over SOCKS would leave past the lists of hosts, which that proxy alone would have to keep",
+    "give the port of an HTTP proxy, as httpProxyPort: SOCKS of the command is judged here, and leaves through that" };
 static const struct excuse mitm_excuse = {
-    "some hosts cannot have a proxy of their own",
-    "parentProxy or httpProxyPort send all connections through one; rules about requests look into TLS here" };
-static const struct excuse tls_excuse = {
-    "TLS is opened where a secret or a rule about requests needs it, by a certificate authority of this run alone",
-    "name the secrets (--secret NAME) and the rules ({host, methods, path}); nothing else has to be opened" };
+    "the sandbox would have to trust that proxy's CA for every host, and a file whose key others hold",
+    "tlsTerminate opens TLS here, by a CA whose key is in the vault; parentProxy sends all through one proxy" };
+static const struct excuse ca_excuse = {
+    "the key of a CA that programs trust would lie in a file, and sign for any host whoever reads it",
+    "leave both out: TLS is opened by a CA whose key is in the vault (`cloche secret ca export` has its certificate)" };
 static const struct excuse plain_excuse = {
     "whoever is on the way of an unencrypted connection would read the secret",
     "let the secret go to the host by TLS: --secret NAME=BINDING (docs/secrets.md)" };
@@ -47,14 +48,8 @@ static const struct excuse aws_excuse = {
     "keep it with `cloche secret set aws --binding aws`: requests are signed outside (docs/secrets.md)" };
 static const struct excuse resolved_excuse = {
     "an allowed name is not held against a list of public addresses", "name the hosts in deniedDomains" };
-static const struct excuse strip_excuse = {
-    "headers of answers are not taken out", "allow only hosts whose answers may be seen" };
-static const struct excuse opaque_excuse = {
-    "a connection that cannot be looked into is refused only to hosts whose rules are about requests",
-    "write those in cloche's settings: {host, methods, path}" };
 static const struct excuse target_excuse = {
-    "a request's path is judged only for hosts whose rules are about paths; odd spellings are refused there",
-    "write those in cloche's settings: {host, methods, path}" };
+    "normalize: the path that is sent would not be the one that was judged and signed", "use \"refuse\"" };
 
 /* Checked for its type (num), otherwise without effect. */
 static int
@@ -197,6 +192,52 @@ apply_http_port(struct loader *l, const struct node *v, const struct key_rule *r
     return spec_set(l->p, policy_spec_by_key(STR_LIT("network.parent-proxy.http")), str_of(url), &w, l->err);
 }
 
+/* Of `network`: everything that is allowed is looked into. */
+static int
+apply_tls(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct where w = schema_where(l, v);
+
+    if (schema_expect(l, v, NODE_MAP) < 0)
+        return -1;
+    set_bool(l->p, policy_spec_by_key(STR_LIT("network.open-tls")), true, &w);
+    return apply_map(l, v, rule);
+}
+
+/* Without it requests pass as they are spelled: in SRT it concerns a callback, which a file has none of. */
+static int
+apply_target(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    struct where w = schema_where(l, v);
+
+    if (check_word(l, v, rule) < 0)
+        return -1;
+    if (str_eq(v->text, STR_LIT("normalize")))
+        return not_yet(l, v, &target_excuse);
+    set_bool(l->p, policy_spec_by_key(STR_LIT("network.refuse-moving-paths")), str_eq(v->text, STR_LIT("refuse")), &w);
+    return 0;
+}
+
+/* Limits of SRT's own proxy; here others hold (docs/network.md). */
+static int
+check_count(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    uint64_t n;
+
+    if (schema_expect(l, v, NODE_NUMBER) < 0)
+        return -1;
+    return str_parse_u64(v->text, (uint64_t)rule->num, &n) && n > 0
+               ? 0 : schema_fail(l, v, "policy.srt.count", "not a whole number from 1 to %u", (unsigned)rule->num);
+}
+
+static const struct key_rule tls_rules[] = {
+    { "caCertPath", NULL, value_not_yet, &ca_excuse, NODE_STRING },
+    { "caKeyPath", NULL, value_not_yet, &ca_excuse, NODE_STRING },
+    { "maxTunnels", NULL, check_count, NULL, INT32_MAX },
+    { "handshakeTimeoutMs", NULL, check_count, NULL, INT32_MAX },
+    { NULL },
+};
+
 static const struct key_rule network_rules[] = {
     { "deniedDomainReasons", NULL, check_string_map, NULL, NODE_STRING },
     { "strictAllowlist", NULL, check_type, NULL, NODE_BOOL },
@@ -206,12 +247,10 @@ static const struct key_rule network_rules[] = {
     { "socksProxyPort", NULL, value_not_yet, &socks_excuse, NODE_NUMBER },
     { "mitmProxy", NULL, value_not_yet, &mitm_excuse, NODE_MAP },
     { "parentProxy", "network.parentProxy", apply_map, NULL, 0 },
-    { "tlsTerminate", NULL, value_not_yet, &tls_excuse, NODE_MAP },
-    { "allowPlaintextHeaderSet", NULL, bool_not_yet, &plain_excuse, 0 },
-    { "stripResponseHeaders", NULL, check_strings, NULL, 0 },
-    { "refuseOpaqueTunnels", NULL, check_type, NULL, NODE_BOOL },
+    { "tlsTerminate", "network.tlsTerminate", apply_tls, tls_rules, 0 },
+    { "allowPlaintextHeaderSet", NULL, check_type, NULL, NODE_BOOL },
     { "requireHostMatch", NULL, check_type, NULL, NODE_BOOL },
-    { "ambiguousRequestTarget", NULL, check_word, "refuse asSpelled normalize", 0 },
+    { "ambiguousRequestTarget", NULL, apply_target, "refuse asSpelled normalize", 0 },
     { NULL },
 };
 
@@ -350,46 +389,21 @@ check_required(struct loader *l, const struct node *root)
     return 0;
 }
 
-/* Whether egress keeps what @v, the value of a key that narrows the network, asks for. */
-static bool
-kept(const char *key, const struct node *v)
-{
-    if (strcmp(key, "stripResponseHeaders") == 0)
-        return v->n == 0;
-    if (strcmp(key, "refuseOpaqueTunnels") == 0)
-        return !v->truth;
-    if (strcmp(key, "ambiguousRequestTarget") == 0)
-        return str_eq(v->text, STR_LIT("asSpelled"));
-    for (const struct node *item = v->first; item != NULL; item = item->next)
-        if (!range_closed(item->text))
-            return false;
-    return true;
-}
-
-/* Where a host is allowed, keys that would narrow how it is reached have to be kept. After the walk: their types are
- * right. */
+/* Where a host is allowed, ranges that its names may not lead to have to be closed to names anyway. After the walk:
+ * their types are right. */
 static int
 check_narrowing(struct loader *l, const struct node *network)
 {
-    static const struct { const char *key; const struct excuse *excuse; } narrowing[] = {
-        { "deniedResolvedAddresses", &resolved_excuse },
-        { "stripResponseHeaders", &strip_excuse },
-        { "refuseOpaqueTunnels", &opaque_excuse },
-        { "ambiguousRequestTarget", &target_excuse },
-    };
+    const struct node *v = node_member(network, "deniedResolvedAddresses");
+    bool kept = true;
 
-    for (size_t i = 0; i < ARRAY_LEN(narrowing); i++) {
-        const struct node *v = node_member(network, narrowing[i].key);
-        size_t mark;
-        if (v == NULL || kept(narrowing[i].key, v))
-            continue;
-        mark = schema_enter_key(l, STR_LIT("network"));
-        schema_enter_key(l, str_of(narrowing[i].key));
-        not_yet(l, v, narrowing[i].excuse);
-        schema_leave(l, mark);
-        return -1;
-    }
-    return 0;
+    for (const struct node *item = v != NULL ? v->first : NULL; item != NULL; item = item->next)
+        kept = kept && range_closed(item->text);
+    if (kept)
+        return 0;
+    schema_enter_key(l, STR_LIT("network"));
+    schema_enter_key(l, STR_LIT("deniedResolvedAddresses"));
+    return not_yet(l, v, &resolved_excuse);
 }
 
 /* SRT's proxy knows its parent; the caller's own would be instead of SRT's. */

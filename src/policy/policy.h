@@ -30,6 +30,8 @@
 #define POLICY_METHODS_MAX 16               /* of one rule about a host */
 #define POLICY_TOOLS_MAX 32                 /* the same */
 #define POLICY_NAME_SERVERS_MAX 8
+#define POLICY_STRIP_MAX 64           /* names of fields, each of at most */
+#define POLICY_STRIP_NAME_MAX 64      /* bytes */
 #define POLICY_TCP_PORTS_MAX 32             /* that rules about hosts name, beside the usual ones */
 
 /* Which defaults the limits take: docs/policy.md "Limits". */
@@ -241,6 +243,11 @@ struct policy {
         struct policy_string https;         /* everything else; not set: @http does that too */
         struct policy_string no_proxy;      /* hosts that are reached directly */
     } parent_proxy;
+    struct policy_bool open_tls;            /* cloche-egress opens TLS to every host, but to @keep_tls */
+    struct policy_list keep_tls;            /* host patterns */
+    struct policy_bool refuse_opaque;       /* connections that it does not look into do not pass */
+    struct policy_bool refuse_moving;       /* requests whose path means another one once resolved (match/url_path.h) */
+    struct policy_list strip_headers;       /* fields that answers lose on the way in */
     struct policy_list name_servers;        /* addresses, asked in place of the host's */
     struct policy_list extra_ca;            /* files of certificates (PEM) that are trusted beside the host's own: by
                                              * cloche-egress where it opens TLS, and by programs inside */

@@ -160,8 +160,9 @@ entry_host(struct policy *p, struct str text, enum entry_kind kind, struct polic
            const struct where *w, struct err *err)
 {
     struct host_pattern pattern;
-    enum host_fault fault = kind == ENTRY_HOST ? host_pattern_cloche(text, &pattern)
-                                               : host_pattern_srt(text, kind == ENTRY_HOST_SRT_DENY, &pattern);
+    enum host_fault fault = kind == ENTRY_HOST || kind == ENTRY_HOST_PLAIN
+                                ? host_pattern_cloche(text, &pattern)
+                                : host_pattern_srt(text, kind == ENTRY_HOST_SRT_DENY, &pattern);
     char shown[SHOW_MAX];
 
     if (fault != HOST_OK) {
@@ -268,6 +269,7 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
         r = entry_names(p, text, &entry, w, err);
         break;
     case ENTRY_HOST:
+    case ENTRY_HOST_PLAIN:
     case ENTRY_HOST_SRT:
     case ENTRY_HOST_SRT_DENY:
         r = entry_host(p, text, kind, &entry, w, err);
@@ -294,6 +296,9 @@ list_add(struct policy *p, struct policy_list *list, enum entry_kind kind, struc
         break;
     case ENTRY_ADDRESS:
         r = entry_address(p, text, &entry, w, err);
+        break;
+    case ENTRY_FIELD:
+        r = entry_field(p, text, &entry, w, err);
         break;
     case ENTRY_CALL_ALLOW:
     case ENTRY_CALL_DENY:

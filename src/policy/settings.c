@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "match/language.h"
 #include "policy/schema.h"
 
 static int
@@ -237,11 +238,15 @@ apply_cap_drop(struct loader *l, const struct node *v, const struct key_rule *ru
 
 static const struct excuse cap_add_excuse = {
     "policy.capability.add", "no capability is ever given to a sandbox", "leave it out" };
-static const struct excuse languages_excuse = {
-    "policy.languages.not-yet", "images and default packages per language are not in this release", "leave it out" };
+static const struct excuse image_excuse = {
+    "policy.languages.not-yet", "a sandbox has one image, for all of its languages",
+    "write image: beside it (cloche image), and make another sandbox for another one" };
+static const struct excuse packages_excuse = {
+    "policy.languages.not-yet", "nothing is installed into every sandbox: an installation runs what strangers wrote",
+    "install where they are used (cloche code --package, code_install_package), or in an image" };
 static const struct excuse registries_excuse = {
-    "policy.network.not-yet", "hosts of registries are not listed here",
-    "write network.registries: [npm, pypi], which asks the installed clients for them, or network.allow" };
+    "policy.network.not-yet", "a list of hosts would pass by a mirror that the client here is set up for",
+    "write network.registries: [npm, pypi]: the hosts are those of the installed clients, for installations too" };
 static const struct excuse network_on_excuse = {
     "policy.network.not-yet", "a network that is open to all hosts is not a default here",
     "write enabled_by_default: false and the hosts in network.allow, or \"network: host\"" };
@@ -280,6 +285,51 @@ apply_browser(struct loader *l, const struct node *v, const struct key_rule *rul
     }
     return 0;
 }
+
+static const struct key_rule language_rules[] = {
+    { "image", NULL, apply_not_yet, &image_excuse, 0 },
+    { "default-packages", NULL, apply_not_yet, &packages_excuse, 0 },
+    { NULL },
+};
+
+/* That a language is there says nothing: all are (match/language.h). */
+static int
+apply_languages(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    (void)rule;
+    if (schema_expect(l, v, NODE_MAP) < 0)
+        return -1;
+    for (const struct node *m = v->first; m != NULL; m = m->next) {
+        size_t mark = schema_enter_key(l, m->key);
+        char shown[SHOW_MAX];
+        if (language_find(m->key.p) == NULL) {
+            schema_fail(l, m, "policy.languages.unknown", "no code in %s is run here", show(m->key, shown));
+            return err_hint(l->err, "python, javascript, shell; a file in runtimes.d adds one (docs/runtimes.md)");
+        }
+        if (schema_walk(l, m, NULL, language_rules) < 0)
+            return -1;
+        schema_leave(l, mark);
+    }
+    return 0;
+}
+
+/* The gate asks people, and LOW is not asked about: what says otherwise is the daemon's configuration. */
+static int
+apply_hitl_switch(struct loader *l, const struct node *v, const struct key_rule *rule)
+{
+    if (schema_expect(l, v, NODE_BOOL) < 0)
+        return -1;
+    if (v->truth)
+        return 0;
+    schema_fail(l, v, "policy.hitl", "whom to ask is no matter of one sandbox's settings");
+    return err_hint(l->err, "in the configuration of cloche serve: %s (docs/gate.md)", (const char *)rule->arg);
+}
+
+static const struct key_rule hitl_rules[] = {
+    { "enabled", NULL, apply_hitl_switch, "gate: off", 0 },
+    { "auto-approve-low-risk", NULL, apply_hitl_switch, "gate: {auto-approve: []}", 0 },
+    { NULL },
+};
 
 /* --- the tables ------------------------------------------------------------------------------------------------ */
 
@@ -339,12 +389,14 @@ static const struct key_rule sandbox_rules[] = {
     { "runtime", "engine", apply_as, NULL, 0 },
     { "limits", "limits", apply_map, limits_rules, 0 },
     { "network", "network", apply_network, NULL, 0 },
-    { "languages", "languages", apply_not_yet, &languages_excuse, 0 },
+    { "languages", "languages", apply_languages, NULL, 0 },
+    { "hitl", "security.hitl", apply_map, hitl_rules, 0 },
     { NULL },
 };
 
 static const struct key_rule security_rules[] = {
     { "sandbox", "security.sandbox", apply_map, sandbox_rules, 0 },
+    { "hitl", "security.hitl", apply_map, hitl_rules, 0 },
     { NULL },
 };
 

@@ -39,6 +39,7 @@ enum entry_kind {
     ENTRY_SOCKET,       /* a path that may not look like a glob: whoever writes one would wait for it to match */
     ENTRY_NAMES,        /* relative names, no globs: protect */
     ENTRY_HOST,         /* our host pattern */
+    ENTRY_HOST_PLAIN,   /* the same, and never a map of more */
     ENTRY_HOST_SRT,
     ENTRY_HOST_SRT_DENY,
     ENTRY_ENV_NAME,     /* a variable's name, or a prefix and `*` */
@@ -48,6 +49,7 @@ enum entry_kind {
     ENTRY_PUBLISH,      /* a port, as match/publish.h reads it */
     ENTRY_PORT,         /* 1 to 65535 */
     ENTRY_ADDRESS,      /* of IPv4 or IPv6 */
+    ENTRY_FIELD,        /* a header's name */
     ENTRY_CALL_ALLOW,   /* a system call that a policy may open (match/calls.h) */
     ENTRY_CALL_DENY,    /* a system call that is known */
 };

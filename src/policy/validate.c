@@ -90,6 +90,33 @@ check_boundary(const struct policy *p, struct err *err)
     return err_hint(err, "use fallback refuse, or leave the boundary out");
 }
 
+/* What asks for a look into connections: its origin. NULL: nothing. */
+static const struct origin *
+looked_into(const struct policy *p)
+{
+    return p->open_tls.v ? &p->open_tls.from : p->refuse_opaque.v ? &p->refuse_opaque.from
+           : p->refuse_moving.v ? &p->refuse_moving.from
+           : p->strip_headers.n > 0 ? &p->strip_headers.v[0].from : NULL;
+}
+
+static int
+check_look(const struct policy *p, struct err *err)
+{
+    if (p->network.v == NETWORK_HOST && looked_into(p) != NULL) {
+        REFUSE(looked_into(p), NULL, "policy.network.look", "nothing is looked into on the host's own network");
+        return err_hint(err, "allow hosts by name, or leave it out");
+    }
+    if (p->keep_tls.n > 0 && !p->open_tls.v) {
+        REFUSE(&p->keep_tls.v[0].from, NULL, "policy.network.keep-tls",
+               "hosts whose TLS is not opened, and nothing says that it is");
+        return err_hint(err, "add open-tls (--open-tls), or leave them out");
+    }
+    if (p->strip_headers.n > POLICY_STRIP_MAX)
+        return REFUSE(&p->strip_headers.v[0].from, NULL, "policy.network.header", "more than %d headers to strip",
+                      POLICY_STRIP_MAX);
+    return 0;
+}
+
 static int
 check_network(const struct policy *p, struct err *err)
 {
@@ -114,7 +141,7 @@ check_network(const struct policy *p, struct err *err)
         REFUSE(from, NULL, "policy.network.light", "light mode has no network of its own to open by name");
         return err_hint(err, "use mode standard, or leave it out (no network)");
     }
-    if (p->network.v != NETWORK_ALLOWLIST && p->extra_ca.n > 0) {
+    if (p->network.v != NETWORK_ALLOWLIST && p->extra_ca.n > 0 && !p->srt) {
         REFUSE(&p->extra_ca.v[0].from, NULL, "policy.network.extra-ca",
                "certificates to trust, but no network by name for them");
         return err_hint(err, "leave them out, or allow hosts by name");
@@ -387,7 +414,8 @@ int
 policy_validate(struct policy *p, struct err *err)
 {
     if (check_mode(p, err) < 0 || check_max(p, err) < 0 || check_boundary(p, err) < 0 || check_network(p, err) < 0 ||
-        check_publish(p, err) < 0 || check_workspace(p, err) < 0 || keep_path(p, err) < 0 || kept_home(p, err) < 0 ||
+        check_look(p, err) < 0 || check_publish(p, err) < 0 || check_workspace(p, err) < 0 ||
+        keep_path(p, err) < 0 || kept_home(p, err) < 0 ||
         check_binds(p, err) < 0 ||
         check_secret_files(p, err) < 0 || check_calls(p, err) < 0 || check_writes(p, err) < 0 || settle(p, err) < 0)
         return -1;

@@ -102,6 +102,16 @@ say_name_servers(struct net *n, const struct policy *p, struct err *err)
     return 0;
 }
 
+static int
+say_look(struct net *n, const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; i < p->strip_headers.n; i++)
+        if (SAY(n, err, EGRESS_STRIP, .name = p->strip_headers.v[i].value) < 0)
+            return -1;
+    return SAY(n, err, EGRESS_LOOK, .open_tls = p->open_tls.v, .refuse_opaque = p->refuse_opaque.v,
+               .refuse_moving = p->refuse_moving.v);
+}
+
 int
 net_say_answer(struct net *n, json_int_t number, enum ask_says says, const char *by, struct err *err)
 {
@@ -119,11 +129,12 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
         say_list(n, DECIDE_ALLOWS, &p->allow_domains, err) < 0 ||
         say_list(n, DECIDE_DENIES, &p->deny_domains, err) < 0 ||
         say_list(n, DECIDE_HOST_PORT, &p->host_ports, err) < 0 ||
+        say_list(n, DECIDE_KEPT, &p->keep_tls, err) < 0 ||
         say_list(n, DECIDE_ALLOWS, &n->added.allow_domains, err) < 0 ||
         say_list(n, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && SAY(n, err, EGRESS_ASK, .ms = (uint32_t)p->ask_ms.v) < 0))
         return -1;
-    if (number == 0 && (say_parents(n, p, err) < 0 || say_name_servers(n, p, err) < 0 ||
+    if (number == 0 && (say_look(n, p, err) < 0 || say_parents(n, p, err) < 0 || say_name_servers(n, p, err) < 0 ||
                         (n->live->vault != NULL && say_vault(n, err) < 0)))
         return -1;
     return SAY(n, err, EGRESS_GO);

@@ -308,7 +308,8 @@ looks_into_tls(const struct policy_list *hosts)
 bool
 vault_wanted(const struct policy *p)
 {
-    return p->n_secrets > 0 || looks_into_tls(&p->allow_domains) || looks_into_tls(&p->deny_domains);
+    return p->n_secrets > 0 || looks_into_tls(&p->allow_domains) || looks_into_tls(&p->deny_domains) ||
+           (p->open_tls.v && p->network.v == NETWORK_ALLOWLIST);
 }
 
 int
@@ -324,7 +325,7 @@ vault_start(struct live *l, struct err *err)
     l->vault->fd = -1;
     if (start_all(l, err) == 0)
         return 0;
-    return p->n_secrets > 0 ? -1 : err_wrap(err, "rules about methods and paths need the vault's CA, to open TLS");
+    return p->n_secrets > 0 ? -1 : err_wrap(err, "rules about requests and open-tls need the vault's CA, to open TLS");
 }
 
 /* --- what its values are recognised by ---------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from helpers import requirement
+from helpers import places, requirement
 
 pytestmark = requirement("R01", "R02", "R03")
 REFUSING = "Refusing to run with the built-in defaults"
@@ -212,15 +212,47 @@ def test_allowed_domains_never_open_the_host_itself(srt, bait):
         assert result.out.startswith("HTTP/1.1 403 ") and "host service" not in result.out, result
 
 
-def test_narrowing_keys_that_are_not_kept_are_refused_with_an_open_network(srt):
-    for key, value in (("deniedResolvedAddresses", ["8.8.8.0/24"]), ("refuseOpaqueTunnels", True),
-                       ("stripResponseHeaders", ["Server"]), ("ambiguousRequestTarget", "refuse")):
-        srt.settings(network={"allowedDomains": ["example.org"], key: value})
-        result = srt("echo", "ran")
-        assert result.code == 1 and REFUSING in result.err and "ran" not in result.out, result
-        assert "[policy.srt.not-yet]" in result.err and f"network.{key}" in result.err, result
-        srt.settings(network={"allowedDomains": [], key: value})
-        assert srt("echo", "ran").out == "ran\n"
+NOT_YET = [("network", "deniedResolvedAddresses", ["8.8.8.0/24"]), ("network", "ambiguousRequestTarget", "normalize"), ("network", "socksProxyPort", 1080),
+           ("network", "mitmProxy", {"socketPath": "/run/p", "domains": ["example.org"]}),
+           ("network", "tlsTerminate", {"caCertPath": "/c.pem", "caKeyPath": "/k.pem"}), ("filesystem", "disabled", True),
+           ("credentials", "allowPlaintextInject", True),
+           ("credentials", "envVars", [{"name": "TOKEN", "mode": "mask", "injectHosts": ["example.org"]}]),
+           ("credentials", "files", [{"path": "~/.netrc", "mode": "mask", "extract": "password (.*)"}]),
+           ("credentials", "awsPairs", [{"accessKeyIdVar": "A", "secretAccessKeyVar": "B"}])]
+
+
+@pytest.mark.parametrize("section,key,value", NOT_YET, ids=[key for _, key, _ in NOT_YET])
+def test_what_is_refused_says_why_and_what_to_use(srt, section, key, value):
+    """With an open network; the table of docs/srt.md has each of them."""
+    sections = {"network": {"allowedDomains": ["example.org"]}, "filesystem": {}, "credentials": {}}
+    sections[section][key] = value
+    srt.settings(**sections)
+    result = srt("echo", "ran")
+    assert result.code == 1 and REFUSING in result.err and "ran" not in result.out, result
+    assert "[policy.srt.not-yet]" in result.err and f"{section}.{key}" in result.err and "; or leave it out" in result.err, result
+    page = (places.REPO / "docs/srt.md").read_text(encoding="utf-8")
+    assert key in page or f"mode: {value[0]['mode']}" in page
+
+
+def test_keys_that_look_into_connections_become_those_of_the_policy(srt):
+    """As they are shown, so the wall has them: tests/escape/test_egress_look.py attacks it."""
+    path = srt.settings(srt.home / "look.json", network={
+        "allowedDomains": ["*.example.org"], "stripResponseHeaders": ["Set-Cookie"], "refuseOpaqueTunnels": True, "ambiguousRequestTarget": "refuse",
+        "allowPlaintextHeaderSet": True, "tlsTerminate": {"excludeDomains": ["*.pinned.example.org"], "extraCaCertPaths": ["/etc/hosts"], "maxTunnels": 5,
+                                                          "handshakeTimeoutMs": 10000}})
+    shown = json.loads(srt.cloche("policy", "show", "--settings", path, "--json", cwd=srt.cwd).out)
+    assert all(shown["network"][key]["value"] for key in ("open-tls", "refuse-opaque", "refuse-moving-paths")), shown
+    assert [[e["value"] for e in shown["network"][key]] for key in ("keep-tls", "strip-headers", "extra-ca")] == [
+        ["*.pinned.example.org"], ["Set-Cookie"], ["/etc/hosts"]]
+    srt.settings(network={"allowedDomains": [], "tlsTerminate": {"excludeDomains": ["a.example.org"]}, "refuseOpaqueTunnels": True})
+    assert srt("echo", "ran").out == "ran\n", "a closed network needs no CA"
+
+
+@pytest.mark.parametrize("member,value", [("maxTunnels", 0), ("maxTunnels", "x"), ("handshakeTimeoutMs", -1), ("excludeDomains", ["*"]), ("excludeDomain", [])])
+def test_members_of_tls_terminate_that_are_none(srt, member, value):
+    srt.settings(network={"allowedDomains": ["example.org"], "tlsTerminate": {member: value}})
+    result = srt("echo", "ran")
+    assert result.code == 1 and REFUSING in result.err and "network.tlsTerminate" in result.err, result
 
 
 # exit codes ----------------------------------------------------------------------------------------------------

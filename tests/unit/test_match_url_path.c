@@ -103,6 +103,26 @@ hosts(void **state)
     }
 }
 
+/* Where a server that resolves the path finds another one than a server that does not. */
+static void
+moving(void **state)
+{
+    static const struct { const char *path; bool moves; } rows[] = {
+        { "/", false }, { "", false }, { "*", false }, { "/a/b", false }, { "/a//b", false }, { "/a/", false },
+        { "/@scope%2fname", false }, { "/a;b", false }, { "/...", false }, { "/..a", false }, { "/a..", false },
+        { "/%2e%2e%2e", false }, { "/%2", false }, { "/%", false }, { "/a%2e", false }, { "/.a/", false },
+        { "/%252e%252e", false },
+        { "/.", true }, { "/..", true }, { "/../a", true }, { "/a/../b", true }, { "/a/./b", true }, { "/a/..", true },
+        { "/%2e", true }, { "/%2E%2e/", true }, { "/.%2e/a", true }, { "/%2E./a", true }, { "//", true },
+        { "//a", true }, { "///", true }, { "/\\a", true }, { "/a\\b", true }, { "\\", true }, { "/a\\..", true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++)
+        if (url_path_moves(str_of(rows[i].path)) != rows[i].moves)
+            fail_msg("%s", rows[i].path);
+}
+
 int
 main(void)
 {
@@ -110,6 +130,7 @@ main(void)
         cmocka_unit_test(requests),
         cmocka_unit_test(rules),
         cmocka_unit_test(hosts),
+        cmocka_unit_test(moving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,7 @@ static const char *const gives_nothing[] = { "settings", "fallback.url", "workdi
 static const char *const closes[] = {
     "mode", "boundary", "audit", "contents", "filesystem.deny-read", "filesystem.deny-write", "filesystem.deny-hard-links", "filesystem.protect",
     "filesystem.protect-depth", "credentials", "read-only-root", "network.deny", "env-deny", "syscalls.deny",
+    "network.open-tls", "network.refuse-opaque", "network.refuse-moving-paths", "network.strip-headers",
 };
 
 static bool
@@ -100,12 +101,15 @@ entry_example(enum entry_kind kind)
         return "11434";
     case ENTRY_ADDRESS:
         return "9.9.9.9";
+    case ENTRY_FIELD:
+        return "x-example";
     case ENTRY_CALL_ALLOW:
     case ENTRY_CALL_DENY:
         return "kcmp";
     case ENTRY_ENV_NAME:
         return "EXAMPLE";
     case ENTRY_HOST:
+    case ENTRY_HOST_PLAIN:
     case ENTRY_HOST_SRT:
     case ENTRY_HOST_SRT_DENY:
         break;
