@@ -163,8 +163,8 @@ _cloche() {
             words="set ls rm import rotate revoke ca"
             rest="files" ;;
         signer)
-            flags="--generate --from-env --from-file --json --help"
-            valued="--from-env --from-file"
+            flags="--generate --from-env --from-file --module --token --object --json --help"
+            valued="--from-env --from-file --module --token --object"
             words="add ls rm policy check" ;;
         serve)
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
@@ -301,28 +301,29 @@ _cloche() {
         esac
     done
     case "$verb $previous" in
-        *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --dns" | *" --secret" | \
-            *" --secret-file" | *" --ask-timeout" | *" --publish" | *" --allow-host-port" | *" --env" | \
-            *" --user" | *" --hostname" | *" --allow-syscall" | *" --deny-syscall" | *" --apparmor" | \
-            *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | *" --disk" | *" --timeout" | *" --grace" | \
-            "run --output" | "code --output" | "shell --output" | "agent --output" | "policy --output" | \
-            "why --output" | "exec --output" | "prove --output" | *" --nofile" | *" --package" | "secret --path" | \
-            *" --host" | *" --url-path" | *" --tool" | *" --port" | *" --syscall" | "audit --sandbox" | \
-            "events --sandbox" | *" --expires" | *" --reason" | *" -n" | *" --limit" | *" --by" | *" --since" | \
-            *" --until" | *" --text" | *" --expect" | *" --params" | *" --platform" | *" --max-size" | \
-            *" --max-files" | *" --target" | *" --build-arg" | *" --builder" | *" --add" | *" --region" | \
-            *" --service" | *" --from-env" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
-            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
-            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
-            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
-            *" --transcript-keep" | *" --transcript-retention" | *" --transcript-space" | *" --webhook-url" | \
-            *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | \
-            *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
-            *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | *" --control-fd")
+        *" --toolchains" | *" --image" | *" --allow-domain" | *" --deny-domain" | *" --dns" | *" --keep-tls" | \
+            *" --strip-header" | *" --secret" | *" --secret-file" | *" --ask-timeout" | *" --publish" | \
+            *" --allow-host-port" | *" --env" | *" --user" | *" --hostname" | *" --allow-syscall" | \
+            *" --deny-syscall" | *" --apparmor" | *" --selinux" | *" --memory" | *" --cpus" | *" --pids" | \
+            *" --disk" | *" --timeout" | *" --grace" | "run --output" | "code --output" | "shell --output" | \
+            "agent --output" | "policy --output" | "why --output" | "exec --output" | "prove --output" | \
+            *" --nofile" | *" --package" | "secret --path" | *" --host" | *" --url-path" | *" --tool" | \
+            *" --port" | *" --syscall" | "audit --sandbox" | "events --sandbox" | *" --expires" | *" --reason" | \
+            *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | *" --expect" | \
+            *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --target" | *" --build-arg" | \
+            *" --builder" | *" --add" | *" --region" | *" --service" | *" --from-env" | *" --token" | \
+            *" --object" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | *" --pool" | \
+            *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | \
+            *" --recover-tries" | *" --recover-window" | *" --client-timeout" | *" --rate-limit" | \
+            *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | \
+            *" --transcript-retention" | *" --transcript-space" | *" --webhook-url" | *" --webhook-timeout" | \
+            *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | *" --signing-key" | \
+            *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | \
+            *" --within" | *" --count" | *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "image --output" | "why --path" | \
-            *" --socket" | "gate --gate" | *" --ca" | *" --file" | *" --from-file" | *" --config" | \
+            *" --socket" | "gate --gate" | *" --ca" | *" --file" | *" --from-file" | *" --module" | *" --config" | \
             *" --tls-cert" | *" --tls-key" | *" --webhook-secret" | *" --webhook-ca" | *" --otlp-headers" | \
             *" --otlp-ca" | *" --signing-policy" | *" --token-file" | *" -s")
             compopt -o filenames 2>/dev/null

@@ -113,4 +113,35 @@ PROTO_STRUCT(signer_no, SIGNER_NO);
     M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 
+/* --- the signer and the process that has a PKCS#11 module --------------------------------------------------------- */
+
+#define TOKEN_WORD_MAX 255
+#define TOKEN_WHERE(F) \
+    F(TEXT, module, 4095)                   /* of PKCS#11: a file */ \
+    F(TEXT, token, TOKEN_WORD_MAX)          /* its label */ \
+    F(TEXT, object, TOKEN_WORD_MAX)         /* the key's */ \
+    F(TEXT, pin, TOKEN_WORD_MAX)
+PROTO_STRUCT(token_where, TOKEN_WHERE);
+
+#define TOKEN_DIGEST(F) F(RAW, digest, 32)
+PROTO_STRUCT(token_digest, TOKEN_DIGEST);
+
+#define EDGE_TO_TOKEN(M) \
+    M(TOKEN_OPEN,        180, token_where)  /* first, and once */ \
+    M(TOKEN_SIGN,        181, token_digest)
+PROTO_EDGE(edge_to_token, EDGE_TO_TOKEN);
+
+#define TOKEN_POINT(F) F(RAW, point, 65)
+PROTO_STRUCT(token_point, TOKEN_POINT);
+#define TOKEN_RS(F) F(RAW, rs, 64)
+PROTO_STRUCT(token_rs, TOKEN_RS);
+#define TOKEN_WHY(F) F(ERR, why)
+PROTO_STRUCT(token_why, TOKEN_WHY);
+
+#define EDGE_OF_TOKEN(M) \
+    M(TOKEN_IS,          182, token_point)  /* the key is there; its public point */ \
+    M(TOKEN_MADE,        183, token_rs) \
+    M(TOKEN_REFUSED,     184, token_why)
+PROTO_EDGE(edge_of_token, EDGE_OF_TOKEN);
+
 #endif

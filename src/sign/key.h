@@ -1,7 +1,9 @@
 /* sign/key.h: a private key of secp256k1, and what it signs
  *
- * libsecp256k1 does the arithmetic; nonces are those of RFC 6979, so the same bytes have the same signature. A hash
- * that somebody else made is never signed: callers make it of what they show (tx.h, message.h, typed.h).
+ * Where the key is, is its backend's: in this process (sign_key_new()), or behind something that signs for it. What a
+ * backend says is not trusted: a signature is brought to the low form of s, and leaves only when it recovers to the
+ * key's own address. A hash that somebody else made is never signed: callers make it of what they show (tx.h,
+ * message.h, typed.h).
  */
 #ifndef CLOCHE_SIGN_KEY_H
 #define CLOCHE_SIGN_KEY_H
@@ -14,12 +16,27 @@
 
 #define SIGN_KEY_SIZE 32
 
-struct sign_key;        /* opaque: its bytes are wiped when it is freed, and are on no core file */
+#define SIGN_POINT 65       /* 4, x and y */
 
-/* NULL with @err: not 1 to the group's order less 1 (sign.key.invalid), or no memory. @bytes stay the caller's, to
- * wipe. */
+struct sign_key;        /* opaque */
+
+struct sign_backend {
+    /* r and s of @digest, each with its highest byte first; s in either form. 0, or -1 with @err. */
+    int (*sign)(void *ctx, const uint8_t digest[TX_HASH], uint8_t rs[64], struct err *err);
+    bool (*lives)(const void *ctx);     /* it may sign again; NULL: always */
+    void (*free)(void *ctx);
+};
+
+/* The key whose public point is @point, in @backend. @ctx is the key's from now on, also when it fails: NULL with
+ * @err: no point of the curve (sign.key.invalid), or no memory. */
+struct sign_key *sign_key_of(const struct sign_backend *backend, void *ctx, const uint8_t point[SIGN_POINT],
+                             struct err *err);
+/* A key in this process: libsecp256k1 signs, with the nonces of RFC 6979, so the same bytes have the same signature. It
+ * is wiped when it is freed, and on no core file. NULL with @err: not 1 to the group's order less 1
+ * (sign.key.invalid), or no memory. @bytes stay the caller's, to wipe. */
 struct sign_key *sign_key_new(const uint8_t bytes[SIGN_KEY_SIZE], struct err *err);
 void sign_key_free(struct sign_key *k);
+bool sign_key_lives(const struct sign_key *k);
 
 void sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS]);
 /* @digest is of one of this room's own forms. 0, or -1 with @err (sign.failed). */

@@ -10,13 +10,14 @@
 #include "base/cleanup.h"
 #include "signer/signer.h"
 #include "sign/address.h"
+#include "signer/token.h"
 #include "vault/cmd.h"
 #include "vault/store.h"
 
 #define TRIES 16    /* a random key is none once in 2^128 times */
 
 struct options {
-    const char *name, *file, *from_env, *from_file;
+    const char *name, *file, *from_env, *from_file, *module, *token, *object;
     bool generate, json, help;
 };
 
@@ -78,6 +79,22 @@ keep(const char *name, const struct secret *value, struct err *err)
     return store_new_id(m->id, err) < 0 ? -1 : store_put_key(&s, m, value, err);
 }
 
+/* Where a token has the key, with the PIN that was read. */
+static int
+in_token(const struct options *o, const struct cmd_options *from, struct secret *value, struct err *err)
+{
+    const size_t max = sizeof(TOKEN_FORM) + strlen(o->module) + strlen(o->token) + strlen(o->object) + 4;
+    cleanup_secret struct secret pin = { NULL, 0 };
+    int n;
+
+    if (value_read(from, &pin, err) < 0 || secret_alloc(value, max + pin.n, err) < 0)
+        return -1;
+    n = snprintf((char *)value->p, max, TOKEN_FORM "%s\n%s\n%s\n", o->module, o->token, o->object);
+    memcpy(value->p + n, pin.p, pin.n);
+    value->n = (size_t)n + pin.n;
+    return 0;
+}
+
 static int
 cmd_add(const struct options *o, struct err *err)
 {
@@ -87,7 +104,9 @@ cmd_add(const struct options *o, struct err *err)
     struct sign_key *key;
     int r;
 
-    if (secret_memory_init(err) < 0 || (o->generate ? generate(&value, err) : value_read(&from, &value, err)) < 0)
+    if (secret_memory_init(err) < 0 || (o->generate ? generate(&value, err)
+                                        : o->module != NULL ? in_token(o, &from, &value, err)
+                                        : value_read(&from, &value, err)) < 0)
         return -1;
     key = signer_key_of(value.p, value.n, err);
     if (key == NULL)
@@ -202,7 +221,7 @@ static const struct verb {
     unsigned operands, needs;
     const char *flags, *usage, *help;
 } verbs[] = {
-    { "add", cmd_add, 1, 1, "gxfj", "NAME", "keep a private key; or make one" },
+    { "add", cmd_add, 1, 1, "gxfjmto", "NAME", "keep a private key; or make one" },
     { "ls", cmd_list, 0, 0, "j", "", "names and addresses; never keys" },
     { "rm", cmd_remove, 1, 1, "", "NAME", "remove a key: without a copy of it, its account is lost" },
     { "policy", cmd_policy, 0, 0, "", "", "print the standard signing policy, to be changed" },
@@ -217,6 +236,9 @@ static const struct flag {
     { "--generate", NULL, 'g', "make a new key" },
     { "--from-env", "VARIABLE", 'x', "take the key from this variable" },
     { "--from-file", "FILE", 'f', "take the key from this file" },
+    { "--module", "FILE", 'm', "the key is in a token of this PKCS#11 module; what is read is its PIN" },
+    { "--token", "LABEL", 't', "... the token's label" },
+    { "--object", "LABEL", 'o', "... the key's label" },
     { "--json", NULL, 'j', "one JSON object" },
 };
 
@@ -263,6 +285,9 @@ flag(struct options *o, const struct verb *v, int argc, char **argv, struct err 
         case 'g': o->generate = true; break;
         case 'x': o->from_env = argv[1]; break;
         case 'f': o->from_file = argv[1]; break;
+        case 'm': o->module = argv[1]; break;
+        case 't': o->token = argv[1]; break;
+        case 'o': o->object = argv[1]; break;
         default: o->json = true; break;
         }
         return flags[i].value != NULL ? 2 : 1;
@@ -300,6 +325,11 @@ parse(struct options *o, const struct verb *v, int argc, char **argv, struct err
     if (o->name != NULL && !store_name_valid(str_of(o->name))) {
         err_set(err, ERR_USAGE, "sign.name", "that is no name of a key");
         return err_hint(err, "up to %d letters, digits, \"-\", \"_\" and \".\"", VAULT_NAME_MAX);
+    }
+    if ((o->module != NULL) != (o->token != NULL) || (o->module != NULL) != (o->object != NULL) ||
+        (o->module != NULL && o->generate)) {
+        err_set(err, ERR_USAGE, "sign.flag", "a key in a token is named by --module, --token and --object, all three");
+        return err_hint(err, "make it with the token's own program; --generate makes one in the vault");
     }
     return o->generate + (o->from_env != NULL) + (o->from_file != NULL) > 1
                ? err_set(err, ERR_USAGE, "sign.flag", "only one of --generate, --from-env, --from-file") : 0;

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "signer/signer.h"
+#include "signer/token.h"
 #include "vault/store.h"
 
 struct sign_key *
@@ -14,6 +15,8 @@ signer_key_of(const uint8_t *text, size_t n, struct err *err)
     uint8_t bytes[SIGN_KEY_SIZE];
     struct sign_key *k = NULL;
 
+    if (n >= sizeof(TOKEN_FORM) && memcmp(text, TOKEN_FORM, sizeof(TOKEN_FORM) - 1) == 0)
+        return token_key(text, n, err);
     if (n >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         text += 2;
         n -= 2;

@@ -7,9 +7,11 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "signer/signer.h"
+#include "signer/token.h"
 #include "vault/seal.h"
 
 #define FD_WARDEN 3
+#define FD_SIGNER 3
 
 static int
 serve(const char *name, const char *path)
@@ -43,6 +45,8 @@ main(int argc, char **argv)
         return signer_cmd(argc - 1, argv + 1);
     if (argc == 4 && strcmp(argv[1], "serve") == 0 && fcntl(FD_WARDEN, F_GETFD) >= 0)
         return serve(argv[2], argv[3]);
+    if (argc == 2 && strcmp(argv[1], "token") == 0 && fcntl(FD_SIGNER, F_GETFD) >= 0)
+        return token_serve(FD_SIGNER) < 0;
     fprintf(stderr, "cloche-signer is started by cloche; see `cloche signer --help`\n");
     return 1;
 }

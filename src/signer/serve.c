@@ -155,6 +155,8 @@ hear_all(struct signer *s)
             return 0;       /* the warden's end is ours */
         if (msg_dispatch(&s->gate, &f, s) != MSG_OK)
             return -1;
+        if (!sign_key_lives(s->key))
+            return -1;      /* who started us does so again, with a new process of its module */
     }
 }
 

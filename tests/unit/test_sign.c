@@ -529,10 +529,100 @@ test_windows(void **state)
     assert_string_equal(v.rule, "spend_daily");
 }
 
+/* --- backends ---------------------------------------------------------------------------------------------------- */
+
+/* One that says what it was given, in the form of s that was asked for. */
+struct told {
+    struct tx_signature made;
+    bool high, fails;
+    unsigned freed;
+};
+
+static int
+told_sign(void *ctx, const uint8_t digest[TX_HASH], uint8_t rs[64], struct err *err)
+{
+    static const uint8_t order[32] = {
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe,
+        0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41 };
+    const struct told *t = ctx;
+    int borrow = 0;
+
+    (void)digest;
+    if (t->fails)
+        return err_set(err, ERR_SYSTEM, "test.told", "no");
+    memcpy(rs, t->made.r, 32);
+    memcpy(rs + 32, t->made.s, 32);
+    for (int i = 31; t->high && i >= 0; i--) {      /* order - s */
+        int v = order[i] - t->made.s[i] - borrow;
+        borrow = v < 0;
+        rs[32 + i] = (uint8_t)(v + (borrow ? 256 : 0));
+    }
+    return 0;
+}
+
+static void
+told_free(void *ctx)
+{
+    ((struct told *)ctx)->freed++;
+}
+
+/* What a backend says leaves in the low form, with the parity that recovers to the key, or not at all. */
+static void
+test_backends(void **state)
+{
+    static const struct sign_backend backend = { .sign = told_sign, .free = told_free };
+    static const char point[] = "044bc2a31265153f07e70e0bab08724e6b85e217f8cd628ceb62974247bb493382"
+                                "ce28cab79ad7119ee1ad3ebcdb98a16805211530ecc6cfefa1b88e6dff99232a";
+    const struct tx tx = a_transfer(TX_DYNAMIC_FEE);
+    uint8_t digest[TX_HASH], other[TX_HASH] = { 1 }, plain[SIGN_POINT], ours[TX_ADDRESS], theirs[TX_ADDRESS];
+    struct sign_key *own = key_of_byte(0x46), *k;
+    struct told told = { .high = false };
+    struct tx_signature good, s;
+    struct err err = ERR_INIT;
+
+    (void)state;
+    assert_true(str_unhex(str_of(point), plain));
+    k = sign_key_of(&backend, &told, plain, &err);
+    assert_non_null(k);
+    assert_true(sign_key_lives(k));
+    sign_key_address(own, ours);
+    sign_key_address(k, theirs);
+    assert_memory_equal(ours, theirs, sizeof(ours));
+    assert_int_equal(tx_digest(&tx, digest, &err), 0);
+    assert_int_equal(sign_key_sign(own, digest, &good, &err), 0);
+    for (int high = 0; high < 2; high++) {
+        told.made = good;
+        told.high = high != 0;
+        assert_int_equal(sign_key_sign(k, digest, &s, &err), 0);
+        assert_memory_equal(s.r, good.r, 32);
+        assert_memory_equal(s.s, good.s, 32);
+        assert_int_equal(s.parity, good.parity);
+    }
+    told.high = false;
+    assert_int_equal(sign_key_sign(k, other, &s, &err), -1);        /* of another digest */
+    assert_string_equal(err.code, "sign.failed");
+    told.made.r[5] ^= 1;
+    assert_int_equal(sign_key_sign(k, digest, &s, &err), -1);
+    memset(&told.made, 0, sizeof(told.made));
+    assert_int_equal(sign_key_sign(k, digest, &s, &err), -1);       /* none at all */
+    memset(&told.made, 0xff, sizeof(told.made));
+    assert_int_equal(sign_key_sign(k, digest, &s, &err), -1);
+    told.fails = true;
+    assert_int_equal(sign_key_sign(k, digest, &s, &err), -1);
+    assert_string_equal(err.code, "test.told");
+    sign_key_free(k);
+    assert_int_equal(told.freed, 1);
+    plain[64] ^= 1;
+    assert_null(sign_key_of(&backend, &told, plain, &err));         /* no point of the curve */
+    assert_int_equal(told.freed, 2);
+    sign_key_free(own);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_backends),
         cmocka_unit_test(test_keccak),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_there_is_one_encoding),

@@ -1,0 +1,107 @@
+/* signer/token_serve.c: the process that has a PKCS#11 module, and nothing else of ours
+ *
+ * A module is somebody else's code. So this process gives up what it can before it loads one: every capability,
+ * the right to gain any, to be dumped or debugged, to start programs, to look into other processes, and to change what
+ * is mounted. It keeps its user, files and sockets: a module reads its token's files, or talks to a device or a server.
+ * It has the PIN and what the module has in memory, and never a transaction: 32 bytes come, 64 go.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "base/array.h"
+#include "signer/pkcs11.h"
+#include "signer/token.h"
+#include "wall/service.h"
+#include "wire/table.h"
+
+enum { FRESH = 1, OPEN = 2 };
+
+struct token {
+    int signer;
+    struct pkcs11 *p;
+    struct msg_gate gate;
+    uint8_t in[EDGE_ROOM];
+};
+
+static void
+say(struct token *t, uint8_t type, const struct shape *shape, const void *m)
+{
+    (void)proto_send(t->signer, type, shape, m, -1);    /* its end is noticed where it is read */
+}
+
+static int
+refuse(struct token *t, const struct err *why)
+{
+    PROTO_SAY(say, t, TOKEN_REFUSED, .why = *why);
+    return 0;
+}
+
+static int
+on_open(struct token *t, const struct token_where *m)
+{
+    struct token_point is = { .point = { 0 } };
+    struct err err = ERR_INIT;
+
+    t->p = pkcs11_open(m, is.point, &err);
+    explicit_bzero(t->in, sizeof(t->in));
+    if (t->p == NULL)
+        return refuse(t, &err);
+    t->gate.state = OPEN;
+    say(t, TOKEN_IS, TOKEN_IS_SHAPE(), &is);
+    return 0;
+}
+
+static int
+on_digest(struct token *t, const struct token_digest *m)
+{
+    struct token_rs made = { .rs = { 0 } };
+    struct err err = ERR_INIT;
+
+    if (pkcs11_sign(t->p, m->digest, made.rs, &err) < 0)
+        return refuse(t, &err);
+    say(t, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made);
+    return 0;
+}
+
+#define HEARS(R) \
+    R(TOKEN_OPEN, on_open, true, FRESH) \
+    R(TOKEN_SIGN, on_digest, false, OPEN)
+PROTO_RULES(rules, HEARS)
+
+static int
+give_up(struct err *err)
+{
+    static const unsigned never[] = {
+        SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_pidfd_getfd,
+        SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount, SYS_fsopen,
+        SYS_mount_setattr, SYS_setns, SYS_unshare, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl,
+        SYS_add_key, SYS_request_key, SYS_io_uring_setup, SYS_init_module, SYS_finit_module, SYS_kexec_load,
+        SYS_setuid, SYS_setresuid, SYS_kill, SYS_tkill, SYS_pidfd_send_signal };
+    const struct service_plan plan = { .dies = true, .keep_user = true, .all_files = true };
+
+    return service_give_up(&plan, err) < 0 || service_deny(never, ARRAY_LEN(never), err) < 0 ? -1 : 0;
+}
+
+int
+token_serve(int signer)
+{
+    static struct token t;
+    struct err err = ERR_INIT;
+    struct frame f;
+    int r;
+
+    t = (struct token){ .signer = signer,
+                        .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = FRESH } };
+    if (give_up(&err) < 0)
+        return refuse(&t, &err) - 1;
+    while ((r = packet_receive(signer, t.in, sizeof(t.in), &f, NULL, 0)) != 0) {
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0 || msg_dispatch(&t.gate, &f, &t) != MSG_OK)
+            return -1;
+    }
+    pkcs11_close(t.p);
+    return 0;
+}
