@@ -84,6 +84,7 @@ struct run {
     uint8_t flags, code;        /* as in struct edge_run */
     bool told;                  /* its number, to who began it */
     bool pty, stdin_open, ending;
+    bool followed;              /* somebody did, or does */
     struct run_log log;
     struct context *context;    /* it is one; NULL: a command */
     char name[EDGE_RUN_NAME + 1];

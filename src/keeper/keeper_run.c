@@ -3,7 +3,7 @@
  * Such a command is an operation whose output goes into its log instead of to the front. Its record is told to whoever
  * may use the sandbox, until the sandbox ends. There are EDGE_RUNS_MAX of them: a new one pushes out the oldest that
  * has ended. Nobody's slowness stops a command for good: who follows it holds its output back for as long as it goes
- * on reading, and misses some of it otherwise, which it is told.
+ * on reading, and misses some of it otherwise, which it is told. Who begins it has as long to begin to follow it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "keeper/keeper.h"
 
 #define FAR_BEHIND (RUN_LOG_BYTES / 2)
-#define HOLD_US    2000000          /* for somebody who reads nothing */
+#define HOLD_US    2000000          /* for somebody who reads nothing, or not yet */
 
 struct run *
 run_find(const struct keeper_live *k, uint64_t number)
@@ -179,6 +179,9 @@ run_holds(const struct op *o)
 
     if (o->run != NULL && o->run->context != NULL)
         return context_holds(o->run);
+    if (o->run != NULL && !o->run->followed && clock_since(now, o->run->begun_us) < HOLD_US &&
+        o->run->log.end - o->run->log.begin > FAR_BEHIND)
+        return true;
     for (size_t i = 0; i < RUN_ASKERS_MAX && o->run != NULL; i++) {
         const struct run_asker *a = o->k->askers[i];
         if (a != NULL && a->run == o->run && a->what == RUN_FOLLOW && clock_since(now, a->moved_us) < HOLD_US &&

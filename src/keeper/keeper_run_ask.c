@@ -269,6 +269,7 @@ begin_follow(struct run_asker *a, const struct edge_run_ask *ask)
         return;
     }
     a->reader = (struct run_reader){ .at = { ask->at[0], ask->at[1] } };
+    a->run->followed = true;
     a->moved_us = clock_us();
     say_run(a, a->run);
     pump(a);
