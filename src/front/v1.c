@@ -389,7 +389,7 @@ recover(struct request *r)
 static void
 new_key(struct request *r)
 {
-    ASK(r, EDGE_ASK_KEY, &key_answers, .id = r->id);
+    ASK(r, EDGE_ASK_KEY, &key_answers, .id = r->id, .more = false);
 }
 
 static void

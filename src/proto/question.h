@@ -34,6 +34,14 @@ PROTO_STRUCT(edge_head, EDGE_HEAD);
 #define ASK_BOX(F) F(TEXT, id, EDGE_NAME_MAX)
 PROTO_STRUCT(ask_box, ASK_BOX);
 
+/* A new key in the place of the former one; or, @more, another one beside it, which is the same each time. */
+#define ASK_KEY(F) F(TEXT, id, EDGE_NAME_MAX) F(BOOL, more)
+PROTO_STRUCT(ask_key, ASK_KEY);
+
+/* It is to end so many seconds from now. */
+#define ASK_LIFE(F) F(TEXT, id, EDGE_NAME_MAX) F(U32_IN, seconds, 1, EDGE_SECONDS_MAX)
+PROTO_STRUCT(ask_life, ASK_LIFE);
+
 #define ASK_LIST(F) \
     F(BOOL, all) \
     F(U16_IN, limit, 1, EDGE_LIST_MAX) \
@@ -215,7 +223,7 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* whoever has the ticket */ \
     Q(EDGE_ASK_CONSOLE_OPEN, 203, ask_console_open, console_open, ANYBODY,                      FREE, \
       RECORDED("console_open", RECORD_WAIT)) \
-    Q(EDGE_ASK_KEY,        13,  ask_box,        key,        OPERATOR | AGENT,                   GATED, \
+    Q(EDGE_ASK_KEY,        13,  ask_key,        key,        OPERATOR | AGENT,                   GATED, \
       RECORDED("new_key", RECORD_WAIT)) \
     Q(EDGE_ASK_AUDIT,      14,  ask_audit,      audit,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
     /* with the ticket of one that is followed: no more. No answer */ \
@@ -241,6 +249,8 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* one to remove, or "": list them */ \
     Q(EDGE_ASK_TEMPLATES,  27,  ask_box,        templates,  OPERATOR | AGENT | AUDITOR,         GATED, \
       RECORDED("remove_template", RECORD_INSIST)) \
+    Q(EDGE_ASK_LIFE,       28,  ask_life,       life,       OPERATOR | AGENT,                   FREE, \
+      RECORDED("lifetime", RECORD_WAIT)) \
     Q(EDGE_ASK_STATS,      29,  nothing,        stats,      OPERATOR | AUDITOR,                 FREE,  LOOKS) \
     Q(EDGE_ASK_USAGE,      30,  ask_box,        usage,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \
     Q(EDGE_ASK_FOLLOW,     31,  ask_follow,     follow,     OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \

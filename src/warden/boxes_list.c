@@ -55,6 +55,7 @@ free_box(struct box *b)
     buf_free(&b->not_made);
     buf_free(&b->use);
     masks_free(&b->masks);
+    explicit_bzero(b->more_key, sizeof(b->more_key));
     trial_free(b);
     call_free(b);
     free(b);

@@ -568,7 +568,7 @@ deed_console(struct warden *w, const struct ask_console *m, struct deed *out, st
 /* So is a key of a sandbox that another one made: of what its own sandboxes' keys ask for it decides nothing anyway
  * (approval_may). */
 int
-deed_key(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
+deed_key(struct warden *w, const struct ask_key *m, struct deed *out, struct err *err)
 {
     char id[EDGE_ID + 1], owner[EDGE_ID + 1];
     int r;

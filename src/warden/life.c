@@ -1,4 +1,4 @@
-/* warden/life.c: the policy of a sandbox that lives
+/* warden/life.c: the policy of a sandbox that lives, and how long it lives
  *
  * What it is held to is told by its keeper, and a change of it is judged there: both pass through here unread. On
  * record is what the keeper took; one that a lost warden had begun is taken back by the next one.
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "warden/approvals.h"
@@ -190,4 +191,48 @@ life_gone(struct box *b, const struct err *why)
     if (b->change.policy != NULL)
         answer_no(b->w, b->change.to, why);
     forget_change(b);
+}
+
+/* --- how long it lives -------------------------------------------------------------------------------------------- */
+
+static int
+life_put(struct box *b, uint64_t life_s, struct err *err)
+{
+    const uint32_t most = (b->r.bounds & EDGE_BOUNDED) != 0 ? b->w->default_life_s : 0, former = b->r.life_s;
+
+    if (life_s > EDGE_SECONDS_MAX || (most > 0 && life_s > most)) {
+        err_set(err, ERR_POLICY, "sandbox.lifetime", "it would live for %llu seconds in all, and may for %u",
+                (unsigned long long)life_s, most > 0 ? most : EDGE_SECONDS_MAX);
+        return err_hint(err, "ask for less, or make another one; max-lifetime in the daemon's configuration");
+    }
+    b->r.life_s = (uint32_t)life_s;
+    if (box_put(b, err) == 0)
+        return 0;
+    b->r.life_s = former;
+    return -1;
+}
+
+int
+asked_life(struct warden *w, const struct ask_life *m)
+{
+    struct err err = ERR_INIT;
+    struct box *b = usable(w, m->id, &err);
+    char by[EDGE_WHO_MAX + 1];
+    uint64_t lived_s;
+
+    if (b == NULL) {
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    if (record_asked(w, b, m->id, NULL))
+        return 0;
+    lived_s = b->r.begun_at > 0 ? clock_since(time_steady(w), b->r.begun_at) / 1000 : 0;
+    if (life_put(b, lived_s + m->seconds, &err) < 0) {
+        answer_no(w, w->asker, &err);
+        return 0;
+    }
+    who_text(w, &w->who, by);
+    warden_note(w, b, "lifetime_changed", "it ends in %u seconds, by %s", m->seconds, by);
+    answer_box(w, w->asker, &b->r, NULL);
+    return 0;
 }

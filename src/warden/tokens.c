@@ -107,7 +107,8 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     }
     sha256_text(hash, text);
     for (struct box *b = w->boxes; b != NULL; b = b->next)
-        if (mem_same(b->r.key, text, SHA256_TEXT))      /* "" is none */
+        if (mem_same(b->r.key, text, SHA256_TEXT) ||    /* "" is none */
+            (b->more_key[0] != '\0' && mem_same(b->more_hash, hash, SHA256_SIZE)))
             key_row(&k, &b->r);
     if (who->role == EDGE_NOBODY && !attach_who(w, hash, who, until))
         (void)state_find_key(w->state, text, key_row, &k, NULL);
@@ -135,7 +136,8 @@ box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
         explicit_bzero(out, EDGE_CREDENTIAL_MAX + 1);
         return NULL;
     }
-    epoch_next(&b->w->epochs->credentials);     /* the former one is none any more */
+    explicit_bzero(b->more_key, sizeof(b->more_key));
+    epoch_next(&b->w->epochs->credentials);     /* the former ones are none any more */
     ends_key(b);
     return out;
 }
@@ -278,8 +280,21 @@ asked_token(struct warden *w, const struct ask_token *m)
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
+/* For who comes to a sandbox that others have the key of: theirs stays good, and nobody can tell it any more. */
+static const char *
+another_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
+{
+    if (b->more_key[0] == '\0' && credential_new(EDGE_KEY, b->more_key, b->more_hash) < 0) {
+        explicit_bzero(b->more_key, sizeof(b->more_key));
+        err_sys(err, errno, "serve.random", "getrandom");
+        return NULL;
+    }
+    memcpy(out, b->more_key, sizeof(b->more_key));
+    return out;
+}
+
 int
-asked_key(struct warden *w, const struct ask_box *m)
+asked_key(struct warden *w, const struct ask_key *m)
 {
     char key[EDGE_CREDENTIAL_MAX + 1], by[160];
     struct err err = ERR_INIT;
@@ -287,12 +302,12 @@ asked_key(struct warden *w, const struct ask_box *m)
 
     if (b != NULL && record_asked(w, b, m->id, NULL))
         return 0;
-    if (b == NULL || box_new_key(b, key, &err) == NULL) {
+    if (b == NULL || (m->more ? another_key(b, key, &err) : box_new_key(b, key, &err)) == NULL) {
         answer_no(w, w->asker, &err);
         return 0;
     }
     who_text(w, &w->who, by);
-    warden_note(w, b, "key_created", "a new key, by %s", by);
+    warden_note(w, b, "key_created", "%s, by %s", m->more ? "another key" : "a new key", by);
     answer_box(w, w->asker, &b->r, key);
     explicit_bzero(key, sizeof(key));
     return 0;

@@ -184,6 +184,9 @@ struct box {
     uint64_t net_minute;                /* the minute whose questions about connections are counted, */
     unsigned net_asked;                 /* and how many there were */
     bool grants_over;                   /* by a change of its policy, and that is not on record yet (gate_end.c) */
+    /* another key of it, while this warden is there ("": none yet), and its hash; to be wiped (tokens.c) */
+    char more_key[EDGE_CREDENTIAL_MAX + 1];
+    uint8_t more_hash[SHA256_SIZE];
     struct masks masks;                 /* values that must not be in a record of it */
     struct call *call;                  /* of a tool, that it is made for (calls.c); NULL none */
     const char *why;                    /* it ends, or ended, when that is known; owned */
