@@ -83,6 +83,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     check_names(text);
     check_link((struct str){ text.p + 1, n - 1 }, data[0] % 8);
-    FUZZ_ASSERT(protect_test(&rules, text) <= PROTECT_AT);
+    FUZZ_ASSERT(protect_test(&rules, text, data[0] % 2 == 0) <= PROTECT_AT);
     return 0;
 }

@@ -170,7 +170,7 @@ flag_entry(const struct scan *s, const struct scan_dir *d, struct change *e)
         e->flags |= CHANGE_OTHER_FS;
 
     enum protect_match m = protect_below(s->in->protect, (struct str){ .p = (char *)d->path.p, .n = d->path.n },
-                                         s->c->v[d->i].protection);
+                                         s->c->v[d->i].protection, e->lower.mode != 0);
     e->protection = (unsigned char)m;
     if (m == PROTECT_AT || (m == PROTECT_ABOVE && becomes_other))
         e->flags |= CHANGE_PROTECTED;
@@ -387,7 +387,7 @@ mark_tools(struct changes *c, struct err *err)
             const char *own = planted_dir(e->name);
             dir[i] = own != NULL ? own : dir[i];
         } else if (e->upper.mode != 0 && e->kind != CHANGE_NONE && (e->flags & (CHANGE_PROTECTED | CHANGE_GIT)) == 0 &&
-                   (planted_match(dir[i], e->name) != NULL ||
+                   (planted_match(dir[i], planted_dir(c->v[e->parent].name) != NULL, e->name) != NULL ||
                     (S_ISLNK(e->upper.mode) && e->name[0] == '.' && planted_below(e->name) != NULL))) {
             e->flags |= CHANGE_TOOL;
         }

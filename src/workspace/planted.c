@@ -31,7 +31,8 @@ struct level {
     struct buf below;       /* names of its directories, each with a NUL */
     size_t next;            /* the next of them in @below */
     size_t path_n;          /* bytes of the path up to here */
-    const char *dir;        /* the table's directory that it is or lies below, or NULL */
+    const char *dir;        /* the table's directory that it is (@own) or lies below, or NULL */
+    bool own;
     bool place;             /* git takes it for a repository */
 };
 
@@ -216,7 +217,7 @@ look_at_entry(struct search *s, const char *name, uint8_t type)
 {
     struct level *l = &s->levels[s->n - 1];
     bool git = strcasecmp(name, ".git") == 0;
-    const struct planted_row *row = git ? NULL : planted_match(l->dir, name);
+    const struct planted_row *row = git ? NULL : planted_match(l->dir, l->own, name);
     struct stat st;
 
     /* in place of a directory of the table, whatever it leads to */
@@ -280,7 +281,7 @@ enter(struct search *s, int fd, const char *name)
     const char *own = planted_dir(name);
 
     *l = (struct level){ .fd = fd, .below = BUF_INIT(NAMES_MAX),
-                         .dir = own != NULL ? own : above != NULL ? above->dir : NULL };
+                         .dir = own != NULL ? own : above != NULL ? above->dir : NULL, .own = own != NULL };
     if (above != NULL && path_of(s, name) != NULL)
         l->path_n = s->path.n;
     s->n++;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define PLANTED_DEPTH   200         /* directories above one another that are entered */
 #define PLANTED_KEPT    1000        /* finds that are kept; more are counted */
@@ -60,16 +61,18 @@ bool planted_changed(const struct timespec *since, const struct timespec *t);
 
 /* planted_table.c: a file that a tool obeys. */
 struct planted_row {
-    const char *dir;        /* a directory that it lies in or below, or NULL: anywhere */
+    const char *dir;        /* a directory that it lies in or below, or NULL: anywhere; "./x": that it lies in */
     const char *name;       /* its own name; "*": any; "*.x": any that ends so */
     const char *what, *runs;
 };
 
-/* The row for a file called @name, whose directory is (or lies below) one that planted_dir() knew; NULL: none. */
-const struct planted_row *planted_match(const char *dir, const char *name);
+/* The row for a file called @name, whose directory is (@in) or lies below one that planted_dir() knew; NULL: none. */
+const struct planted_row *planted_match(const char *dir, bool in, const char *name);
 /* The table's own text for a directory name that rows mention; NULL: none does. */
 const char *planted_dir(const char *name);
 /* The first row for what lies in a directory called @name; NULL: none. */
 const struct planted_row *planted_below(const char *name);
+/* Whether these names of the policy's ("a" or "a/b") are obeyed in a home directory only. */
+bool planted_of_home(struct str names);
 
 #endif

@@ -179,7 +179,7 @@ static const struct planted_row rows[] = {
     { NULL, "lazygit.yml", "lazygit", VCS }, { NULL, ".lazygit.yml", "lazygit", VCS },
     { ".sl", "config", "Sapling", VCS }, { ".pijul", "config", "Pijul", VCS },
     { "sl", "config", "Sapling", VCS }, { "sl", "config-git-user", "Sapling", VCS },
-    { "sl", "config-git-repo", "Sapling", VCS }, { ".jj", "repo", "Jujutsu", VCS },
+    { "sl", "config-git-repo", "Sapling", VCS }, { "./.jj", "repo", "Jujutsu", VCS },
     { "_darcs", "defaults", "darcs", VCS },
     { ".jj", "config.toml", "Jujutsu", VCS }, { ".jj", "workspace-config.toml", "Jujutsu", VCS },
     { ".svn", "config", "Subversion", VCS },
@@ -217,15 +217,28 @@ fits(const char *pattern, const char *name)
     return n >= tail && strcasecmp(name + n - tail, pattern + 1) == 0;
 }
 
+static bool
+directly(const struct planted_row *r)
+{
+    return r->dir != NULL && r->dir[0] == '.' && r->dir[1] == '/';
+}
+
+static const char *
+dir_of(const struct planted_row *r)
+{
+    return directly(r) ? r->dir + 2 : r->dir;
+}
+
 const struct planted_row *
-planted_match(const char *dir, const char *name)
+planted_match(const char *dir, bool in, const char *name)
 {
     for (size_t i = 0; i < N_ROWS; i++) {
         const struct planted_row *r = &rows[i];
         /* of a hundred thousand names nearly all go by here */
-        if ((r->name[0] != '*' && (r->name[0] | 0x20) != (name[0] | 0x20)) || (r->dir != NULL && dir == NULL))
+        if ((r->name[0] != '*' && (r->name[0] | 0x20) != (name[0] | 0x20)) ||
+            (r->dir != NULL && (dir == NULL || (directly(r) && !in))))
             continue;
-        if ((r->dir == NULL || strcmp(r->dir, dir) == 0) && fits(r->name, name))
+        if ((r->dir == NULL || strcmp(dir_of(r), dir) == 0) && fits(r->name, name))
             return r;
     }
     return NULL;
@@ -234,9 +247,11 @@ planted_match(const char *dir, const char *name)
 const char *
 planted_dir(const char *name)
 {
-    for (size_t i = 0; i < N_ROWS; i++)
-        if (rows[i].dir != NULL && (rows[i].dir[0] | 0x20) == (name[0] | 0x20) && strcasecmp(rows[i].dir, name) == 0)
-            return rows[i].dir;
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const char *dir = dir_of(&rows[i]);
+        if (dir != NULL && (dir[0] | 0x20) == (name[0] | 0x20) && strcasecmp(dir, name) == 0)
+            return dir;
+    }
     return NULL;
 }
 
@@ -246,7 +261,35 @@ planted_below(const char *name)
     const char *dir = planted_dir(name);
 
     for (size_t i = 0; dir != NULL && i < N_ROWS; i++)
-        if (rows[i].dir == dir)
+        if (rows[i].dir != NULL && strcmp(dir_of(&rows[i]), dir) == 0)
             return &rows[i];
     return NULL;
+}
+
+/* The row for @name, a file in @dir or a directory. */
+static const struct planted_row *
+row_of(const char *dir, const char *name)
+{
+    const struct planted_row *r = planted_match(dir != NULL ? planted_dir(dir) : NULL, true, name);
+
+    return r != NULL ? r : planted_below(name);
+}
+
+bool
+planted_of_home(struct str names)
+{
+    char text[256];
+    char *name;
+    const struct planted_row *r;
+
+    if (names.n >= sizeof(text))
+        return false;
+    memcpy(text, names.p, names.n);
+    text[names.n] = '\0';
+    name = strchr(text, '/');
+    if (name != NULL)
+        *name++ = '\0';
+    r = row_of(name != NULL ? text : NULL, name != NULL ? name : text);
+    /* the configuration of each program is there in a home; a project has it for those that the table knows */
+    return r != NULL ? strcmp(r->runs, SHELL) == 0 : name != NULL && strcasecmp(text, ".config") == 0;
 }

@@ -2,6 +2,7 @@
 #include "workspace/protect.h"
 
 #include "base/array.h"
+#include "workspace/planted.h"
 
 /* Git reads its configuration and hooks from where these say. */
 static const char *const git_redirects[] = { ".git/commondir", ".git/worktrees" };
@@ -67,6 +68,29 @@ match_anywhere(struct str names, struct str path)
     return best;
 }
 
+/* What package managers unpack. */
+static bool
+is_unpacked(struct str path)
+{
+    struct str name;
+
+    while (next_name(&path, &name))
+        if (str_eq(name, STR_LIT("node_modules")))
+            return true;
+    return false;
+}
+
+/* @names in @path, or in the @end of it, that @there says is in the project. As the guard has it: what is obeyed in a
+ * home directory only is looked for at the top, and further down where it is one already, perhaps. */
+static enum protect_match
+match_names(struct str names, struct str path, struct str end, bool there)
+{
+    enum protect_match best = match_anywhere(names, end);
+
+    return best == PROTECT_NOT || !planted_of_home(names) || (there && !is_unpacked(path)) ? best
+                                                                                           : match_here(names, path);
+}
+
 /* .git/modules/NAME/{hooks,config}, where NAME may have several components: the repositories of submodules. Branches
  * may be called so too: they are below refs and logs. */
 static bool
@@ -123,7 +147,7 @@ given_names(const struct protect *rules, struct str path)
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
         struct str names = str_of(rules->names[i]);
-        enum protect_match m = match_anywhere(names, path);
+        enum protect_match m = match_names(names, path, path, false);
         if (!about_git(names, path, m))
             best = stronger(best, m);
     }
@@ -168,12 +192,12 @@ end_of(const struct protect *rules, struct str path)
 
 /* @end: of @path, where the given names are looked for. */
 static enum protect_match
-match_in(const struct protect *rules, struct str path, struct str end)
+match_in(const struct protect *rules, struct str path, struct str end, bool there)
 {
     enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++)
-        best = stronger(best, match_anywhere(str_of(rules->names[i]), end));
+        best = stronger(best, match_names(str_of(rules->names[i]), path, end, there));
     for (size_t i = 0; i < ARRAY_LEN(git_redirects) && best != PROTECT_AT; i++)
         best = stronger(best, match_anywhere(str_of(git_redirects[i]), end));
     for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++)
@@ -182,15 +206,15 @@ match_in(const struct protect *rules, struct str path, struct str end)
 }
 
 enum protect_match
-protect_test(const struct protect *rules, struct str path)
+protect_test(const struct protect *rules, struct str path, bool there)
 {
-    return path.n == 0 ? PROTECT_NOT : match_in(rules, path, path);
+    return path.n == 0 ? PROTECT_NOT : match_in(rules, path, path, there);
 }
 
 enum protect_match
-protect_below(const struct protect *rules, struct str path, enum protect_match above)
+protect_below(const struct protect *rules, struct str path, enum protect_match above, bool there)
 {
-    return above == PROTECT_AT ? PROTECT_AT : match_in(rules, path, end_of(rules, path));
+    return above == PROTECT_AT ? PROTECT_AT : match_in(rules, path, end_of(rules, path), there);
 }
 
 bool

@@ -12,7 +12,8 @@
 #include "base/str.h"
 
 struct protect {
-    const char *const *names;       /* "a" or "a/b": protected wherever these names follow each other; borrowed */
+    const char *const *names;       /* "a" or "a/b": protected wherever these names follow each other (those of a home
+                                     * directory: planted_of_home()); borrowed */
     size_t n_names;
     const char *const *places;      /* protected at this one place, relative to the project; borrowed */
     size_t n_places;
@@ -26,12 +27,13 @@ enum protect_match {
 
 /* What @path (relative, normal) is. Names are compared without regard to ASCII case, since the file system may not
  * regard it either. Beside the given names: what redirects git to another configuration (.git/commondir, and hooks and
- * config below .git/modules). */
-enum protect_match protect_test(const struct protect *rules, struct str path);
+ * config below .git/modules). @there: the project has it already. Names that are obeyed in a home directory only count
+ * at the project's top; below it only when they are there, and never in node_modules, where the guard does not look. */
+enum protect_match protect_test(const struct protect *rules, struct str path, bool there);
 
 /* The same where it is known what the folder is that @path is in (PROTECT_NOT: the project), without looking at all of
  * @path for each rule. */
-enum protect_match protect_below(const struct protect *rules, struct str path, enum protect_match above);
+enum protect_match protect_below(const struct protect *rules, struct str path, enum protect_match above, bool there);
 
 /* Whether no rule but those with a name of git's (".git/config", .git/commondir ...) protects @path. */
 bool protect_only_git(const struct protect *rules, struct str path);

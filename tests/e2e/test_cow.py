@@ -380,6 +380,26 @@ def old_or_new(project, old, new):
     return now == new
 
 
+@requirement("R91", "R82")
+def test_names_of_a_home_matter_in_one(cloche):
+    """A shell obeys its files in a home: they wait for a person at the top, and where the project has them. Elsewhere what obeys them is told."""
+    project = cloche.project
+    for name in ("sub/.bashrc", "node_modules/a/.profile"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("old\n")
+    own(cloche, project)
+    wait = {".bashrc", ".ssh/config", "sub/.bashrc", "node_modules/a/.envrc", "vendor/a/.vscode/tasks.json"}
+    come = {"vendor/a/.bashrc", "vendor/a/.ssh/config", "vendor/a/.config/fish/config.fish", "node_modules/a/.profile", "node_modules/b/.zshrc"}
+    cow(cloche, "".join(f"mkdir -p $(dirname {name}); echo new > {name}; " for name in sorted(wait | come)))
+    done = cloche("apply", "--json", cwd=project)
+    assert done.code == 2, done
+    told = tuple(c["path"] for c in done.json["withheld"])
+    withheld = {name for name in wait | come if name in told or name.startswith(tuple(f"{path}/" for path in told))}
+    assert withheld == wait, done
+    assert all((project / name).read_text() == "new\n" for name in come), done
+    assert (project / "sub/.bashrc").read_text() == "old\n" and not any((project / name).exists() for name in wait - {"sub/.bashrc"})
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("elsewhere", [False, pytest.param(True, marks=pytest.mark.root)])
 def test_killed_anywhere_all_or_nothing(cloche, world, elsewhere):

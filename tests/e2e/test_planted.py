@@ -135,7 +135,7 @@ FILES = {".envrc": "direnv", "x/.vscode/tasks.json": "VS Code tasks", "x/.vscode
 def test_files_that_tools_obey(cloche, project):
     for name in FILES:
         put(project / name, "x")
-    for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc", ".github/workflows/a.yml", "venv/.venv/f", "ssh/config", ".env.example"):
+    for name in ("x/tasks.json", "config.toml", "x/.vscode/other.json", "envrc", "hgrc", ".github/workflows/a.yml", "venv/.venv/f", "ssh/config", ".env.example", ".jj/x/repo", "sub/.jj/working_copy/repo"):
         put(project / name, "x")
     assert {path: f["what"] for path, f in planted(cloche, project).items()} == FILES
 

@@ -50,7 +50,36 @@ protected_names(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (protect_test(&rules, str_of(rows[i].path)) != rows[i].match)
+        for (int there = 0; there < 2; there++)
+            if (protect_test(&rules, str_of(rows[i].path), there != 0) != rows[i].match)
+                fail_msg("%s", rows[i].path);
+}
+
+/* What only a home directory's owner's programs obey. */
+static void
+names_of_a_home(void **state)
+{
+    static const char *const names[] = { ".bashrc", ".ssh/config", ".config/fish", ".config/systemd", ".config/mise",
+                                         ".envrc" };
+    static const struct protect rules = { names, ARRAY_LEN(names), NULL, 0 };
+    static const struct { const char *path; enum protect_match absent, there; } rows[] = {
+        { ".bashrc", PROTECT_AT, PROTECT_AT },
+        { ".BASHRC", PROTECT_AT, PROTECT_AT },
+        { ".ssh", PROTECT_ABOVE, PROTECT_ABOVE },
+        { ".config/systemd/user/x.service", PROTECT_AT, PROTECT_AT },
+        { "vendor/a/.bashrc", PROTECT_NOT, PROTECT_AT },
+        { "vendor/a/.ssh", PROTECT_NOT, PROTECT_ABOVE },
+        { "vendor/a/.ssh/config", PROTECT_NOT, PROTECT_AT },
+        { "vendor/.config/fish/config.fish", PROTECT_NOT, PROTECT_AT },
+        { "vendor/.config/systemd", PROTECT_NOT, PROTECT_AT },
+        { "node_modules/a/.bashrc", PROTECT_NOT, PROTECT_NOT },
+        { "node_modules/a/.envrc", PROTECT_AT, PROTECT_AT },        /* of any folder that one enters */
+        { "vendor/.config/mise/config.toml", PROTECT_AT, PROTECT_AT },
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (protect_test(&rules, str_of(rows[i].path), false) != rows[i].absent ||
+            protect_test(&rules, str_of(rows[i].path), true) != rows[i].there)
             fail_msg("%s", rows[i].path);
 }
 
@@ -69,8 +98,8 @@ what_is_protected_step_by_step(void **state)
         size_t n = 0;
         for (unsigned left = seed; left > 0; left /= 10) {
             n += (size_t)snprintf(path + n, sizeof(path) - n, "%s%s", n > 0 ? "/" : "", words[left % 10]);
-            whole = protect_test(&rules, str_of(path));
-            step = protect_below(&rules, str_of(path), step);
+            whole = protect_test(&rules, str_of(path), true);
+            step = protect_below(&rules, str_of(path), step, true);
             if (step != whole)
                 fail_msg("%s: %d, %d", path, step, whole);
         }
@@ -257,7 +286,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(protected_names), cmocka_unit_test(what_is_protected_step_by_step),
+        cmocka_unit_test(protected_names), cmocka_unit_test(names_of_a_home),
+        cmocka_unit_test(what_is_protected_step_by_step),
         cmocka_unit_test(links_that_leave), cmocka_unit_test(names_for_people),
         cmocka_unit_test(encoding_comes_back), cmocka_unit_test(terminal_is_not_obeyed), cmocka_unit_test(unseen_is_shown),
         cmocka_unit_test(journal_comes_back), cmocka_unit_test(journal_refuses),
