@@ -49,6 +49,23 @@ inside_path(struct native_plan *plan, const struct plan_tree *tree, const char *
     return *relative == '\0' ? plan_printf(plan, "%s", tree->inside) : plan_printf(plan, "%s/%s", base, relative);
 }
 
+/* @root's names are those that do not fit any more. */
+static int
+too_many(const struct native_plan *plan, const char *root, struct err *err)
+{
+    size_t folders = 0, k;
+
+    for (size_t i = 0; i < plan->n_absent; i++) {
+        for (k = 0; k < i && strcmp(plan->absent[k].root, plan->absent[i].root) != 0; k++)
+            ;
+        folders += k == i;
+    }
+    return err_set(err, ERR_LIMIT, "guard.plan.limit",
+                   "more than %d names for the name guard, in %zu writable folder%s up to %s: each has all protected "
+                   "names, and what its repositories' configurations lead to. Make fewer folders writable, or one that "
+                   "holds several", GUARD_RULES_MAX, folders, folders == 1 ? "" : "s", root);
+}
+
 int
 plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err)
 {
@@ -59,7 +76,7 @@ plan_guard_name(struct native_plan *plan, const char *root, const char *name, st
             return 0;
     /* said here already: who wrote what leads on may have written millions */
     if (plan->n_absent == GUARD_RULES_MAX)
-        return err_set(err, ERR_LIMIT, "guard.plan.limit", "more than %d names for the name guard", GUARD_RULES_MAX);
+        return too_many(plan, root, err);
     bigger = reallocarray(plan->absent, plan->n_absent + 1, sizeof(*bigger));
     if (bigger == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
