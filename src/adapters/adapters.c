@@ -1,8 +1,10 @@
 /* adapters/adapters.c: from a request to the adapter that answers it (see visit.h) */
 #include <string.h>
+#include <time.h>
 
 #include "adapters/api.h"
 #include "adapters/desktop.h"
+#include "adapters/e2b/e2b.h"
 #include "adapters/mcp/mcp.h"
 #include "wire/whole.h"
 
@@ -20,6 +22,7 @@ int
 adapters_open(const char *engine)
 {
     api_platform_look(engine);
+    tzset();            /* what tells times opens a file once, which can be done now */
     return mcp_open();
 }
 
@@ -30,20 +33,29 @@ adapters_languages(void)
 }
 
 /* False: said. Which route has which words is the sheet's that other programs match on. */
+static void
+refuse_json(struct visit *r, unsigned status, const char *what)
+{
+    if ((flags_of[r->row] & (VISIT_API_KEY | VISIT_BOX_KEY)) != 0)
+        visit_refuse(r, status, "http.json", "", what);
+    else
+        api_refuse(r, status, what);
+}
+
 static bool
 json_well(struct visit *r)
 {
     if (r->body.n == 0)
         return true;
     if (r->no_room) {
-        api_refuse(r, HTTP_TOO_LARGE, "the body has too many values");
+        refuse_json(r, HTTP_TOO_LARGE, "the body has too many values");
         return false;
     }
     r->json = json_loadb(r->body.p, r->body.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
     json_whole_numbers(r->json);
     json_drop_nulls(r->json, NULL);
     if (r->json == NULL)
-        api_refuse(r, HTTP_BAD_REQUEST, strcmp(paths[r->row], "/api/sandbox/screen/screenshot") == 0
+        refuse_json(r, HTTP_BAD_REQUEST, strcmp(paths[r->row], "/api/sandbox/screen/screenshot") == 0
                                             ? "Invalid JSON body" : "Invalid JSON in request body");
     return r->json != NULL;
 }
@@ -69,6 +81,7 @@ adapters_gone(struct visit *r)
     }
     mcp_gone(r);
     desktop_gone(r);
+    e2b_gone(r);
     json_decref(r->json);
     json_decref(r->list);
     buf_free(&r->out);

@@ -9,8 +9,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "proto/edge_write.h"
-#include "wire/form.h"
 #include "wire/json_text.h"
 #include "wire/table.h"
 
@@ -90,13 +88,13 @@ queue(struct hosted *h, uint8_t type, const struct shape *shape, const void *m)
     return h->link.fd >= 0 ? proto_queue(&h->out, h->link.fd, type, shape, m, -1) : -1;
 }
 
-static void
-say(struct hosted *h, uint8_t type, const struct shape *shape, const void *m)
+void
+host_say(struct hosted *h, uint8_t type, const struct shape *shape, const void *m)
 {
     if (queue(h, type, shape, m) == 0)
         host_flow(h);
 }
-#define SAY(h, number, ...) PROTO_SAY(say, h, number, __VA_ARGS__)
+#define SAY(h, number, ...) PROTO_SAY(host_say, h, number, __VA_ARGS__)
 
 /* As much of a long answer as goes on its way now. */
 static void
@@ -147,14 +145,14 @@ visit_put(struct visit *v, const char *name, const char *value)
 static void
 say_head(struct hosted *h, unsigned status, uint64_t size, const void *p, size_t n)
 {
-    struct adapt_head m = { .status = (uint16_t)status, .png = h->png, .size = size, .n_puts = h->n_puts, .body = p,
-                            .n_body = n };
+    struct adapt_head m = { .status = (uint16_t)status, .type = h->type, .keyed = h->keyed, .size = size,
+                            .n_puts = h->n_puts, .body = p, .n_body = n };
 
     for (size_t i = 0; i < h->n_puts; i++)
         m.puts[i] = h->puts[i];
     h->answered = true;
     h->over = size != ADAPT_STREAM;
-    say(h, EDGE_ANSWER_HEAD, EDGE_ANSWER_HEAD_SHAPE(), &m);
+    host_say(h, EDGE_ANSWER_HEAD, EDGE_ANSWER_HEAD_SHAPE(), &m);
 }
 
 /* What the answer was made of need not be there any more. */
@@ -185,7 +183,7 @@ answer(struct hosted *h, unsigned status, char *text, size_t n)
     }
     release(h);
     if (text == NULL) {
-        h->png = false;
+        h->type = ADAPT_JSON;
         say_head(h, HTTP_INTERNAL, sizeof(none) - 1, none, sizeof(none) - 1);
     } else if (n > ANSWER_ALWAYS && !has_room(h, n)) {
         refuse(h, HTTP_UNAVAILABLE, "http.busy", "read the answers that wait for you, and ask again",
@@ -219,7 +217,7 @@ visit_png(struct visit *v, const void *p, size_t n)
 
     if (copy != NULL)
         memcpy(copy, p, n);
-    host_of(v)->png = true;
+    host_of(v)->type = ADAPT_PNG;
     answer(host_of(v), HTTP_OK, copy, n);
 }
 
@@ -243,10 +241,39 @@ visit_err(struct visit *v, const struct err *err)
 }
 
 void
+visit_stream_of(struct visit *v, uint8_t type)
+{
+    if (host_of(v)->answered)
+        return;
+    host_of(v)->type = type;
+    say_head(host_of(v), HTTP_OK, ADAPT_STREAM, "", 0);
+}
+
+void
 visit_stream(struct visit *v)
 {
-    if (!host_of(v)->answered)
-        say_head(host_of(v), HTTP_OK, ADAPT_STREAM, "", 0);
+    visit_stream_of(v, ADAPT_EVENTS);
+}
+
+bool
+visit_answered(const struct visit *v)
+{
+    return host_of(v)->answered;
+}
+
+void
+visit_keyed(struct visit *v)
+{
+    host_of(v)->keyed = true;
+}
+
+void
+visit_refuse(struct visit *v, unsigned status, const char *code, const char *detail, const char *text)
+{
+    if (host_of(v)->answered)
+        return;
+    release(host_of(v));
+    refuse(host_of(v), status, code, detail, text);
 }
 
 /* There is no room for all of it. What came behind a hole would be taken for what came next: nothing comes. */
@@ -287,113 +314,6 @@ visit_break(struct visit *v)
     if (!host_of(v)->over)
         SAY(host_of(v), EDGE_ANSWER_BREAK, .none = 0);
     host_of(v)->over = true;
-}
-
-/* --- what was asked ----------------------------------------------------------------------------------------------- */
-
-const char *
-visit_header(const struct visit *v, const char *name)
-{
-    static const char *const names[] = ADAPT_HEADERS;
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return host_of(v)->headers[i];
-    return NULL;
-}
-
-const char *
-visit_query(const struct visit *v, const char *key, char *room, size_t size, bool *bad)
-{
-    return form_get(host_of(v)->query, key, room, size, bad);
-}
-
-/* --- questions ---------------------------------------------------------------------------------------------------- */
-
-void
-visit_ask(struct visit *v, uint8_t type, const struct shape *shape, const void *m, const struct visit_answers *answers)
-{
-    struct hosted *h = host_of(v);
-    cleanup_buf struct buf b = BUF_INIT(EDGE_MESSAGE_MAX);
-
-    v->answers = answers;
-    if (proto_put(&b, shape, m) < 0) {
-        refuse(h, HTTP_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
-               "what is asked takes more bytes than one question can have");
-        return;
-    }
-    h->asks = true;
-    SAY(h, EDGE_VISIT_ASK, .number = type, .async = v->async, .hears = answers->gate != NULL, .message = b.p,
-        .n_message = b.n);
-}
-
-void
-visit_create(struct visit *v, const struct edge_create *create, const struct visit_answers *answers)
-{
-    visit_ask(v, EDGE_ASK_CREATE, EDGE_ASK_CREATE_SHAPE(), create, answers);
-}
-
-void
-visit_gate(struct visit *v, const char *id, const char *tool, const json_t *params, bool hold,
-           const struct visit_answers *answers)
-{
-    cleanup_free char *text = json_dumps(params, JSON_COMPACT);
-
-    v->async = !hold;
-    VISIT_ASK(v, EDGE_ASK_GATE, answers, .id = id, .tool = tool, .params = text);
-}
-
-bool
-visit_input(struct visit *v, const void *p, size_t n)
-{
-    host_of(v)->has_input = true;
-    return buf_append(&host_of(v)->input, p, n) == 0;
-}
-
-void
-visit_content(struct visit *v, struct edge_op *op)
-{
-    edge_content_of(op, host_of(v)->input.p, host_of(v)->input.n, true);
-}
-
-void
-visit_op(struct visit *v, const char *id, const struct edge_op *op, const struct visit_answers *answers,
-         const struct visit_op_answers *said)
-{
-    cleanup_buf struct buf b = BUF_INIT(EDGE_OP_BYTES);
-    struct err err = ERR_INIT;
-
-    v->op_answers = said;
-    if (!edge_words_fit(op, &err))
-        refuse(host_of(v), HTTP_TOO_LARGE, err.code, err.hint, err.msg);
-    else if (edge_op_put(&b, op) < 0)
-        refuse(host_of(v), HTTP_TOO_LARGE, "http.request-too-large", "docs/daemon.md has the limits",
-               "what is asked takes more bytes than one question can have");
-    else
-        VISIT_ASK(v, EDGE_ASK_OP, answers, .id = id, .op = b.p, .n_op = b.n);
-}
-
-void
-visit_run(struct visit *v, const char *id, const struct edge_run_ask *ask, const struct visit_answers *answers,
-          const struct visit_op_answers *said)
-{
-    v->op_answers = said;
-    VISIT_ASK(v, EDGE_ASK_RUN, answers, .id = id, .ask = *ask);
-}
-
-void
-visit_told(struct visit *v)
-{
-    SAY(host_of(v), EDGE_VISIT_TOLD, .none = 0);
-}
-
-void
-visit_drop(struct visit *v)
-{
-    if (host_of(v)->asks)
-        SAY(host_of(v), EDGE_VISIT_DROP, .none = 0);
-    host_of(v)->asks = false;
-    host_op_drop(host_of(v));
 }
 
 /* --- what is heard ------------------------------------------------------------------------------------------------ */
@@ -588,6 +508,7 @@ host_visit(const struct adapt_visit *m, int fd)
     h->out = (struct packet_queue)PACKET_QUEUE_INIT(2 * VISIT_RESULT_MAX);
     h->body = h->input = (struct buf)BUF_INIT(HOST_BODY_MAX);
     h->query = strdup(m->query);
+    memcpy(h->v.path_id, m->id, strlen(m->id) + 1);
     h->link = (struct watch){ .fd = take_fd(&link), .ready = on_link, .owner = h };
     h->next = hosting.all;
     hosting.all = h;

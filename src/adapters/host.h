@@ -31,7 +31,8 @@ struct hosted {
     bool begun;
     bool asks;                          /* a question is open */
     bool answered;                      /* with all of an answer, or the beginning of a stream; */
-    bool png;                           /* with a picture */
+    uint8_t type;                       /* enum adapt_type, of it, */
+    bool keyed;                         /* and a sandbox's key belongs into it */
     bool over;                          /* and with its end */
     char puts[ADAPT_PUTS][ADAPT_PUT_MAX + 1];
     size_t n_puts;
@@ -45,6 +46,7 @@ struct hosted {
 struct hosted *host_of(const struct visit *v);
 int host_visit(const struct adapt_visit *m, int fd);    /* @fd is taken; -1: no memory, or no such row */
 void host_flow(struct hosted *h);                       /* listen, and say what waits, as far as it is taken */
+void host_say(struct hosted *h, uint8_t type, const struct shape *shape, const void *m);     /* to the front */
 /* host_op.c */
 void host_op_take(struct hosted *h, int fd);
 void host_op_drop(struct hosted *h);

@@ -30,6 +30,7 @@ SAID(EDGE_OUT, out, out, false, false, m->bytes, m->n_bytes)
 SAID(EDGE_ERR, err, out, false, true, m->bytes, m->n_bytes)
 SAID(EDGE_RICH, rich, rich, false, m->bytes, m->n_bytes, m->last)
 SAID(EDGE_RUN, run, run, false, m)
+SAID(EDGE_RUN_OUT, run_out, run_out, false, m)
 SAID(EDGE_EXIT, exited, exit, true, m->flags, m->code, m->ms)
 SAID(EDGE_DONE, done, done, true, m->count)
 SAID(EDGE_FAILED, failed, failed, true, &m->why)
@@ -53,6 +54,7 @@ on_entry(struct hosted *h, const struct edge_entry *m)
     R(EDGE_ENTRY, on_entry, false, 1) \
     R(EDGE_RICH, on_rich, false, 1) \
     R(EDGE_RUN, on_run, false, 1) \
+    R(EDGE_RUN_OUT, on_run_out, false, 1) \
     R(EDGE_EXIT, on_exited, false, 1) \
     R(EDGE_DONE, on_done, false, 1) \
     R(EDGE_FAILED, on_failed, false, 1)

@@ -23,7 +23,7 @@
 /* RFC 9110, 15 */
 enum http_status {
     HTTP_OK = 200, HTTP_ACCEPTED = 202, HTTP_NO_CONTENT = 204, HTTP_BAD_REQUEST = 400, HTTP_FORBIDDEN = 403,
-    HTTP_NOT_FOUND = 404,
+    HTTP_CREATED = 201, HTTP_NOT_FOUND = 404, HTTP_CONFLICT = 409, HTTP_NOT_OFFERED = 501,
     HTTP_NOT_ALLOWED = 405, HTTP_NOT_ACCEPTABLE = 406, HTTP_TOO_LARGE = 413, HTTP_MEDIA_TYPE = 415,
     HTTP_UNPROCESSABLE = 422, HTTP_INTERNAL = 500, HTTP_UNAVAILABLE = 503
 };
@@ -33,6 +33,7 @@ enum http_status {
 struct visit;
 struct mcp_call;
 struct desktop;
+struct e2b;
 struct computer_answers;
 
 /* Where answers go; each question ends with exactly one. What is NULL is not expected, but @no and @gate: the front
@@ -55,7 +56,8 @@ struct visit_op_answers {
     void (*out)(struct visit *r, bool is_err, const uint8_t *p, size_t n);
     void (*entry)(struct visit *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name);
     void (*rich)(struct visit *r, const uint8_t *p, size_t n, bool last);       /* of a result in a context */
-    void (*run)(struct visit *r, const struct edge_run *run);                   /* a context */
+    void (*run)(struct visit *r, const struct edge_run *run);       /* a context, or a command in the background; */
+    void (*run_out)(struct visit *r, const struct edge_run_out *out);           /* and that one's output */
     void (*exit)(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms);
     void (*done)(struct visit *r, uint64_t count);
     void (*failed)(struct visit *r, const struct err *err);
@@ -64,6 +66,7 @@ struct visit_op_answers {
 struct visit {
     struct visit *next;                 /* of all of them */
     unsigned row;                       /* of VISIT_ROUTES */
+    char path_id[EDGE_NAME_MAX + 1];    /* what {} in its path stood for */
     struct str body;
     bool no_room;                       /* for the body's values, read as JSON */
     bool strangers, tls;                /* how its connection came */
@@ -81,6 +84,7 @@ struct visit {
     bool cut_out, cut_err;
     struct mcp_call *mcp;
     struct desktop *desktop;
+    struct e2b *e2b;
     const struct computer_answers *computer;
     void (*docker)(struct visit *r, uint8_t is);        /* waits to be told (visit_docker) */
 };
@@ -99,6 +103,11 @@ void visit_png(struct visit *r, const void *p, size_t n);
 void visit_empty(struct visit *r, unsigned status);
 void visit_err(struct visit *r, const struct err *err);
 void visit_stream(struct visit *r);                                     /* text/event-stream */
+void visit_stream_of(struct visit *r, uint8_t type);                    /* enum adapt_type */
+bool visit_answered(const struct visit *r);                             /* or its stream has begun */
+void visit_keyed(struct visit *r);      /* ADAPT_KEY in its answer is the key of the sandbox that it was told of */
+/* A refusal in the words that clients of its path know. */
+void visit_refuse(struct visit *r, unsigned status, const char *code, const char *detail, const char *text);
 void visit_add(struct visit *r, const void *p, size_t n);
 void visit_close(struct visit *r);
 void visit_break(struct visit *r);                                      /* it ends, as something that failed */

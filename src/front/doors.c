@@ -148,6 +148,7 @@ doors_hint(const char *code)
 {
     return strcmp(code, "http.host") == 0 ? "allowed-hosts in the daemon's configuration lists other names"
            : strcmp(code, "http.origin") == 0 ? "allowed-origins in the daemon's configuration lists such pages"
+           : strcmp(code, "e2b.not-offered") == 0 ? "docs/e2b.md says what is offered, and what to use instead"
            : strcmp(code, "http.encoding") == 0 ? "send it as it is, without gzip or the like"
                                                 : "docs/openapi.yaml lists the routes";
 }

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "match/door.h"
 #include "front/framing.h"
+#include "front/reply_e2b.h"
 #include "base/hold.h"
 #include "front/trace.h"
 #include "proto/edge_keeper.h"
@@ -179,6 +180,7 @@ struct route {
     bool named;             /* ... but who comes is said by the address: it is counted when that is known */
     bool spoken;            /* a credential may come as a subprotocol, too: browsers' WebSockets say nothing else */
     bool endless;           /* an answer to GET that goes on, or becomes something else: there is no HEAD of it */
+    enum credential_way credential; enum words words;
 };
 
 struct request {
@@ -579,14 +581,12 @@ void visit_time(struct front *f);       /* those whose stream goes on are looked
 bool box_name_of(struct request *r, const char **out);
 
 /* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
-extern const struct route volume_routes[];
-extern const size_t volume_n_routes;
+extern const struct route volume_routes[], execute_routes[];
+extern const size_t volume_n_routes, execute_n_routes;
 /* templates.c */
 extern const struct route template_routes[];
 extern const size_t template_n_routes;
 void fork_free(struct request *r);
-extern const struct route execute_routes[];
-extern const size_t execute_n_routes;
 extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, token_n_routes, audit_n_routes;
 void attach_connect(struct request *r, const struct answers *answers);     /* what its first message asks for */

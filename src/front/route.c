@@ -226,6 +226,12 @@ route_find(struct request *r)
     r->api = strncmp(r->path, "/api/", 5) == 0;
     for (size_t i = 0; i < ARRAY_LEN(tables) && route == NULL; i++)
         route = find_in(r, tables[i].routes, *tables[i].n);
+    if (route == NULL && strncmp(r->path, "/e2b/", 5) == 0) {   /* one of the many that E2B has */
+        r->early = MHD_HTTP_NOT_IMPLEMENTED;
+        r->early_code = "e2b.not-offered";
+        r->early_why = "cloche does not offer this call of E2B's";
+        return NULL;
+    }
     if ((route == NULL && r->allowed[0] == '\0') || hides_slash(r, n)) {
         r->early = MHD_HTTP_NOT_FOUND;
         r->early_code = "http.route";

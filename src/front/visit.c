@@ -16,18 +16,8 @@
 #include "base/clock.h"
 #include "front/front.h"
 #include "front/preview.h"
+#include "front/visit_priv.h"
 #include "proto/edge_adapter.h"
-
-struct visiting {
-    uint32_t who;                       /* whose request it is; r->who is the call's own once it was judged */
-    uint64_t epoch;                     /* when that was known to be good last; of VISIT_REMEMBERED: what was asked */
-    uint32_t look;                      /* the ticket by which that was asked; 0 */
-    bool hears;                         /* the adapter is told that somebody has to approve it */
-    bool granted;                       /* an operation: its end is heard by who has it */
-    bool makes;                         /* it asked for a sandbox that ends with who does not know of it */
-    char made[EDGE_ID + 1];             /* that one, and its client has not been told of it; "" */
-    struct packet_queue out;
-};
 
 /* --- what is remembered ------------------------------------------------------------------------------------------- */
 
@@ -210,6 +200,18 @@ ask_for_box(struct request *r, struct wire_in in)
     return asked(r);
 }
 
+/* Another one, for the client alone (ADAPT_KEY): it takes none away from anybody. */
+static int
+ask_for_key(struct request *r, struct wire_in in)
+{
+    static EDGE_ASK_KEY_IS q;
+
+    if (!proto_get(&in, EDGE_ASK_KEY_SHAPE(), &q) || !q.more)
+        return -1;
+    ask(r, EDGE_ASK_KEY, EDGE_ASK_KEY_SHAPE(), &q, &answers);
+    return asked(r);
+}
+
 /* As a route asks for it: its words are counted, and it is told its trace. */
 static int
 ask_for_op(struct request *r, struct wire_in in)
@@ -222,7 +224,7 @@ ask_for_op(struct request *r, struct wire_in in)
     in = wire_in_of(q.op, q.n_op);
     if (!edge_op_get(&in, &op))
         return -1;
-    if (op.kind != OP_EXEC && op.kind != OP_READ && op.kind != OP_WRITE && op.kind != OP_LIST)
+    if (op_is_wardens(op.kind) || op.kind == OP_WATCH)
         return -1;
     ask_op(r, q.id, &op, &answers, NULL);
     return asked(r);
@@ -245,6 +247,10 @@ on_ask(struct request *r, const struct adapt_ask *m)
     FORWARD(EDGE_ASK_LIST)
     FORWARD(EDGE_ASK_DELETE)
     FORWARD(EDGE_ASK_RECOVER)
+    FORWARD(EDGE_ASK_PAUSE)
+    FORWARD(EDGE_ASK_RESUME)
+    FORWARD(EDGE_ASK_LIFE)
+    case EDGE_ASK_KEY: return ask_for_key(r, in);
     FORWARD(EDGE_ASK_EVENTS)
     FORWARD(EDGE_ASK_GATE)
     FORWARD(EDGE_ASK_EXPOSE)
@@ -280,7 +286,7 @@ on_told(struct request *r, const struct nothing *m)
 static const char *
 put_name(const char *put)
 {
-    static const char *const names[] = { "Allow", "Mcp-Session-Id", "X-Accel-Buffering" };
+    static const char *const names[] = { "Allow", "Mcp-Session-Id", "X-Accel-Buffering", "X-Next-Token" };
     size_t n = strcspn(put, ":");
 
     for (const char *p = put; *p != '\0'; p++)
@@ -298,22 +304,50 @@ head_well(const struct request *r, const struct adapt_head *m)
     for (size_t i = 0; i < m->n_puts; i++)
         if (put_name(m->puts[i]) == NULL)
             return false;
-    return r->response == NULL && (m->size == ADAPT_STREAM || m->n_body <= m->size);
+    if (m->size == ADAPT_STREAM)
+        return r->response == NULL && m->type >= ADAPT_EVENTS && !m->keyed;
+    return r->response == NULL && m->n_body <= m->size && (!m->keyed || m->n_body == m->size);
+}
+
+/* Its body, with the key that came with the sandbox in its places. */
+static void
+reply_keyed(struct request *r, const struct adapt_head *m, const char *type)
+{
+    static const char mark[] = ADAPT_KEY;
+    struct buf b = BUF_INIT(EDGE_CHUNK * 4);
+    const uint8_t *at = m->body, *end = at + m->n_body, *next;
+    int bad = 0;
+
+    for (; (next = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)) != NULL; at = next + sizeof(mark) - 1) {
+        bad |= buf_append(&b, at, (size_t)(next - at));
+        bad |= buf_puts(&b, r->key);
+    }
+    bad |= buf_append(&b, at, (size_t)(end - at));
+    if (bad == 0)
+        reply_text(r, m->status, type, b.p, b.n);
+    else
+        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "there is no room for the answer");
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.n);
+    buf_free(&b);
 }
 
 static int
 on_head(struct request *r, const struct adapt_head *m)
 {
-    const char *type = m->png ? "image/png" : "application/json";
+    static const char *const types[] = ADAPT_TYPE_NAMES;
+    const char *type = types[m->type];
 
     if (!head_well(r, m))
         return -1;
     if (m->size == ADAPT_STREAM) {
-        reply_stream(r, "text/event-stream");
+        reply_stream(r, type);
         http_watch_peer(r, true);
         r->visit->epoch = r->epoch;
     } else if (m->size == 0) {
         reply_empty(r, m->status);
+    } else if (m->keyed) {
+        reply_keyed(r, m, type);
     } else if (m->n_body == m->size) {
         reply_text(r, m->status, type, m->body, m->n_body);
         remember(r, m->body, m->n_body);
@@ -437,6 +471,15 @@ on_visit(struct watch *w, uint32_t events)
 
 /* --- its life ----------------------------------------------------------------------------------------------------- */
 
+/* Of an upload commas are no values. */
+static bool
+is_json(const struct request *r)
+{
+    const uint8_t flags = flags_of[r->route - adapter_routes];
+
+    return (flags & VISIT_BOX_KEY) == 0 || (flags & (VISIT_JSON | VISIT_RPC_STREAM)) != 0;
+}
+
 static int
 hand_over(struct request *r, int theirs)
 {
@@ -444,12 +487,12 @@ hand_over(struct request *r, int theirs)
     static char room[ADAPT_VALUES_MAX];
     struct front *f = r->f;
     struct adapt_visit m = { .row = (uint8_t)(r->route - adapter_routes), .who = r->who, .caller = r->caller,
-                             .query = r->query, .n_headers = ARRAY_LEN(names) };
+                             .id = r->id, .query = r->query, .n_headers = ARRAY_LEN(names) };
     size_t used = 0;
 
     m.flags = (uint8_t)((f->strangers ? ADAPT_STRANGERS : 0) | (f->tls ? ADAPT_TLS : 0) |
                         (ports_have_address(r) ? ADAPT_ADDRESS : 0) | (r->async ? ADAPT_ASYNC : 0) |
-                        (r->body.n > 0 && !http_json_room(r) ? ADAPT_NO_ROOM : 0));
+                        (r->body.n > 0 && is_json(r) && !http_json_room(r) ? ADAPT_NO_ROOM : 0));
     if (r->body.n <= EDGE_CHUNK) {
         m.flags |= ADAPT_WHOLE;
         m.body = r->body.p;
@@ -513,7 +556,11 @@ begin(struct request *r)
 }
 
 #define ROUTE(method, path, function, flags) \
-    { method, path, begin, false, false, .endless = ((flags) & VISIT_ENDLESS) != 0 },
+    { method, path, begin, false, false, .endless = ((flags) & VISIT_ENDLESS) != 0, \
+      .credential = ((flags) & VISIT_API_KEY) != 0 ? CREDENTIAL_API_KEY : ((flags) & VISIT_BOX_KEY) != 0 \
+                    ? CREDENTIAL_BOX_KEY : CREDENTIAL_OURS, \
+      .words = ((flags) & VISIT_RPC) != 0 ? WORDS_RPC : ((flags) & VISIT_RPC_STREAM) != 0 ? WORDS_RPC_STREAM \
+               : ((flags) & (VISIT_API_KEY | VISIT_BOX_KEY)) != 0 ? WORDS_E2B : WORDS_OURS },
 const struct route adapter_routes[] = { VISIT_ROUTES(ROUTE) };
 const size_t adapter_n_routes = ARRAY_LEN(adapter_routes);
 
@@ -537,57 +584,4 @@ bool
 visit_leaves(const struct request *r)
 {
     return r->visit != NULL && (flags_of[r->route - adapter_routes] & VISIT_LEAVES) != 0;
-}
-
-/* --- a stream on which nothing goes on, and whose caller may have none to go on with ------------------------------ */
-
-static void
-on_approval(struct request *r, const struct edge_approval *a)
-{
-    (void)r;
-    (void)a;
-}
-
-static void
-on_still_good(struct request *r, uint32_t count, bool more)
-{
-    (void)r;
-    (void)count;
-    (void)more;
-}
-
-static void
-on_ended(struct request *r, const struct err *err)
-{
-    if (strncmp(err->code, "auth.", 5) != 0)
-        return;
-    stream_refuse(r, err);
-    op_drop(r);
-}
-
-/* What a command or a question of it does is ended by who does it (warden/ends.c). Any caller may ask this. */
-static void
-look(struct request *r)
-{
-    static const struct answers still = { .approval = on_approval, .end = on_still_good, .no = on_ended };
-    uint64_t epoch = r->f->epochs != NULL ? atomic_load(&r->f->epochs->credentials) : 0;
-    uint32_t who = r->who;
-
-    if (r->visit->who == 0 || r->ticket != 0 || r->visit->granted ||
-        (epoch == r->visit->epoch && (r->until_ms == 0 || clock_wall_ms() < r->until_ms)))
-        return;
-    r->who = r->visit->who;     /* not the call's own: that is judged no more */
-    ask_approvals(r, false, 0, 1, "", "", &still);
-    r->who = who;
-    r->visit->look = r->ticket;
-    if (r->ticket != 0)
-        r->visit->epoch = epoch;
-}
-
-void
-visit_time(struct front *f)
-{
-    for (struct request *r = f->requests; r != NULL; r = r->next)
-        if (r->visit != NULL && !r->dead && r->stream && !r->stream_end)
-            look(r);
 }

@@ -36,11 +36,21 @@ spoken_in(const struct header *list, struct str *text)
     return n;
 }
 
-struct presented
-who_presents(const struct request *r)
+static void
+take_text(struct presented *p, const char *text, size_t n)
 {
-    struct header bearer = header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), key = header_of(r, "X-Sandbox-Key");
-    struct header list = { .n = 0 };
+    if (n < sizeof(p->text))
+        memcpy(p->text, text, n);
+    if (strlen(p->text) != n || !edge_credential_well(p->kind, p->text))
+        explicit_bzero(p->text, sizeof(p->text));
+}
+
+/* @is_bearer: an Authorization is one. */
+static struct presented
+presents(const struct request *r, bool is_bearer)
+{
+    struct header none = { .n = 0 }, key = header_of(r, "X-Sandbox-Key"), list = none;
+    struct header bearer = is_bearer ? header_of(r, MHD_HTTP_HEADER_AUTHORIZATION) : none;
     struct presented p = { .n = bearer.n + key.n, .kind = key.n > 0 ? EDGE_SANDBOX_KEY : EDGE_BEARER };
     struct str text = bearer.n > 0 ? (struct str){ bearer.value, bearer.size } : (struct str){ key.value, key.size };
 
@@ -56,11 +66,61 @@ who_presents(const struct request *r)
         for (; text.n > 0 && text.p[0] == ' '; text.n--)
             text.p++;
     }
-    if (text.n < sizeof(p.text))
-        memcpy(p.text, text.p, text.n);
-    if (strlen(p.text) != text.n || !edge_credential_well(p.kind, p.text))
-        explicit_bzero(p.text, sizeof(p.text));
+    take_text(&p, text.p, text.n);
     return p;
+}
+
+static bool
+is_user(struct header h)
+{
+    return h.n == 1 && h.size >= 6 && strncasecmp(h.value, "basic ", 6) == 0;
+}
+
+/* A sandbox's key in either of E2B's headers, or in both; otherwise as anywhere. Their clients say in Authorization as
+ * which user of the sandbox they come, which opens nothing. What else is a credential is one more. */
+static struct presented
+presents_box_key(const struct request *r)
+{
+    struct header one = header_of(r, "X-Access-Token"), two = header_of(r, "E2B-Traffic-Access-Token");
+    struct header other = header_of(r, MHD_HTTP_HEADER_AUTHORIZATION);
+    const unsigned tokens = header_of(r, "X-API-Key").n;
+    struct presented p = { .n = one.n + two.n, .kind = EDGE_SANDBOX_KEY };
+
+    if (p.n + tokens == 0)
+        return presents(r, !is_user(other));
+    if (one.n == 1 && two.n == 1 && one.size == two.size && mem_same(one.value, two.value, one.size))
+        p.n = 1;
+    p.n += 2 * tokens + header_of(r, "X-Sandbox-Key").n + (is_user(other) ? 0 : other.n);
+    if (p.n == 1)
+        take_text(&p, one.n > 0 ? one.value : two.value, one.n > 0 ? one.size : two.size);
+    return p;
+}
+
+/* A token in E2B's header, or as anywhere; not what is for their sandboxes. */
+static struct presented
+presents_api_key(const struct request *r)
+{
+    struct header key = header_of(r, "X-API-Key");
+    struct presented p = { .n = key.n + header_of(r, MHD_HTTP_HEADER_AUTHORIZATION).n + header_of(r, "X-Sandbox-Key").n,
+                           .kind = EDGE_BEARER };
+
+    if (header_of(r, "X-Access-Token").n > 0 || header_of(r, "E2B-Traffic-Access-Token").n > 0)
+        p.n += 2;
+    else if (key.n == 0)
+        return presents(r, true);
+    if (p.n == 1)
+        take_text(&p, key.value, key.size);
+    return p;
+}
+
+struct presented
+who_presents(const struct request *r)
+{
+    switch (r->route != NULL ? r->route->credential : CREDENTIAL_OURS) {
+    case CREDENTIAL_BOX_KEY: return presents_box_key(r);
+    case CREDENTIAL_API_KEY: return presents_api_key(r);
+    default: return presents(r, true);
+    }
 }
 
 /* --- what is remembered ------------------------------------------------------------------------------------------- */

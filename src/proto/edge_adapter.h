@@ -20,8 +20,16 @@
 
 /* The headers that adapters read, in this order. */
 #define ADAPT_HEADERS { "Content-Type", "Accept", "Host", "MCP-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", \
-                        "Mcp-Name" }
-#define ADAPT_N_HEADERS 7
+                        "Mcp-Name", "E2b-Sandbox-Id", "Connect-Timeout-Ms" }
+#define ADAPT_N_HEADERS 9
+
+/* What an answer's body is; a stream is none that is a picture. */
+enum adapt_type { ADAPT_JSON, ADAPT_PNG, ADAPT_EVENTS, ADAPT_CONNECT, ADAPT_BYTES, ADAPT_LINES, ADAPT_TYPES };
+#define ADAPT_TYPE_NAMES { "application/json", "image/png", "text/event-stream", "application/connect+json", \
+                           "application/octet-stream", "application/x-ndjson" }
+/* In an answer that is KEYED this is the key that came with the sandbox: the front puts it there, and the adapter,
+ * which reads what strangers say, does not know it. */
+#define ADAPT_KEY         "${cloche:key}"
 
 #define ADAPT_STRANGERS 0x01        /* nobody vouches for its connection */
 #define ADAPT_TLS       0x02
@@ -37,6 +45,7 @@
     F(FLAGS, flags, 0x3f) \
     F(U32, who)                             /* what the warden calls the caller: who is the same, and no more */ \
     F(U32_IN, caller, 0, HOLD_CALLERS - 1)  /* for whom memory is counted */ \
+    F(TEXT, id, EDGE_NAME_MAX)              /* what {} stood for in its path; "" none */ \
     F(TEXT, query, ADAPT_QUERY_MAX) \
     F(WORDS, headers, 1, ADAPT_N_HEADERS, ADAPT_VALUE_MAX + 1, ADAPT_VALUES_MAX)    /* "+VALUE", or "": not there */ \
     F(REST, body, 0, EDGE_CHUNK)            /* WHOLE: a short one */
@@ -59,8 +68,9 @@ PROTO_EDGE(edge_to_visit, EDGE_TO_VISIT);
 
 #define ADAPT_HEAD(F) \
     F(U16_IN, status, 200, 599) \
-    F(BOOL, png)                            /* the body is a picture; otherwise JSON */ \
-    F(U64, size)                            /* of the body, which goes on as OUT, then DONE; STREAM: of events */ \
+    F(ENUM, adapt_type, type, 0, ADAPT_TYPES - 1) \
+    F(BOOL, keyed) \
+    F(U64, size)                            /* of the body, which goes on as OUT, then DONE; STREAM: not known */ \
     F(WORDS, puts, 1, ADAPT_PUTS, ADAPT_PUT_MAX, ADAPT_PUTS * (ADAPT_PUT_MAX + 5)) \
     F(REST, body, 0, EDGE_CHUNK)            /* the beginning, or all, of one that is no stream */
 PROTO_STRUCT(adapt_head, ADAPT_HEAD);
