@@ -7,7 +7,7 @@ import pytest
 
 from helpers import places, requirement, sdk
 from helpers.routes import REPO
-from helpers.shared import shared
+from helpers.shared import own, shared
 
 pytestmark = [requirement("R88"), shared]
 HEADER = REPO / "include" / "cloche" / "cloche.h"
@@ -34,6 +34,19 @@ def run(program, socket, *words):
 def test_against_a_daemon(program, daemon):
     done = run(program, daemon.path, "all")
     assert (done.returncode, done.stdout, done.stderr) == (0, "passed\n", ""), done
+
+
+@own        # which has sandboxes made ahead then
+def test_the_example_of_the_page_runs(program, daemon, binary, has, tmp_path):
+    has("cc")
+    (code,) = sdk.examples(REPO / "docs" / "sdk.md", "c")
+    (tmp_path / "prog.c").write_text(code, encoding="ascii")
+    folder = places.find_beside(binary, "src/library")
+    words = ["cc", "-Wall", "-Wextra", "-Werror", "-I", REPO / "include", "prog.c", "-L", folder, f"-Wl,-rpath,{folder}", "-lcloche", "-o", "prog"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    done = run(tmp_path / "prog", daemon.path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", ""), done
 
 
 def test_only_what_the_header_declares_is_there(program, binary):
