@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from helpers import npm, requirement, sdk
+from helpers import kept, npm, requirement, sdk
 from helpers.daemon import Daemon
 from helpers.routes import REPO, documented
 from helpers.shared import own, shared
@@ -32,8 +32,15 @@ def compiler(app):
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
     """A folder with the package as npm packs and installs it, and the programs of this file compiled against its types."""
-    root = tmp_path_factory.mktemp("sdk")
     modules = npm.packages(*COMPILER) / "node_modules"
+    root = tmp_path_factory.getbasetemp() / "sdk-typescript"
+    with kept.once(root) as missing:        # for all workers
+        if missing:
+            make(root, modules)
+    return root / "app"
+
+
+def make(root, modules):
     shutil.copytree(SDK, root / "source", ignore=shutil.ignore_patterns("dist", "node_modules"))
     (root / "source" / "node_modules").symlink_to(modules)
     packed = run(["npm", "pack", "--pack-destination", root], root / "source")
@@ -50,7 +57,6 @@ def app(tmp_path_factory):
         (folder / f"example{i}.ts").write_text(code, encoding="utf-8")
     done = run([npm.node(), compiler(folder), *STRICT, *sorted(p.name for p in folder.glob("*.ts"))], folder)
     assert done.returncode == 0, done.stdout
-    return folder
 
 
 def node(app, daemon, program, *words, **env):
