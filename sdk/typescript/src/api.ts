@@ -298,10 +298,14 @@ export interface ApproveOptions {
   /** seconds that a wider scope stands */
   expires?: number;
   reason?: string;
+  /** of what was shown; another one is 409 gate.digest */
+  digest?: string;
 }
 
 export interface DenyOptions {
   reason?: string;
+  /** of what was shown; another one is 409 gate.digest */
+  digest?: string;
 }
 
 export interface Grant {

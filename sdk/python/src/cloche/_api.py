@@ -238,10 +238,12 @@ class ApproveOptions(TypedDict, total=False):
     scope: Literal['once', 'sandbox', 'caller']
     expires: int
     reason: str
+    digest: str
 
 
 class DenyOptions(TypedDict, total=False):
     reason: str
+    digest: str
 
 
 @dataclass(kw_only=True)
