@@ -11,8 +11,13 @@ sys.path.insert(0, str(REPO / "tools"))
 sys.path.insert(0, str(REPO / "sdk" / "python" / "src"))
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + CHUNKS
 TOKEN = "cloche_operator_" + "5" * 64
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def endless(first, piece):
@@ -26,7 +31,7 @@ def drip(first):
     yield first
     for _ in range(1200):
         time.sleep(0.05)
-        yield b" "
+        yield chunk(b" ")
 
 
 # name: (what the server says, what the client is to make of it). The client takes 1 MiB, and waits 2 s.
@@ -42,31 +47,32 @@ HOSTILE = {
     "length-and-chunks": (OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "AnswerError"),
     "length-no-number": (OK + b"Content-Length: +2\r\n\r\n{}", "AnswerError"),
     "large-length": (OK + b"Content-Length: 999999999999\r\n\r\n{}", "AnswerTooLong"),
-    "body-without-end": (lambda: endless(OK + b"\r\n", b"x" * 65536), "AnswerTooLong"),
-    "chunks-without-end": (lambda: endless(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n"), "AnswerTooLong"),
+    "neither-length-nor-chunks": (OK + b"\r\n{}", "AnswerError"),      # whoever cuts it makes another answer of it
+    "chunks-without-end": (lambda: endless(OK + CHUNKS, chunk(b"x" * 65536)), "AnswerTooLong"),
     "chunk-of-no-number": (OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n", "AnswerError"),
     "body-cut": (OK + b"Content-Length: 20\r\n\r\n{", "ConnectionLost"),
     "chunks-cut": (OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{", "ConnectionLost"),
     "compressed": (OK + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "AnswerError"),
     "no-json": (OK + b"Content-Length: 2\r\n\r\n{]", "AnswerError"),
-    "deep-json": (OK + b"\r\n" + b"[" * 200000, "AnswerError"),
+    "deep-json": (OK + b"Content-Length: 200000\r\n\r\n" + b"[" * 200000, "AnswerError"),
     "wrong-type": (OK + b"Content-Length: 4\r\n\r\nnull", "AnswerError"),
     "redirect": (b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 0\r\n\r\n", "AnswerError"),
     "silence": (lambda: iter([None]), "TimedOut"),
-    "drip": (lambda: drip(OK + b"\r\n"), "TimedOut"),
+    "drip": (lambda: drip(OK + CHUNKS), "TimedOut"),
     "error-of-no-form": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nnope\n", "NotFoundError"),
     "error-without-end": (lambda: endless(b"HTTP/1.1 500 Oops\r\n\r\n", b"x" * 65536), "AnswerTooLong"),
 }
 # the same for a stream of events of a command
 HOSTILE_EVENTS = {
-    "event-without-end": (lambda: endless(EVENTS + b"event: stdout\ndata: ", b"x" * 65536), "AnswerTooLong"),
-    "data-without-end": (lambda: endless(EVENTS, b"data: x\n" * 8192), "AnswerTooLong"),
-    "no-json": (EVENTS + b"event: stdout\ndata: {]\n\n", "AnswerError"),
-    "no-data": (EVENTS + b"event: stdout\ndata: {}\n\n", "AnswerError"),
-    "no-command": (EVENTS + b"event: stranger\ndata: {}\n\n", "AnswerError"),
-    "cut": (EVENTS + b"event: stdout\ndata: {\"data\":\"x\"}\n\n", "ConnectionLost"),
+    "event-without-end": (lambda: endless(EVENTS + chunk(b"event: stdout\ndata: "), chunk(b"x" * 65536)), "AnswerTooLong"),
+    "data-without-end": (lambda: endless(EVENTS, chunk(b"data: x\n" * 8192)), "AnswerTooLong"),
+    "no-json": (EVENTS + chunk(b"event: stdout\ndata: {]\n\n"), "AnswerError"),
+    "no-data": (EVENTS + chunk(b"event: stdout\ndata: {}\n\n"), "AnswerError"),
+    "no-command": (EVENTS + chunk(b"event: stranger\ndata: {}\n\n"), "AnswerError"),
+    "cut": (EVENTS + chunk(b"event: stdout\ndata: {\"data\":\"x\"}\n\n"), "ConnectionLost"),
+    "ended-early": (EVENTS + chunk(b"event: stdout\ndata: {\"data\":\"x\"}\n\n") + b"0\r\n\r\n", "ConnectionLost"),
     "no-events": (OK + b"Content-Length: 2\r\n\r\n{}", "AnswerError"),
-    "ended": (EVENTS + b'event: error\ndata: {"error":"the sandbox ended","code":"sandbox.gone","detail":"","request_id":"1"}\n\n', "SandboxGoneError"),
+    "ended": (EVENTS + chunk(b'event: error\ndata: {"error":"the sandbox ended","code":"sandbox.gone","detail":"","request_id":"1"}\n\n'), "SandboxGoneError"),
 }
 
 

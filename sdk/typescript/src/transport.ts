@@ -210,6 +210,12 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
         end(new AnswerError("an answer is compressed, which nobody asked for"));
         return;
       }
+      const status = response.statusCode ?? 0;
+      const ends = response.headers["content-length"] !== undefined || response.headers["transfer-encoding"]?.toLowerCase() === "chunked";
+      if (!ends && status >= 200 && status < 300 && status !== 204 && ask.method !== "HEAD") {
+        end(new AnswerError("an answer does not say where it ends: cut it would look whole"));
+        return;
+      }
       resolve(new Answer(response, end, () => reason, patience));
     });
     if (data === undefined || whole !== undefined) request.end(whole);

@@ -82,6 +82,8 @@ class Body:
                 raise AnswerError("an answer has a coding that nobody asked for")
             self._chunked = True
         elif self._left is None:
+            if not self.done and head.status < 300:
+                raise AnswerError("an answer does not say where it ends: cut it would look whole")
             self._until_end = True
         elif self._left == 0:
             self.done = True
@@ -184,6 +186,7 @@ class Events:
     def feed(self, data: bytes) -> Iterator[Event]:
         if self._cr and data.startswith(b"\n"):
             data = data[1:]
+            self._cr = False
         if data:
             self._cr = data.endswith(b"\r")
         lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
