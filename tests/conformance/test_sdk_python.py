@@ -517,9 +517,11 @@ def test_approvals(cloche):
 
 
 def test_a_token_is_not_sent_in_clear(monkeypatch):
-    for url in ("http://192.0.2.1:7700", "http://example.org"):
+    for url in ("http://192.0.2.1:7700", "http://example.org", "http://127.attacker.example", "http://127.0.0.1.attacker.example", "http://[::2]"):
         with pytest.raises(ValueError, match="without TLS"):
             api.Client(url, token=sdk.TOKEN)
+    for url in ("http://localhost", "http://127.0.0.2", "http://[::1]"):
+        assert api.Client(url, token=sdk.TOKEN)
     assert api.Client("https://example.org", token=sdk.TOKEN) and api.Client("http://192.0.2.1", token=sdk.TOKEN, insecure=True)
     for token in ("a\r\nX-Sandbox-Key: b", "ü", "a b"):
         with pytest.raises(ValueError, match="character"):
@@ -530,6 +532,16 @@ def test_a_token_is_not_sent_in_clear(monkeypatch):
     monkeypatch.setenv("CLOCHE_SOCKET", "unix:/run/x.sock")
     monkeypatch.delenv("CLOCHE_URL", raising=False)
     assert api.Client().target.socket == "/run/x.sock"
+
+
+def test_the_token_of_the_environment_is_for_the_daemon_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CLOCHE_TOKEN", sdk.TOKEN)
+    with sdk.Server(sdk.OK + b"Content-Length: 2\r\n\r\n{}") as server:
+        api.Client(server.url).version()
+        monkeypatch.setenv("CLOCHE_URL", server.url)
+        api.Client().version()
+        assert [sdk.TOKEN.encode() in heard for heard in server.heard] == [False, True]
+    assert not api.Client(socket="/run/x.sock")._token
 
 
 # --- servers that say what they should not -------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """What a request is to be, and what is done with its answer, whichever client asks: no connection here."""
 from __future__ import annotations
 
+import io
+import ipaddress
 import json
 import os
 import random
@@ -53,12 +55,21 @@ def target(url: str | None, socket: str | None, tls: ssl.SSLContext | None) -> T
     return Target(host=parts.hostname, port=parts.port or (443 if secure else 80), tls=(tls or ssl.create_default_context()) if secure else None)
 
 
-def credential(token: str | None, at: Target, insecure: bool) -> str:
-    """The token that is sent; "" none. It never leaves this machine in clear."""
-    found = token if token is not None else os.environ.get("CLOCHE_TOKEN", "")
+def is_here(host: str) -> bool:
+    """Whether what is sent there stays on this machine. A name of a network is no address, whatever it begins with."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def credential(token: str | None, at: Target, insecure: bool, chosen: bool) -> str:
+    """The token that is sent; "" none. It never leaves this machine in clear. CLOCHE_TOKEN belongs to the daemon of the
+    environment: it is not sent to one that the program has @chosen."""
+    found = token if token is not None else "" if chosen else os.environ.get("CLOCHE_TOKEN", "")
     if any(not "!" <= c <= "~" for c in found):
         raise ValueError("the token holds a character that no token has")
-    if found and not at.socket and at.tls is None and at.host not in LOOPBACK and not at.host.startswith("127.") and not insecure:
+    if found and not at.socket and at.tls is None and not is_here(at.host) and not insecure:
         raise ValueError(f"a token is not sent to {at.host} without TLS: use https://, or insecure=True where the network is trusted")
     return found
 

@@ -201,8 +201,8 @@ class OutputStream(Stream["Output | api.Display | api.ResultFile"], Generic[R]):
 
 
 class Client:
-    """A daemon. Without url and socket: CLOCHE_URL, CLOCHE_SOCKET, or where `cloche serve` of this user listens. Without
-    token: CLOCHE_TOKEN, or none, which is the owner on the unix socket. Each request has a connection of its own.
+    """A daemon. Without url and socket: CLOCHE_URL, CLOCHE_SOCKET, or where `cloche serve` of this user listens, and there,
+    without token, CLOCHE_TOKEN. No token is the owner on the unix socket. Each request has a connection of its own.
 
     timeout: seconds that a call waits for its whole answer (of a stream: for its beginning). Calls with timeout_ms wait for
     that in addition. retries: how often what can be asked again is. max_answer: bytes of an answer that is kept in memory.
@@ -212,7 +212,7 @@ class Client:
                  retries: int = 2, max_answer: int = ANSWER_MAX, respond_async: bool = False, tls: ssl.SSLContext | None = None,
                  insecure: bool = False) -> None:
         self.target = target(url, socket, tls)
-        self._token = credential(token, self.target, insecure)
+        self._token = credential(token, self.target, insecure, url is not None or socket is not None)
         self.timeout = timeout
         self.retries = retries
         self.max_answer = max_answer
