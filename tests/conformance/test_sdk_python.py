@@ -1,15 +1,23 @@
 """The Python SDK (sdk/python) against a real daemon, and against servers that say what they should not."""
 import asyncio
+import bz2
 import concurrent.futures
+import contextlib
+import gzip
 import inspect
 import io
 import logging
+import lzma
+import math
 import os
 import pickle
 import re
 import shutil
+import socket
 import subprocess
 import threading
+import time
+import types
 
 import pytest
 
@@ -317,6 +325,21 @@ def test_large_files(box, tmp_path):
     with pytest.raises(api.ApiError) as full:       # refused before it is through
         box.files.write("too-large", iter([data] * 60))
     assert full.value.code in ("files.no-space", "files.too-large", "sandbox.gone"), full.value
+
+
+def test_uploads_are_whole(box, tmp_path):
+    """Of what has another length than the file behind it, too."""
+    data = BINARY * 500
+    for opens in (gzip.open, bz2.open, lzma.open, open):
+        with opens(tmp_path / "file", "wb") as file:
+            file.write(data)
+        with opens(tmp_path / "file", "rb") as file:
+            file.seek(7)
+            assert box.files.write("file", file) == len(data) - 7
+        assert box.files.read("file") == data[7:], opens
+    with open("/proc/self/status", "rb") as file:
+        assert box.files.write("status", file) > 100
+    assert box.files.upload(os.devnull, "empty") == 0
 
 
 def test_changes(box):

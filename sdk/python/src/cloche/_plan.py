@@ -162,9 +162,13 @@ def wait_of(timeout: float | None, members: Mapping[str, Any], default: float | 
 
 
 def is_regular(file: Any) -> int | None:
-    """The size of what is behind an open file, from where it is; None if that is not known."""
+    """The size of what is behind an open file, from where it is; None if that is not known. Only of a file itself: what
+    decompresses one has its descriptor too, and a file of /proc says 0."""
+    if type(file) is not io.FileIO and not (type(file) in (io.BufferedReader, io.BufferedRandom) and type(file.raw) is io.FileIO):
+        return None
     try:
         state = os.fstat(file.fileno())
-        return state.st_size - file.tell() if stat.S_ISREG(state.st_mode) else None
-    except (AttributeError, OSError, ValueError):
+        size = state.st_size - file.tell()
+    except (OSError, ValueError):
         return None
+    return size if stat.S_ISREG(state.st_mode) and size > 0 else None
