@@ -269,6 +269,16 @@ def test_a_stream_goes_on_where_its_connection_broke(daemon, box):
         assert "".join(o.data for o in stream) == "1\n2\n3\n4\n" and relay.made >= 3
 
 
+def test_a_thread_ends_what_another_reads(box):
+    command = box.spawn("sleep 8")
+    stream = command.stream()
+    ends = threading.Timer(0.05, stream.close)
+    ends.start()
+    assert list(stream) == [] and command.refresh().state == "running"
+    ends.join()
+    command.delete()
+
+
 def test_contexts(box):
     with box.contexts.create("python") as context:
         context.execute("x = 40")

@@ -106,14 +106,10 @@ class Stream(Generic[T]):
                 yield event
 
     def _next_event(self) -> tuple[Event, Any]:
-        try:
-            event = self._events.__next__()
-            said = event.json()
-            if event.name == "error":
-                raise error_of(said if isinstance(said, dict) else {}, 0)
-        except BaseException:
-            self.close()
-            raise
+        event = self._events.__next__()
+        said = event.json()
+        if event.name == "error":
+            raise error_of(said if isinstance(said, dict) else {}, 0)
         return event, said
 
     def _next(self) -> T:
@@ -123,7 +119,11 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        return self._next()
+        try:
+            return self._next()
+        except BaseException:       # whatever it is, nothing comes after it
+            self.close()
+            raise
 
     def close(self) -> None:
         self._answer.close()
@@ -188,7 +188,6 @@ class OutputStream(Stream["Output | api.Display | api.ResultFile"], Generic[R]):
             return read(api.ResultFile, said)
         if event.name != "exit" or not isinstance(said, dict):
             raise AnswerError("an event that no command has")
-        self.close()
         self.result = read(self._kind, {"stdout": "", "stderr": "", "results": [], "results_truncated": False, "error": None, **said})
         raise StopIteration
 
@@ -772,6 +771,7 @@ class CommandStream:
         self._deadline = None if timeout is None else _clock.monotonic() + timeout
         self._stream: EventStream | None = None
         self._tries = 0
+        self._closed = False
         self.ended = False
 
     def connect(self) -> None:
@@ -780,41 +780,62 @@ class CommandStream:
                                              query={"after": self.position, "encoding": self._encoding}, timeout=left(self._deadline))
         self._stream = EventStream(answer, sandbox.client.max_answer)
         self.ended = answer.head.status == 204
+        if self._closed:        # meanwhile, by another thread or task
+            self._drop()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Output | Gap:
-        while not self.ended:
+        while not self.ended and not self._closed:
+            stream = self._stream
             try:
-                if self._stream is None:
+                if stream is None:
                     self.connect()
                     continue
-                event = self._stream.__next__()
+                event = stream.__next__()
             except (ConnectionLost, StopIteration) as e:
-                self.close()
+                self._drop()
+                if self._closed:
+                    break
                 self._tries += 1
                 if self._tries > self._command._sandbox.client.retries:
                     raise ConnectionLost("the stream ended before the command had") from e
                 time.sleep(0.1 * self._tries)
                 continue
-            said = _object(event.json())
-            self._tries = 0
-            self.position = event.id or self.position
-            if event.name in ("stdout", "stderr") and isinstance(said.get("data"), str):
-                return Output("stdout" if event.name == "stdout" else "stderr", said["data"], self._encoding)
-            if event.name == "gap" and isinstance(said.get("bytes"), int):
-                return Gap(str(said.get("stream")), said["bytes"])
-            if event.name != "exit":
-                raise AnswerError("an event that no command has")
-            self.ended = True
+            try:
+                found = self._take(event)
+            except AnswerError:
+                self.close()
+                raise
+            if found is not None:
+                return found
         self.close()
         raise StopIteration
 
+    def _take(self, event: Event) -> Output | Gap | None:
+        """What an event is to the caller; None: the command's end."""
+        said = _object(event.json())
+        self._tries = 0
+        self.position = event.id or self.position
+        if event.name in ("stdout", "stderr") and isinstance(said.get("data"), str):
+            return Output("stdout" if event.name == "stdout" else "stderr", said["data"], self._encoding)
+        if event.name == "gap" and isinstance(said.get("bytes"), int):
+            return Gap(str(said.get("stream")), said["bytes"])
+        if event.name != "exit":
+            raise AnswerError("an event that no command has")
+        self.ended = True
+        return None
+
+    def _drop(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
     def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        """It ends, also for another thread or task that reads it. The command goes on."""
+        self._closed = True
+        self._drop()
 
     def __enter__(self) -> Self:
         return self
