@@ -628,3 +628,99 @@ def test_requests_are_asked_again_only_where_that_is_the_same():
         with pytest.raises(api.UnavailableError):
             client.execute("shell", "true")
         assert len(server.heard) == 4
+
+
+# --- connections ---------------------------------------------------------------------------------------------------
+
+def test_a_task_that_is_cancelled_is_cancelled():
+    """Also where what it waits for has just come."""
+    async def turns(n):
+        for _ in range(n):
+            await asyncio.sleep(0)
+
+    async def cancelled(task):
+        if task.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return 1
+        return 0
+
+    async def everything():
+        with sdk.Server(lambda: iter([None])) as server:
+            at, far = api._plan.target(server.url, None, None), time.monotonic() + 60
+            received = opened = 0
+            for n in range(4):
+                wire = await api._async.AsyncWire.open(at, far)
+                task = asyncio.create_task(wire.recv(far))
+                await turns(3)
+                wire._reader.feed_data(b"x")
+                await turns(n)
+                received += await cancelled(task)
+                wire.close()
+            for n in range(30):
+                task = asyncio.create_task(api._async.AsyncWire.open(at, far))
+                await turns(n)
+                opened += await cancelled(task)
+            return received, opened
+    received, opened = asyncio.run(everything())
+    assert received and opened
+
+
+def test_a_deadline_is_one_for_all_addresses(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as full:
+        for _ in range(4):      # until nobody more is let in
+            one = full.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        row = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", listener.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [row] * 4)
+        begun = time.monotonic()
+        with pytest.raises(api.TimedOut):
+            api.Client("http://several.test", timeout=0.4).version()
+        assert time.monotonic() - begun < 1.2
+
+
+def test_a_timeout_may_be_no_limit():
+    with sdk.Server(sdk.OK + b"Content-Length: 2\r\n\r\n{}") as server:
+        assert api.Client(server.url, timeout=math.inf).version() == {} == asyncio.run(api.AsyncClient(server.url, timeout=math.inf).version())
+        with pytest.raises(ValueError, match="timeout"):
+            api.Client(server.url, timeout=math.nan).version()
+
+
+def test_a_time_of_the_system_is_not_the_callers():
+    """ETIMEDOUT: what was asked may have been done."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:        # nobody reads
+        at = api._plan.target(f"http://127.0.0.1:{listener.getsockname()[1]}", None, None)
+
+        async def asynchronously():
+            wire = await api._async.AsyncWire.open(at, None)
+            wire._writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 50)
+            await wire.send(bytes(1 << 24), None)
+        with pytest.raises(api.ConnectionLost):
+            asyncio.run(asynchronously())
+        wire = api._sync.Wire.open(at, None)
+        wire._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 50)
+        with pytest.raises(api.ConnectionLost):
+            wire.send(bytes(1 << 24), None)
+        wire.close()
+
+
+def test_an_event_whose_lines_come_in_parts():
+    events = api._http.Events(100)
+    assert [event.data for piece in (b"data: a\r", b"\n", b"\n", b"data: b\n\r", b"\n") for event in events.feed(piece)] == ["a", "b"]
+
+
+def test_a_stream_that_is_refused_is_closed():
+    for case in ("no-json", "no-data", "no-command"):
+        with sdk.Server(sdk.HOSTILE_EVENTS[case][0]) as server:
+            client = hostile_client(server)
+            stream = client.execute_stream("shell", "true")
+            with pytest.raises(api.AnswerError):
+                next(stream)
+            assert stream._answer._wire._sock.fileno() == -1
+            box = api.Sandbox(client)._is(types.SimpleNamespace(id="one"), False)
+            stream = api.Command(box, types.SimpleNamespace(exec_id="two")).stream()
+            sock = stream._stream._answer._wire._sock
+            with pytest.raises(api.AnswerError):
+                next(stream)
+            assert sock.fileno() == -1

@@ -22,8 +22,14 @@ DOWNLOAD_MAX = 1024 * 1024 * 1024   # of a file that is written to a disk
 ERROR_MAX = 64 * 1024
 TIMEOUT = 300.0
 PIECE = 1024 * 1024
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+UNDO = 10.0                         # seconds for ending what was made for nobody
 QUERY = Mapping[str, Any]
+
+
+class Asked:
+    """What became of a request."""
+
+    unknown = False     # something was sent, and the daemon has not said whether it was done
 
 
 def default_socket() -> str:

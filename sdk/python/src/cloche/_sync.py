@@ -9,19 +9,18 @@ import os
 import secrets
 import ssl
 import tempfile
-import time as _clock
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, List, Literal, TypeVar
 
 from cloche import _api as api
-from cloche._base import AnswerError, AnswerTooLong, ClocheError, ConnectionLost, Outcome, read
+from cloche._base import AnswerError, AnswerTooLong, ApprovalPending, ClocheError, ConnectionLost, Outcome, read
 from cloche._http import HEAD_MAX, INTERIM_MAX, Body, Event, Events, Head, head, request
 from cloche._kinds import FileEvent, Gap, Output
-from cloche._plan import (ANSWER_MAX, DOWNLOAD_MAX, ERROR_MAX, PIECE, QUERY, TIMEOUT, credential, decoded_json, error_of, failure, is_regular,
-                          may_retry, path_of, pending, target, wait_of)
-from cloche._wire import left
-from cloche._wire import Wire
+from cloche._plan import (ANSWER_MAX, DOWNLOAD_MAX, ERROR_MAX, PIECE, QUERY, TIMEOUT, UNDO, Asked, credential, decoded_json, error_of, failure,
+                          is_regular, may_retry, path_of, pending, target, wait_of)
+from cloche._wire import left, until
+from cloche._wire import Wire, shielded
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -242,7 +241,7 @@ class Client:
         """Ask: an answer whose status says success, to be read and closed."""
         at = path_of(route, names, path, query)
         patience = timeout if timeout is not None else self.timeout
-        deadline = None if patience is None else _clock.monotonic() + patience
+        deadline = until(patience)
         if repeatable is None:
             repeatable = route.method in ("GET", "HEAD")
         headers = {"Accept": "application/json", "User-Agent": "cloche-python/0.1.0", **(fields or {})}
@@ -768,7 +767,7 @@ class CommandStream:
         self.position = after
         self._encoding = encoding
         self._timeout = timeout
-        self._deadline = None if timeout is None else _clock.monotonic() + timeout
+        self._deadline = until(timeout)
         self._stream: EventStream | None = None
         self._tries = 0
         self._closed = False
