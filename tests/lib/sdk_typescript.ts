@@ -139,7 +139,8 @@ const tests: Record<string, () => Promise<void>> = {
     const stream = await context.stream("print('on', flush=True)\nwhile True: pass");
     assert.equal((await stream.next()).done, false);
     await context.interrupt();
-    assert.equal((await stream.wait()).error?.name, "KeyboardInterrupt");
+    const interrupted = await stream.wait();
+    assert.deepEqual([interrupted.error?.name, interrupted.results, interrupted.results_truncated], ["KeyboardInterrupt", [], false]);
     await context.restart();
     assert.equal((await context.execute("x")).error?.name, "NameError");
     assert.equal((await (await box.contexts.get(context.id)).refresh()).state, "idle");

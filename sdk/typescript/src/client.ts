@@ -17,7 +17,7 @@ export interface ClientOptions {
   /** http://HOST:PORT, https://HOST:PORT, or unix:PATH; without it and socket CLOCHE_URL, CLOCHE_SOCKET, or the usual place. */
   url?: string;
   socket?: string;
-  /** Without it CLOCHE_TOKEN, or none, which is the owner on the unix socket. */
+  /** Without it, url and socket CLOCHE_TOKEN; or none, which is the owner on the unix socket. */
   token?: string;
   /** Seconds that a call waits for its whole answer, of a stream for its beginning: 300. Infinity: as long as it takes. */
   timeout?: number;
@@ -57,6 +57,12 @@ export interface Request extends CallOptions {
 export function split<T extends CallOptions>(options: T | undefined): [Omit<T, keyof CallOptions>, CallOptions] {
   const { timeout, signal, ...members } = options ?? ({} as T);
   return [members, { ...(timeout !== undefined ? { timeout } : {}), ...(signal !== undefined ? { signal } : {}) }];
+}
+
+/** A timeout, if it is one. */
+function seconds(timeout: number): number {
+  if (typeof timeout !== "number" || !(timeout >= 0)) throw new RangeError(`${inspect(timeout)} is no timeout: a number of seconds, or Infinity`);
+  return timeout;
 }
 
 export function object(said: unknown): Record<string, unknown> {
@@ -172,8 +178,10 @@ export class Client {
 
   constructor(options: ClientOptions = {}) {
     this.target = findTarget(options.url, options.socket, options.ca);
-    this.#token = options.token ?? process.env["CLOCHE_TOKEN"] ?? "";
-    this.timeout = options.timeout ?? 300;
+    // CLOCHE_TOKEN belongs to the daemon of the environment, and is not sent to one that the program chose
+    const chosen = options.url !== undefined || options.socket !== undefined;
+    this.#token = options.token ?? (chosen ? undefined : process.env["CLOCHE_TOKEN"]) ?? "";
+    this.timeout = seconds(options.timeout ?? 300);
     this.retries = options.retries ?? 2;
     this.maxAnswer = options.maxAnswer ?? ANSWER_MAX;
     this.respondAsync = options.respondAsync ?? false;
@@ -194,7 +202,7 @@ export class Client {
   /** Ask: an answer whose status says success, to be read and closed. */
   async open(route: Route, ask: Request = {}): Promise<Answer> {
     const path = pathOf(route, ask.names, ask.path, ask.query);
-    const patience = ask.timeout ?? this.timeout;
+    const patience = seconds(ask.timeout ?? this.timeout);
     const deadline = performance.now() + patience * 1000;
     const repeatable = ask.repeatable ?? ["GET", "HEAD"].includes(route.method);
     const headers: Record<string, string> = { Accept: "application/json", "User-Agent": "cloche-typescript/0.1.0" };

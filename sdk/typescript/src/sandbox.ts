@@ -19,6 +19,11 @@ export type RunOptions = api.ExecOptions & CallOptions;
 
 const octal = (mode: number | undefined): string | undefined => mode?.toString(8);
 
+/** A local file, which is opened when the first of it is asked for. */
+async function* contents(local: string): AsyncGenerator<Uint8Array> {
+  yield* fs.createReadStream(local) as AsyncIterable<Uint8Array>;
+}
+
 /** A sandbox. `await using` ends it where this object made it; connect() is one that is there, and is not ended. */
 export class Sandbox implements AsyncDisposable {
   readonly client!: Client;
@@ -261,7 +266,7 @@ export class CommandStream implements AsyncIterableIterator<Output | Gap>, Async
 
   async #connect(): Promise<EventStream> {
     const { client } = this.#sandbox;
-    const left = this.#deadline === Infinity ? {} : { timeout: (this.#deadline - performance.now()) / 1000 };
+    const left = this.#deadline === Infinity ? {} : { timeout: Math.max(0, this.#deadline - performance.now()) / 1000 };
     const query = { after: this.position, encoding: this.#encoding };
     const answer = await client.stream(routes.GET_SANDBOXES_ID_EXEC_ID_STREAM, { names: [this.#sandbox.id, this.#id], query, ...this.#call, ...left });
     this.ended = answer.status === 204;
@@ -273,7 +278,7 @@ export class CommandStream implements AsyncIterableIterator<Output | Gap>, Async
       let found: IteratorResult<{ name: string; id: string; data: string }, undefined>;
       try {
         this.#stream ??= await this.#connect();
-        if (this.ended) break;
+        if (this.ended || this.#closed) break;
         found = await this.#stream.next();
         if (this.#closed) break;
         if (found.done) throw new ConnectionLost("the stream ended before the command had");
@@ -364,7 +369,7 @@ export class Context extends Of implements AsyncDisposable {
     const [members, call] = split(options);
     const { client } = this.sandbox;
     const answer = await client.stream(routes.POST_SANDBOXES_ID_CONTEXTS_ID_EXECUTE, { names: [this.sandbox.id, this.id], body: { code, ...members }, ...call });
-    return new OutputStream<api.ContextResult>(answer, client.maxAnswer, members.encoding);
+    return new OutputStream<api.ContextResult>(answer, client.maxAnswer, members.encoding, { results: [], results_truncated: false, error: null });
   }
 
   refresh(): Promise<api.ContextInfo> {
@@ -445,7 +450,7 @@ export class Files extends Of {
 
   /** Write a local file there. */
   upload(local: string, path: string, options: WriteOptions = {}): Promise<number> {
-    return this.write(path, fs.createReadStream(local), options);
+    return this.write(path, contents(local), options);
   }
 
   /** Write its contents to a local file, whose name is the caller's: all of them, or nothing. How many bytes. */

@@ -173,10 +173,12 @@ export class Watch extends Stream<FileEvent> {
 export class OutputStream<R extends Result> extends Stream<Output | Shown | Collected> {
   result: Completed<R> | undefined;
   readonly #encoding: Encoding;
+  readonly #empty: Partial<R>;
 
-  constructor(answer: Answer, most: number, encoding: Encoding = "text") {
+  constructor(answer: Answer, most: number, encoding: Encoding = "text", empty: Partial<R> = {}) {
     super(answer, most);
     this.#encoding = encoding;
+    this.#empty = empty;
   }
 
   protected override take(event: Event, said: unknown): Output | Shown | Collected | undefined {
@@ -185,7 +187,7 @@ export class OutputStream<R extends Result> extends Stream<Output | Shown | Coll
     if (event.name === "result") return { type: "display", display: members as unknown as Display };
     if (event.name === "file") return { type: "file", file: record<ResultFile>(said, "path") };
     if (event.name !== "exit") throw new AnswerError("an event that no command has");
-    this.result = completed<R>({ ...members, stdout: "", stderr: "" });
+    this.result = completed<R>({ ...this.#empty, ...members, stdout: "", stderr: "" });
     return undefined;
   }
 

@@ -10,6 +10,7 @@ import { AnswerError, AnswerTooLong, ClocheError, ConnectionFailed, ConnectionLo
 
 export const HEAD_MAX = 64 * 1024;
 const INTERIM_MAX = 8;
+const TIMER_MAX = 2 ** 31 - 1; // milliseconds; a timer of more is one of 1
 
 export type Data = string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
@@ -30,6 +31,13 @@ export interface Ask {
   /** Seconds for the whole answer; Infinity none. */
   readonly timeout: number;
   readonly signal?: AbortSignal;
+  readonly asked?: Asked;
+}
+
+/** What became of a request. */
+export interface Asked {
+  /** Something was sent, and the daemon has not said whether it was done. */
+  unknown: boolean;
 }
 
 /** Where `cloche serve` of this user listens. */
@@ -178,7 +186,7 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
       if (error) reject(error);
     };
     if (Number.isFinite(ask.timeout))
-      timer = setTimeout(() => end(new TimedOut("no answer in the time that the caller gave")), Math.max(0, ask.timeout * 1000));
+      timer = setTimeout(() => end(new TimedOut("no answer in the time that the caller gave")), Math.min(Math.max(0, ask.timeout * 1000), TIMER_MAX));
     if (ask.signal?.aborted) {
       place?.done();
       request.on("error", () => undefined);
@@ -187,8 +195,11 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
     }
     ask.signal?.addEventListener("abort", aborted, { once: true });
     request.on("socket", (socket) => {
-      socket.once("connect", () => {
+      socket.once(target.tls ? "secureConnect" : "connect", () => {
         connected = true;
+        if (ask.asked) ask.asked.unknown = true;
+      });
+      socket.once("connect", () => {
         place?.done();
         place = undefined;
       });
