@@ -415,6 +415,41 @@ def test_the_same_key_makes_one(client):
         again.delete()
 
 
+def test_what_was_made_for_nobody_is_ended(client):
+    def states():
+        return [one.state for one in client.sandboxes.page(state="all").sandboxes]
+
+    with sdk.Relay(client.target.socket, cuts=1, behind=b"HTTP/1.1 201") as relay:
+        far = api.Client(relay.url, retries=0)
+        with pytest.raises(api.ConnectionLost):
+            far.sandboxes.create(name="lost")
+        assert states() == ["stopped"]
+        relay.made = 0
+        with pytest.raises(api.ConnectionLost):         # the caller has a name for it
+            far.sandboxes.create(idempotency_key="mine")
+        assert far.sandboxes.create(idempotency_key="mine").info.state == "ready" and states() == ["stopped", "ready"]
+        assert client.kill_all() == 1
+        relay.hold, relay.made = True, 0
+        box = api.Sandbox(far, timeout=1)
+        first = box.idempotency_key
+        with pytest.raises(api.TimedOut):
+            box.start()
+        box._timeout = None
+        assert states() == ["stopped"] * 3 and box.idempotency_key != first and box.start().info.state == "ready"
+        box.delete()
+        relay.made = 0
+        relay.held.clear()
+
+        async def cancelled():
+            task = asyncio.create_task(api.AsyncSandbox.create(api.AsyncClient(relay.url)))
+            await asyncio.to_thread(relay.held.wait, 60)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        asyncio.run(cancelled())
+        assert states() == ["stopped"] * 5
+
+
 def test_errors(client, box):
     with pytest.raises(api.SandboxNotFoundError) as none:
         client.sandboxes.get("none")

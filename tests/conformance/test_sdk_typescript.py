@@ -114,6 +114,16 @@ def test_a_stream_goes_on_where_its_connection_broke(app, daemon):
         assert relay.made >= 4
 
 
+def test_what_was_made_for_nobody_is_ended(app, daemon):
+    with sdk.Relay(daemon.path, cuts=1, behind=b"HTTP/1.1 201") as lost, sdk.Relay(daemon.path, cuts=1, behind=b"HTTP/1.1 201") as held:
+        held.hold = True
+        assert node(app, daemon, "sdk_typescript.js", "undone", lost.url, held.url) == "passed\n"
+
+
+def test_without_a_daemon(app):
+    assert node(app, None, "sdk_typescript.js", "local") == "passed\n"
+
+
 @own
 def test_over_tcp_with_a_token(app, cloche):
     daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")

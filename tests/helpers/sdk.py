@@ -120,7 +120,8 @@ class Server(threading.Thread):
 
 
 class Relay(threading.Thread):
-    """A port that is the daemon's socket. The first @cuts answers break off where the bytes @behind come."""
+    """A port that is the daemon's socket. The first @cuts answers break off where the bytes @behind come; or, with `hold`,
+    they stop there, and `held` is set."""
 
     def __init__(self, path, cuts, behind):
         super().__init__(daemon=True)
@@ -128,6 +129,7 @@ class Relay(threading.Thread):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.made = 0
+        self.hold, self.held = False, threading.Event()
         self.start()
 
     def run(self):
@@ -147,6 +149,9 @@ class Relay(threading.Thread):
         try:
             while data := source.recv(65536):
                 said += data if cut else b""
+                if cut and self.behind in said and self.hold:
+                    self.held.set()
+                    return
                 if cut and self.behind in said:
                     sink.shutdown(socket.SHUT_RDWR)
                     source.shutdown(socket.SHUT_RDWR)

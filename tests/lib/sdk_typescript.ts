@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
+import * as net from "node:net";
 import * as os from "node:os";
 import * as path from "node:path";
-import { Readable } from "node:stream";
+import { Readable, type Duplex } from "node:stream";
 import { inspect } from "node:util";
 
 import * as cloche from "cloche";
@@ -122,6 +123,70 @@ const tests: Record<string, () => Promise<void>> = {
     assert.equal((await sleeper.wait()).signal, 15);
     assert.equal((await (await box.spawn("sleep 1000")).delete()).state, "ended");
     assert.match(await texts((await box.spawn("stty size", { pty: { rows: 11, cols: 22 } })).stream()), /11 22/);
+  },
+
+  async undone() {
+    const far = new cloche.Client({ url: word(0), retries: 0 });
+    await refused(cloche.ConnectionLost, () => cloche.Sandbox.create({ name: "lost" }, far));
+    const states = async (): Promise<string[]> => (await client().sandboxes.page({ state: "all" })).sandboxes.map((one) => one.state);
+    assert.deepEqual(await states(), ["stopped"]);
+    const stop = new AbortController();
+    const waits = refused(Error, () => cloche.Sandbox.create({ signal: stop.signal }, new cloche.Client({ url: word(1) })));
+    await until(async () => (await states())[1] === "ready");
+    stop.abort();
+    assert.equal((await waits).name, "AbortError");
+    assert.deepEqual(await states(), ["stopped", "stopped"]);
+  },
+
+  // without a daemon
+  async local() {
+    const token = `cloche_operator_${"5".repeat(64)}`;
+    const heard: string[] = [];
+    let says = (answer: Duplex): unknown => answer.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    const sockets: net.Socket[] = [];
+    const server = net.createServer((socket) => {
+      sockets.push(socket);
+      socket.on("error", () => undefined);
+      socket.once("data", (data) => {
+        heard.push(String(data));
+        says(socket);
+      });
+    });
+    await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
+    const at = `127.0.0.1:${(server.address() as net.AddressInfo).port}`;
+    try {
+      process.env["CLOCHE_TOKEN"] = token;                              // it is for the daemon of the environment
+      await new cloche.Client({ url: `http://${at}` }).version();
+      process.env["CLOCHE_URL"] = `http://${at}`;
+      await new cloche.Client().version();
+      assert.deepEqual(heard.map((one) => one.includes(token)), [false, true]);
+      delete process.env["CLOCHE_TOKEN"];
+      for (const timeout of [Infinity, 2 ** 32]) assert.deepEqual(await new cloche.Client({ timeout }).version(), {});
+      for (const timeout of [NaN, -1]) await refused(RangeError, () => new cloche.Client({ timeout }));
+      await refused(RangeError, () => new cloche.Client().execute("shell", "", { timeout: NaN }));
+      await refused(cloche.ConnectionFailed, () => new cloche.Client({ url: `https://${at}` }).version());    // no TLS there: nothing was asked
+      const box = await cloche.Sandbox.connect("one", new cloche.Client()).catch(() => undefined);
+      assert.equal(box, undefined);                                     // it is no sandbox
+      const json = (text: string): void => {
+        says = (answer) => answer.end(`HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+      };
+      json('{"id":"one","name":"one","state":"ready"}');
+      const one = await cloche.Sandbox.connect("one");
+      await refused(cloche.DeniedError, () => one.files.upload("/nonexistent/file", "../x"));     // and the file was not opened
+      assert.match((await refused(Error, () => one.files.upload("/nonexistent/file", "x"))).message, /ENOENT/);
+      json('{"exec_id":"two"}');
+      const command = await one.commands.get("two");
+      const begun = new Promise<Duplex>((go) => (says = go));
+      const stream = command.stream();
+      const next = stream.next();
+      const answer = await begun;
+      stream.close();                                                   // while it connects
+      answer.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+      assert.equal((await next).done, true);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
   },
 
   async relay() {

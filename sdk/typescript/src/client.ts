@@ -7,7 +7,7 @@ import { byCode, byStatus, routes, type Route } from "./api.js";
 import { AnswerError, ApiError, ApprovalPending, ConnectionFailed, ConnectionLost } from "./errors.js";
 import { Approvals, Audit, DaemonEvents, Grants, Sandboxes, Templates, Tokens, Volumes } from "./parts.js";
 import { completed, OutputStream, type Completed } from "./streams.js";
-import { describe, findTarget, send, type Answer, type Data, type Target } from "./transport.js";
+import { describe, findTarget, send, type Answer, type Asked, type Data, type Target } from "./transport.js";
 
 export const ANSWER_MAX = 64 * 1024 * 1024;
 const ERROR_MAX = 64 * 1024;
@@ -51,6 +51,7 @@ export interface Request extends CallOptions {
   data?: Data;
   headers?: Readonly<Record<string, string>>;
   repeatable?: boolean;
+  asked?: Asked;
 }
 
 /** Members of a request, without what is the call's own. */
@@ -215,13 +216,16 @@ export class Client {
     }
     const once = data !== undefined && typeof data !== "string" && !(data instanceof Uint8Array);
     Object.assign(headers, ask.headers);
+    const asked = ask.asked ?? { unknown: false };
     for (let attempt = 0; ; attempt++) {
+      const before = asked.unknown;
       try {
         const left = patience === Infinity ? Infinity : (deadline - performance.now()) / 1000;
         const answer = await send(this.target, {
-          method: route.method, path, headers, timeout: left, ...(data !== undefined ? { data } : {}), ...(ask.signal ? { signal: ask.signal } : {}),
+          method: route.method, path, headers, timeout: left, asked, ...(data !== undefined ? { data } : {}), ...(ask.signal ? { signal: ask.signal } : {}),
         });
         if (answer.status >= 200 && answer.status < 300) return answer;
+        if (answer.status !== 502 && answer.status !== 504) asked.unknown = before; // a gateway does not know either
         throw await failure(answer);
       } catch (error) {
         const wait = mayRetry(error, repeatable, attempt);

@@ -8,11 +8,12 @@ import { inspect } from "node:util";
 import * as api from "./api.js";
 import { routes, type Route } from "./api.js";
 import { Client, list, object, parse, pause, record, split, type CallOptions, type Query, type Request } from "./client.js";
-import { AnswerError, AnswerTooLong, ClocheError, ConnectionLost } from "./errors.js";
+import { AnswerError, AnswerTooLong, ApprovalPending, ClocheError, ConnectionLost } from "./errors.js";
 import { completed, EventStream, output, OutputStream, Watch, type Completed, type Encoding, type Gap, type Output } from "./streams.js";
 import type { Answer, Data } from "./transport.js";
 
 export const DOWNLOAD_MAX = 1024 * 1024 * 1024;
+const UNDO = 10; // seconds for ending what was made for nobody
 export type Command = string | readonly string[];
 export type SandboxOptions = api.CreateOptions & CallOptions & { idempotencyKey?: string };
 export type RunOptions = api.ExecOptions & CallOptions;
@@ -43,12 +44,25 @@ export class Sandbox implements AsyncDisposable {
     this.#ends = ends;
   }
 
-  /** Make one. A request whose answer was lost finds what it made, by its Idempotency-Key. */
+  /**
+   * Make one. A request whose answer was lost finds what it made, by its Idempotency-Key; the answer of one that was repeated has no
+   * `key` (newKey makes one). What was perhaps made when the caller's patience ended is ended, within 10 s, unless the caller has a name
+   * for it: an idempotencyKey of its own, or a workspace to reattach.
+   */
   static async create(options?: SandboxOptions, client: Client = new Client()): Promise<Sandbox> {
     const [{ idempotencyKey, ...body }, call] = split(options);
     const headers = { "Idempotency-Key": idempotencyKey ?? randomBytes(16).toString("hex") };
-    const info = record<api.SandboxInfo>(await client.ask(routes.POST_SANDBOXES, { body, headers, repeatable: true, ...call }), "id", "name", "state");
-    return new Sandbox(client, info, info.reattached !== true);
+    const asked = { unknown: false };
+    const make = async (how: CallOptions): Promise<api.SandboxInfo> =>
+      record<api.SandboxInfo>(await client.ask(routes.POST_SANDBOXES, { body, headers, repeatable: true, asked, ...how }), "id", "name", "state");
+    try {
+      const info = await make(call);
+      return new Sandbox(client, info, info.reattached !== true);
+    } catch (error) {
+      if (asked.unknown && idempotencyKey === undefined && body.reattach !== true && !(error instanceof ApprovalPending))
+        await make({ timeout: UNDO }).then(({ id }) => client.ask(routes.DELETE_SANDBOXES_ID, { names: [id], timeout: UNDO })).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** One that is there, by its id or the name of one that lives. */

@@ -236,8 +236,9 @@ class AsyncClient:
 
     async def open(self, route: api.Route, names: Sequence[str] = NO_NAMES, *, path: str | None = None, query: QUERY | None = None,
                    body: Any = None, data: Data | None = None, fields: Mapping[str, str] | None = None, timeout: float | None = None,
-                   repeatable: bool | None = None) -> AsyncAnswer:
+                   repeatable: bool | None = None, asked: Asked | None = None) -> AsyncAnswer:
         """Ask: an answer whose status says success, to be read and closed."""
+        asked = asked or Asked()
         at = path_of(route, names, path, query)
         patience = timeout if timeout is not None else self.timeout
         deadline = until(patience)
@@ -254,7 +255,7 @@ class AsyncClient:
         once = data is not None and not isinstance(data, (str, bytes))
         for attempt in range(self.retries + 1):
             try:
-                return await self._once(route.method, at, headers, data, deadline)
+                return await self._once(route.method, at, headers, data, deadline, asked)
             except ClocheError as e:
                 pause = may_retry(e, repeatable, attempt)
                 if pause is None or once or attempt == self.retries:
@@ -265,9 +266,10 @@ class AsyncClient:
             await asyncio.sleep(pause)
         raise AssertionError
 
-    async def _once(self, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None) -> AsyncAnswer:
+    async def _once(self, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None, asked: Asked) -> AsyncAnswer:
         wire = await AsyncWire.open(self.target, deadline)
         answer = AsyncAnswer(wire, method, deadline)
+        before, asked.unknown = asked.unknown, True
         try:
             try:
                 await self._say(wire, method, at, headers, data, deadline)
@@ -281,6 +283,8 @@ class AsyncClient:
                 await answer.begin()
             if 200 <= answer.head.status < 300:
                 return answer
+            if answer.head.status not in (502, 504):        # a gateway does not know either
+                asked.unknown = before
             raise failure(answer.head.status, answer.head.fields, await answer.read(ERROR_MAX))
         except BaseException:
             wire.close()
@@ -550,7 +554,8 @@ class AsyncSandbox:
                  **options: Unpack[api.CreateOptions]) -> None:
         self.client = client or AsyncClient()
         self._timeout = timeout
-        self._idempotency_key = idempotency_key
+        self._own_key = idempotency_key is not None
+        self.idempotency_key = idempotency_key or secrets.token_hex(16)
         self._options = options
         self._info: api.SandboxInfo | None = None
         self._ends = True
@@ -579,13 +584,35 @@ class AsyncSandbox:
         return self
 
     async def start(self) -> Self:
-        """Make it, if it is not made. A request whose answer was lost finds what it made, by its Idempotency-Key."""
+        """Make it, if it is not made. A request whose answer was lost finds what it made, by its Idempotency-Key; the answer
+        of one that was repeated has no `key` (new_key makes one). What was perhaps made when the caller's patience ended is
+        ended, within 10 s, unless the caller has a name for it: an idempotency_key of its own, or a workspace to reattach."""
         if self._info is None:
-            fields = {"Idempotency-Key": self._idempotency_key or secrets.token_hex(16)}
-            said = await self.client.ask(api.POST_SANDBOXES, body=dict(self._options), fields=fields, timeout=self._timeout, repeatable=True)
-            info = read(api.SandboxInfo, said)
+            asked = Asked()
+            try:
+                info = await self._make(self._timeout, asked)
+            except BaseException as e:
+                named = self._own_key or self._options.get("reattach")
+                if asked.unknown and not named and not isinstance(e, (ApprovalPending, GeneratorExit)):
+                    await shielded(self._undo())
+                raise
             self._is(info, not info.reattached)
         return self
+
+    async def _make(self, timeout: float | None, asked: Asked | None = None) -> api.SandboxInfo:
+        said = await self.client.ask(api.POST_SANDBOXES, body=dict(self._options), fields={"Idempotency-Key": self.idempotency_key},
+                                     timeout=timeout, repeatable=True, asked=asked)
+        return read(api.SandboxInfo, said)
+
+    async def _undo(self) -> bool:
+        """End what was made for a request whose answer nobody has: its key finds it. Otherwise start() may find it."""
+        try:
+            made = await self._make(UNDO)
+            await self.client.ask(api.DELETE_SANDBOXES_ID, [made.id], timeout=UNDO)
+        except ClocheError:
+            return False
+        self.idempotency_key = secrets.token_hex(16)
+        return True
 
     @property
     def info(self) -> api.SandboxInfo:

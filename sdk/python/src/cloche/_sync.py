@@ -237,8 +237,9 @@ class Client:
 
     def open(self, route: api.Route, names: Sequence[str] = NO_NAMES, *, path: str | None = None, query: QUERY | None = None,
                    body: Any = None, data: Data | None = None, fields: Mapping[str, str] | None = None, timeout: float | None = None,
-                   repeatable: bool | None = None) -> Answer:
+                   repeatable: bool | None = None, asked: Asked | None = None) -> Answer:
         """Ask: an answer whose status says success, to be read and closed."""
+        asked = asked or Asked()
         at = path_of(route, names, path, query)
         patience = timeout if timeout is not None else self.timeout
         deadline = until(patience)
@@ -255,7 +256,7 @@ class Client:
         once = data is not None and not isinstance(data, (str, bytes))
         for attempt in range(self.retries + 1):
             try:
-                return self._once(route.method, at, headers, data, deadline)
+                return self._once(route.method, at, headers, data, deadline, asked)
             except ClocheError as e:
                 pause = may_retry(e, repeatable, attempt)
                 if pause is None or once or attempt == self.retries:
@@ -266,9 +267,10 @@ class Client:
             time.sleep(pause)
         raise AssertionError
 
-    def _once(self, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None) -> Answer:
+    def _once(self, method: str, at: str, headers: Mapping[str, str], data: Data | None, deadline: float | None, asked: Asked) -> Answer:
         wire = Wire.open(self.target, deadline)
         answer = Answer(wire, method, deadline)
+        before, asked.unknown = asked.unknown, True
         try:
             try:
                 self._say(wire, method, at, headers, data, deadline)
@@ -282,6 +284,8 @@ class Client:
                 answer.begin()
             if 200 <= answer.head.status < 300:
                 return answer
+            if answer.head.status not in (502, 504):        # a gateway does not know either
+                asked.unknown = before
             raise failure(answer.head.status, answer.head.fields, answer.read(ERROR_MAX))
         except BaseException:
             wire.close()
@@ -551,7 +555,8 @@ class Sandbox:
                  **options: Unpack[api.CreateOptions]) -> None:
         self.client = client or Client()
         self._timeout = timeout
-        self._idempotency_key = idempotency_key
+        self._own_key = idempotency_key is not None
+        self.idempotency_key = idempotency_key or secrets.token_hex(16)
         self._options = options
         self._info: api.SandboxInfo | None = None
         self._ends = True
@@ -580,13 +585,35 @@ class Sandbox:
         return self
 
     def start(self) -> Self:
-        """Make it, if it is not made. A request whose answer was lost finds what it made, by its Idempotency-Key."""
+        """Make it, if it is not made. A request whose answer was lost finds what it made, by its Idempotency-Key; the answer
+        of one that was repeated has no `key` (new_key makes one). What was perhaps made when the caller's patience ended is
+        ended, within 10 s, unless the caller has a name for it: an idempotency_key of its own, or a workspace to reattach."""
         if self._info is None:
-            fields = {"Idempotency-Key": self._idempotency_key or secrets.token_hex(16)}
-            said = self.client.ask(api.POST_SANDBOXES, body=dict(self._options), fields=fields, timeout=self._timeout, repeatable=True)
-            info = read(api.SandboxInfo, said)
+            asked = Asked()
+            try:
+                info = self._make(self._timeout, asked)
+            except BaseException as e:
+                named = self._own_key or self._options.get("reattach")
+                if asked.unknown and not named and not isinstance(e, (ApprovalPending, GeneratorExit)):
+                    shielded(self._undo())
+                raise
             self._is(info, not info.reattached)
         return self
+
+    def _make(self, timeout: float | None, asked: Asked | None = None) -> api.SandboxInfo:
+        said = self.client.ask(api.POST_SANDBOXES, body=dict(self._options), fields={"Idempotency-Key": self.idempotency_key},
+                                     timeout=timeout, repeatable=True, asked=asked)
+        return read(api.SandboxInfo, said)
+
+    def _undo(self) -> bool:
+        """End what was made for a request whose answer nobody has: its key finds it. Otherwise start() may find it."""
+        try:
+            made = self._make(UNDO)
+            self.client.ask(api.DELETE_SANDBOXES_ID, [made.id], timeout=UNDO)
+        except ClocheError:
+            return False
+        self.idempotency_key = secrets.token_hex(16)
+        return True
 
     @property
     def info(self) -> api.SandboxInfo:
