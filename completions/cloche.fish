@@ -559,6 +559,8 @@ complete -c cloche -n '__cloche_seen_subcommand_from signer' -l from-file -r -F 
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l module -r -F -d 'the key is in a token of this PKCS#11 module; what is read is its PIN'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l token -x -d '... the token\'s label'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l object -x -d '... the key\'s label'
+complete -c cloche -n '__cloche_seen_subcommand_from signer' -l url -x -d 'a server signs (docs/signing.md); what is read is what it knows its caller by'
+complete -c cloche -n '__cloche_seen_subcommand_from signer' -l ca -r -F -d '... certificates that it may have, besides the host\'s'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l json -d 'one JSON object'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l help -d 'print the flags'
 complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from signer' -a 'add ls rm policy check'

@@ -39,7 +39,7 @@ struct doctor_engine {
 };
 
 #define DOCTOR_ENGINES 8
-#define DOCTOR_HELPERS 11
+#define DOCTOR_HELPERS 12
 #define DOCTOR_MODES 3
 #define DOCTOR_BOUNDARIES 3
 

@@ -225,6 +225,7 @@ doctor_find_helpers(struct doctor_helper helpers[DOCTOR_HELPERS])
         { .folder = "scribe", .name = "cloche-scribe", .needed_by = "cloche serve, cloche mcp" },
         { .folder = "webhook", .name = "cloche-webhook", .needed_by = "webhook-url of cloche serve" },
         { .folder = "otlp", .name = "cloche-otlp", .needed_by = "otlp-endpoint of cloche serve" },
+        { .folder = "remote", .name = "cloche-remote", .needed_by = "keys that a server signs with (cloche signer)" },
         { .folder = "signer", .name = "cloche-signer", .needed_by = "cloche signer, signing-key of cloche serve" },
     };
     struct err err = ERR_INIT;

@@ -113,7 +113,7 @@ PROTO_STRUCT(signer_no, SIGNER_NO);
     M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 
-/* --- the signer and the process that has a PKCS#11 module --------------------------------------------------------- */
+/* --- the signer and the process that asks for signatures: of a PKCS#11 module, or a server ------------------------ */
 
 #define TOKEN_WORD_MAX 255
 #define TOKEN_WHERE(F) \
@@ -126,8 +126,17 @@ PROTO_STRUCT(token_where, TOKEN_WHERE);
 #define TOKEN_DIGEST(F) F(RAW, digest, 32)
 PROTO_STRUCT(token_digest, TOKEN_DIGEST);
 
+/* The same of a server: by cloche-remote. */
+#define REMOTE_URL_MAX 1024
+#define REMOTE_WHERE(F) \
+    F(TEXT, url, REMOTE_URL_MAX) \
+    F(TEXT, ca, 4095)                       /* a file of certificates besides the host's; "": none */ \
+    F(TEXT, bearer, TOKEN_WORD_MAX)         /* what the server knows its caller by */
+PROTO_STRUCT(remote_where, REMOTE_WHERE);
+
 #define EDGE_TO_TOKEN(M) \
-    M(TOKEN_OPEN,        180, token_where)  /* first, and once */ \
+    M(TOKEN_OPEN,        180, token_where)  /* first, and once; or */ \
+    M(REMOTE_OPEN,       185, remote_where) \
     M(TOKEN_SIGN,        181, token_digest)
 PROTO_EDGE(edge_to_token, EDGE_TO_TOKEN);
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "signer/signer.h"
 #include "sign/address.h"
+#include "signer/far.h"
 #include "signer/token.h"
 #include "vault/cmd.h"
 #include "vault/store.h"
@@ -17,7 +18,7 @@
 #define TRIES 16    /* a random key is none once in 2^128 times */
 
 struct options {
-    const char *name, *file, *from_env, *from_file, *module, *token, *object;
+    const char *name, *file, *from_env, *from_file, *module, *token, *object, *url, *ca;
     bool generate, json, help;
 };
 
@@ -95,6 +96,41 @@ in_token(const struct options *o, const struct cmd_options *from, struct secret 
     return 0;
 }
 
+/* A server that signs, with what it knows its caller by, which was read; @address "-": whichever key it has. */
+static int
+at_server(const struct options *o, const char *address, const struct secret *bearer, struct secret *value,
+          struct err *err)
+{
+    const char *ca = o->ca != NULL ? o->ca : "-";
+    const size_t max = sizeof(FAR_FORM) + strlen(o->url) + strlen(ca) + strlen(address) + 4;
+    int n;
+
+    if (secret_alloc(value, max + bearer->n, err) < 0)
+        return -1;
+    n = snprintf((char *)value->p, max, FAR_FORM "%s\n%s\n%s\n", o->url, ca, address);
+    memcpy(value->p + n, bearer->p, bearer->n);
+    value->n = (size_t)n + bearer->n;
+    return 0;
+}
+
+/* Its key is the one that it has now. */
+static int
+add_server(const struct options *o, const struct cmd_options *from, struct secret *value, struct err *err)
+{
+    cleanup_secret struct secret bearer = { NULL, 0 }, first = { NULL, 0 };
+    char address[SIGN_ADDRESS_TEXT + 1];
+    struct sign_key *key;
+
+    if (value_read(from, &bearer, err) < 0 || at_server(o, "-", &bearer, &first, err) < 0)
+        return -1;
+    key = signer_key_of(first.p, first.n, err);
+    if (key == NULL)
+        return -1;
+    say_address(key, address);
+    sign_key_free(key);
+    return at_server(o, address, &bearer, value, err);
+}
+
 static int
 cmd_add(const struct options *o, struct err *err)
 {
@@ -106,6 +142,7 @@ cmd_add(const struct options *o, struct err *err)
 
     if (secret_memory_init(err) < 0 || (o->generate ? generate(&value, err)
                                         : o->module != NULL ? in_token(o, &from, &value, err)
+                                        : o->url != NULL ? add_server(o, &from, &value, err)
                                         : value_read(&from, &value, err)) < 0)
         return -1;
     key = signer_key_of(value.p, value.n, err);
@@ -221,7 +258,7 @@ static const struct verb {
     unsigned operands, needs;
     const char *flags, *usage, *help;
 } verbs[] = {
-    { "add", cmd_add, 1, 1, "gxfjmto", "NAME", "keep a private key; or make one" },
+    { "add", cmd_add, 1, 1, "gxfjmtouc", "NAME", "keep a private key; or make one" },
     { "ls", cmd_list, 0, 0, "j", "", "names and addresses; never keys" },
     { "rm", cmd_remove, 1, 1, "", "NAME", "remove a key: without a copy of it, its account is lost" },
     { "policy", cmd_policy, 0, 0, "", "", "print the standard signing policy, to be changed" },
@@ -239,6 +276,8 @@ static const struct flag {
     { "--module", "FILE", 'm', "the key is in a token of this PKCS#11 module; what is read is its PIN" },
     { "--token", "LABEL", 't', "... the token's label" },
     { "--object", "LABEL", 'o', "... the key's label" },
+    { "--url", "URL", 'u', "a server signs (docs/signing.md); what is read is what it knows its caller by" },
+    { "--ca", "FILE", 'c', "... certificates that it may have, besides the host's" },
     { "--json", NULL, 'j', "one JSON object" },
 };
 
@@ -288,6 +327,8 @@ flag(struct options *o, const struct verb *v, int argc, char **argv, struct err 
         case 'm': o->module = argv[1]; break;
         case 't': o->token = argv[1]; break;
         case 'o': o->object = argv[1]; break;
+        case 'u': o->url = argv[1]; break;
+        case 'c': o->ca = argv[1]; break;
         default: o->json = true; break;
         }
         return flags[i].value != NULL ? 2 : 1;
@@ -331,6 +372,8 @@ parse(struct options *o, const struct verb *v, int argc, char **argv, struct err
         err_set(err, ERR_USAGE, "sign.flag", "a key in a token is named by --module, --token and --object, all three");
         return err_hint(err, "make it with the token's own program; --generate makes one in the vault");
     }
+    if ((o->url != NULL && (o->module != NULL || o->generate)) || (o->ca != NULL && o->url == NULL))
+        return err_set(err, ERR_USAGE, "sign.flag", "--url is for a server alone, and --ca belongs to it");
     return o->generate + (o->from_env != NULL) + (o->from_file != NULL) > 1
                ? err_set(err, ERR_USAGE, "sign.flag", "only one of --generate, --from-env, --from-file") : 0;
 }

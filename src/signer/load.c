@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "signer/far.h"
 #include "signer/signer.h"
 #include "signer/token.h"
 #include "vault/store.h"
@@ -17,6 +18,8 @@ signer_key_of(const uint8_t *text, size_t n, struct err *err)
 
     if (n >= sizeof(TOKEN_FORM) && memcmp(text, TOKEN_FORM, sizeof(TOKEN_FORM) - 1) == 0)
         return token_key(text, n, err);
+    if (n >= sizeof(FAR_FORM) && memcmp(text, FAR_FORM, sizeof(FAR_FORM) - 1) == 0)
+        return far_key(text, n, err);
     if (n >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         text += 2;
         n -= 2;

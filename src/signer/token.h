@@ -1,6 +1,4 @@
-/* signer/token.h: keys in a PKCS#11 token: the backend (sign/key.h) that asks a process of its own for signatures
- *
- *      cloche-signer ── digest ──► cloche-signer token ── C_Sign ──► the module
+/* signer/token.h: keys in a PKCS#11 token (behind.h)
  *
  * Where the key is and the token's PIN are kept in the vault's store, as the value of a signing key:
  * "pkcs11\nMODULE\nTOKEN\nOBJECT\nPIN".
@@ -12,7 +10,6 @@
 #include "sign/key.h"
 
 #define TOKEN_FORM "pkcs11\n"
-#define TOKEN_WAIT_S 20             /* for a signature; a person may have to touch a device */
 
 /* The key that @text of @n bytes, which begins with TOKEN_FORM, says; its process lives as long as it. Before the
  * caller confines itself. NULL with @err (sign.token...). */

@@ -1,0 +1,31 @@
+/* signer/behind.h: keys that are not in this process: what is common to the backends (sign/key.h) that ask another one
+ *
+ *      cloche-signer ── digest ──► cloche-signer token ── C_Sign ──► a PKCS#11 module (token.c)
+ *                    ── digest ──► cloche-remote ── POST ──► a server (far.c)
+ *
+ * The process is a child, started before the signer gives up its rights; it says the key's public point first.
+ */
+#ifndef CLOCHE_SIGNER_BEHIND_H
+#define CLOCHE_SIGNER_BEHIND_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "proto/edge_sign.h"
+#include "sign/key.h"
+
+#define BEHIND_WAIT_S 20            /* for a signature; a person may have to touch a device */
+
+/* What is started: this program again with @word, or, where that is NULL, @program: beside this one, or in @folder's
+ * place of a build tree. */
+struct behind_program {
+    const char *word, *program, *folder;
+    const char *what;               /* for people: "the process with the PKCS#11 module" */
+};
+
+/* The key behind such a process, which is told @m first; NULL with @err, which may be what the process said. */
+struct sign_key *behind_key(const struct behind_program *program, uint8_t type, const struct shape *shape,
+                            const void *m, struct err *err);
+/* The next line of @rest, without its end, into @out; false: there is none, it is empty, or too long. */
+bool behind_line(struct str *rest, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,137 @@
+"""A server has the key that signs (cloche-remote asks it): what it says is checked, and a server that lies gets nothing out."""
+import http.server
+import json
+import os
+import random
+import ssl
+import subprocess
+import threading
+
+import pytest
+
+from helpers import requirement
+from helpers.curve import N, make, times
+from helpers.daemon import Daemon, answers, caller
+from helpers.runner import wait_for
+from helpers.signing import ADDRESS, ETH, KEY, body, signed
+
+pytestmark = [requirement("R46")]
+
+BEARER = "bearer-4711-of-the-caller"
+RICH = {"maxTransactionValueWei": str(2 * ETH), "humanConfirmationThresholdWei": str(2 * ETH)}
+
+
+class Server:
+    """Signs what cloche-remote asks for, with nonces of its own and any s; .how says what it does otherwise."""
+
+    def __init__(self, context=None):
+        outer = self
+        self.how, self.key, self.asked = "well", int(KEY, 16), []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.asked.append((self.path, self.headers["Authorization"], asked))
+                status, said = outer.answer(asked) if self.headers["Authorization"] == f"Bearer {BEARER}" else (401, {})
+                text = said if isinstance(said, bytes) else json.dumps(said).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if context is not None:
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.http.server_port}/sign"
+
+    def answer(self, asked):
+        if asked == {"ask": "public-key"}:
+            return 200, {"publicKey": "0x04" + "".join(f"{v:064x}" for v in times(self.key))}
+        if self.how == "500":
+            return 500, {}
+        if self.how == "garbage":
+            return 200, b"\x00{"
+        if self.how == "short":
+            return 200, {"signature": "0x1234"}
+        z = int(asked["digest"], 16)
+        if self.how == "another digest":
+            z ^= 1
+        r, s, _ = make(z, self.key + (self.how == "another key"), random.randrange(1, N))
+        s = s if self.how != "high" else max(s, N - s)
+        return 200, {"signature": f"0x{r:064x}{s:064x}"}
+
+
+@pytest.fixture
+def server():
+    made = Server()
+    yield made
+    made.http.shutdown()
+
+
+@pytest.fixture
+def kept(cloche, tmp_path):
+    """kept(server): the key of @server's is added."""
+    cloche.env["XDG_DATA_HOME"] = str(tmp_path / "data")
+    return lambda url, *words, bearer=BEARER: cloche("signer", "add", "main", "--url", url, *words, stdin=bearer + "\n")
+
+
+def test_a_server_signs(cloche, kept, server, tmp_path):
+    """Also with the high form of s, which leaves as the low one; what is not of that digest and key does not leave."""
+    added = kept(server.url)
+    assert added.ok and ADDRESS in added.out and BEARER not in added.out + added.err, added
+    assert ADDRESS in cloche("signer", "ls").out
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(RICH), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    try:
+        agent = caller(daemon, "agent", name="trader")
+        assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+
+        def ask():
+            return agent.post("/api/sandbox/sign", body(nonce=9, gasLimit="21000"))
+        server.how = "high"
+        assert all(int(signed(ask())[-64:], 16) <= N // 2 for _ in range(3))
+        for server.how in ("another digest", "another key", "short", "garbage", "500"):
+            answer = ask()
+            assert answer.status == 403 and "signature" not in answer.json, (server.how, answer)
+        server.how = "well"
+        assert wait_for(lambda: ask().status == 200)
+        assert {path for path, _, _ in server.asked} == {"/sign"}
+        # 32 bytes and no more: nothing of the transaction
+        assert {tuple(sorted(a)) for _, _, a in server.asked} == {("ask",), ("ask", "digest")}
+        assert all(len(a["digest"]) == 66 for _, _, a in server.asked if "digest" in a)
+    finally:
+        daemon.stop()
+
+
+def test_a_server_that_has_another_key_by_now(cloche, kept, server):
+    assert kept(server.url).ok
+    server.key += 1
+    said = cloche("signer", "check", "main")
+    assert said.code == 125 and "[sign.remote.changed]" in said.err and ADDRESS in said.err, said
+
+
+def test_what_is_no_server_that_signs(cloche, kept, server):
+    for url, bearer, code in ((server.url, "wrong-4711", "sign.remote.answer"), ("http://127.0.0.1:1/", BEARER, "sign.remote.answer"),
+                              ("http://192.0.2.1/", BEARER, "sign.remote.url"), ("ftp://x/", BEARER, "sign.remote.url"),
+                              (server.url, "two words", "sign.remote.bearer")):
+        said = kept(url, bearer=bearer)
+        assert said.code == 125 and f"[{code}]" in said.err and bearer not in said.err, said
+    assert cloche("signer", "ls").out.count("\n") == 1
+    assert "[sign.flag]" in cloche("signer", "add", "main", "--ca", "/x", stdin="x\n").err
+
+
+def test_over_tls(cloche, kept, tmp_path):
+    """Its certificate has to be one that is trusted."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", tmp_path / "k.pem", "-out",
+                    tmp_path / "c.pem", "-days", "2", "-subj", "/CN=signer", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "c.pem", tmp_path / "k.pem")
+    server = Server(context)
+    os.chmod(tmp_path / "c.pem", 0o644)
+    assert "[sign.remote.answer]" in kept(server.url).err and not server.asked
+    assert kept(server.url, "--ca", str(tmp_path / "c.pem")).ok and server.asked
+    server.http.shutdown()
