@@ -432,25 +432,33 @@ may_bring(struct guard *g, int from, const char *from_name, struct str sub, stru
                    : git_may_become(g, dir, sub, place, rule);
 }
 
+struct among {
+    struct guard *g;
+    bool all;                   /* each is one where it comes to */
+};
+
 static int
 place_among(void *ctx, int dir, struct str path, char rule[GIT_RULE_MAX])
 {
-    return path.n == 0 || git_is_place(dir, path) ? git_may_become(ctx, dir, STR_LIT(""), path, rule) : 0;
+    const struct among *a = ctx;
+
+    return path.n == 0 || a->all || git_is_place(dir, path) ? git_may_become(a->g, dir, STR_LIT(""), path, rule) : 0;
 }
 
 /* To a `.git`, and into it, redirections lead (git_file_harmless): so the repositories that a directory brings there
  * are judged. The owner's git may have checked them out, with whatever was in the tree. */
 static int
-may_bring_places(struct guard *g, int from, const char *from_name, struct str to_path, struct str to_name,
+may_bring_places(struct guard *g, int from, const char *from_name, struct str to_path, struct str to_name, bool all,
                  char rule[GIT_RULE_MAX])
 {
+    struct among a = { g, all };
     char path[PATH_MAX + NAME_MAX + 2];
     int n = snprintf(path, sizeof(path), "%.*s/%.*s", (int)to_path.n, to_path.p, (int)to_name.n, to_name.p);
 
     /* too long, or not to be told: so is what lies below */
     if (to_path.n == 0 || n < 0 || n >= PATH_MAX)
         path[0] = '\0';
-    return git_each_directory(from, from_name, path, place_among, g, rule);
+    return git_each_directory(from, from_name, path, place_among, &a, rule);
 }
 
 int
@@ -496,8 +504,12 @@ git_may_rename(struct guard *g, int from, const char *from_name, const struct st
     if (rc == 0 && !S_ISREG(st->st_mode))
         rc = S_ISDIR(st->st_mode) ? git_may_bring_leads(from, from_name, to, path, to_name, rule)
                                   : git_may_lead(to, path, to_name, rule);
-    if (rc == 0 && S_ISDIR(st->st_mode) && (spot.own || path.n == 0 || git_below_dot_git(path)))
-        rc = may_bring_places(g, from, from_name, path, to_name, rule);
+    if (rc == 0 && S_ISDIR(st->st_mode)) {
+        bool begun = git_brings_begun(to, path, to_name);
+
+        if (begun || spot.own || path.n == 0 || git_below_dot_git(path))
+            rc = may_bring_places(g, from, from_name, path, to_name, begun && !git_below_dot_git(path), rule);
+    }
     if (rc == 0 && spot.completes)
         rc = git_may_become(g, to, STR_LIT(""), path, rule);
     return rc == 0 && is_judged(spot.state) && S_ISREG(st->st_mode) ? GIT_BY_COPY : rc;

@@ -95,6 +95,8 @@ int git_open_above(int dir, unsigned levels);
 /* guard_git_move.c: whether @dir, which lies at @path, is or may become what git has for a submodule or a worktree: the
  * owner's git makes that name by name, and it is no git place before the last. */
 bool git_is_begun(int dir, struct str path);
+/* Whether what a directory brings that comes to @name in @dir is, or may become, such. */
+bool git_brings_begun(int dir, struct str path, struct str name);
 /* May the file at @name get another name? */
 int git_may_link(struct guard *g, int dir, const struct stat *dir_st, struct str name, char rule[GIT_RULE_MAX]);
 /* The same for an object that was reached without its directory. */

@@ -37,6 +37,14 @@ exchange(struct looking *l, int dir, const char *name, enum git_state state)
 
 static int look_through(struct looking *l, int dir, struct str sub);
 
+/* `remotes` in the refs of a repository, which are no place by their shape: branches of remotes. */
+static bool
+is_branches(const struct looking *l, int dir, const char *name)
+{
+    return name_same("remotes", name, strlen(name)) && str_ends(l->site.path, STR_LIT("/refs")) &&
+           !git_parts_place(git_parts_there(dir));
+}
+
 /* One entry, @name of @dir, which is @sub of the place. */
 static int
 look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
@@ -45,7 +53,7 @@ look_at_entry(struct looking *l, int dir, struct str sub, const char *name)
     cleanup_close int below = -1;
     struct stat st;
 
-    if (state == GIT_STATE_NONE || state == GIT_STATE_COPY ||
+    if (state == GIT_STATE_NONE || state == GIT_STATE_COPY || (sub.n == 0 && is_branches(l, dir, name)) ||
         (state == GIT_STATE_CONFIG && (l->g->flags & GUARD_GIT_ANY_CONFIG) != 0))
         return 0;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

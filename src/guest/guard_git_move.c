@@ -118,33 +118,56 @@ name_above(struct str path, unsigned up)
     }
 }
 
-/* .git/worktrees/NAME, and that of a submodule. */
+/* Whether the directory @up above @dir is a git place by its name or shape. What cannot be told is. */
 static bool
-is_worktree(int dir, struct str path)
+is_place_above(int dir, struct str path, unsigned up)
 {
-    struct str list = name_above(path, 1), holder = name_above(path, 2);
+    struct str name = name_above(path, up);
 
-    if (!name_same("worktrees", list.p, list.n))
-        return false;
-    cleanup_close int above = git_open_above(dir, 2);
-    return above < 0 || name_same(".git", holder.p, holder.n) || git_parts_place(git_parts_there(above));
+    if (name_same(".git", name.p, name.n))
+        return true;
+    cleanup_close int above = up > 0 ? git_open_above(dir, up) : -1;
+    return (up > 0 && above < 0) || git_parts_place(git_parts_there(up > 0 ? above : dir));
 }
 
+/* Whether the directory @up above @dir is .git/worktrees/NAME, or that of another git place. */
+static bool
+is_worktree(int dir, struct str path, unsigned up)
+{
+    struct str list = name_above(path, up + 1);
+
+    return name_same("worktrees", list.p, list.n) && is_place_above(dir, path, up + 2);
+}
+
+/* Git makes the repository of a submodule below `modules` in the one that holds it, or in the worktree's part of that.
+ * A submodule's name may have '/' in it, and may lead into what is the refs of another by its shape: what git says of
+ * that one its HEAD decides, which may be another thing the next moment. So all that is there counts. */
 bool
 git_is_begun(int dir, struct str path)
 {
-    size_t depth = git_modules_depth(path);
+    struct str name;
 
-    if (is_worktree(dir, path))
+    if (is_worktree(dir, path, 0))
         return true;
-    /* a submodule's name may have '/' in it, so what is in no whole repository may be on the way to one; without its
-     * HEAD git takes none for one, and makes another in its refs */
-    for (unsigned up = 1; depth >= 3 + up; up++) {
-        cleanup_close int above = git_free_below(name_above(path, up - 1)) ? git_open_above(dir, up) : -1;
+    for (unsigned up = 1; (name = name_above(path, up)).n > 0; up++)
+        if (name_same("modules", name.p, name.n) &&
+            (is_place_above(dir, path, up + 1) || is_worktree(dir, path, up + 1)))
+            return true;
+    return false;
+}
 
-        unsigned parts = above >= 0 ? git_parts_there(above) : 0;
-        if ((parts & GIT_PART_HEAD) != 0 && git_parts_place(parts))
-            return false;
-    }
-    return depth >= 3;
+static bool
+holds_repositories(struct str name)
+{
+    return name_same("modules", name.p, name.n) || name_same("worktrees", name.p, name.n);
+}
+
+bool
+git_brings_begun(int dir, struct str path, struct str name)
+{
+    if (holds_repositories(name) && (is_place_above(dir, path, 0) || is_worktree(dir, path, 0)))
+        return true;
+    if (holds_repositories(name_above(path, 0)) && (is_place_above(dir, path, 1) || is_worktree(dir, path, 1)))
+        return true;
+    return git_is_begun(dir, path);
 }

@@ -259,12 +259,6 @@ git_modules_depth(struct str path)
     return depth;
 }
 
-bool
-git_free_below(struct str name)
-{
-    return git_named(name, "refs") || git_named(name, "logs") || git_named(name, "objects");
-}
-
 size_t
 git_worktree_ups(struct str path)
 {

@@ -86,8 +86,6 @@ bool git_writes_below(struct str path);
 /* Of @path, relative to the tree's top, the last part that begins with ".git/modules": how many names it has (".git" is
  * one, ".git/modules/lib" three). 0: it is in no such place, where git keeps the repositories of submodules. */
 size_t git_modules_depth(struct str path);
-/* Whether names in a repository's directory @name are those of branches and objects, which may be any. */
-bool git_free_below(struct str name);
 /* How many directories core.worktree may lead up from the git place at @path: from a submodule's to the repository that
  * holds it, from any other to what lies around it; from the tree's top itself nowhere. So it stays in the tree also
  * when the place is moved with what holds it (the guard sees to the rest). For git_config_judge(). */

@@ -192,6 +192,14 @@ entry_harmless(const struct mark *m, size_t i, enum git_state state, size_t dept
             target_harmless(m, e->parent, target));
 }
 
+/* Whether @e is `remotes` in the refs, or in their logs, of a repository: branches of remotes. */
+static bool
+is_branches(const struct mark *m, size_t i, const struct change *e)
+{
+    return m->around[i] == AROUND_NONE && strcasecmp(m->c->v[i].name, "refs") == 0 &&
+           strcasecmp(e->name, "remotes") == 0;
+}
+
 /* Judge the changes among the entries of directory @i, called @dir ("" for the repository itself). */
 static void
 mark_entries(struct mark *m, size_t i, struct str dir, size_t depth)
@@ -204,7 +212,7 @@ mark_entries(struct mark *m, size_t i, struct str dir, size_t depth)
         /* the mode makes a hook one, and nothing else */
         if ((e->kind != CHANGE_MODE || state == GIT_STATE_HOOK) && !entry_harmless(m, k, state, depth))
             e->flags |= CHANGE_GIT;
-        else if (dir.n == 0 && (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR))
+        else if (dir.n == 0 && (state == GIT_STATE_HOOKS || state == GIT_STATE_DIR) && !is_branches(m, i, e))
             mark_entries(m, k, name_of(e), depth);
     }
 }
@@ -270,18 +278,20 @@ mark_parts(struct mark *m, size_t i, bool gone)
     }
 }
 
-/* Whether the directory @i is where git makes the repository of a submodule, or may be: a submodule's name may have '/'
- * in it. What is in the refs, logs and objects of a whole one is not. */
+/* Whether the directory @i is where git makes the repository of a submodule: below `modules` in the one that holds it,
+ * or in the worktree's part of that. A submodule's name may lead into what is the refs of another one by its shape. */
 static bool
-in_modules(const struct mark *m, size_t i, struct str path)
+in_modules(const struct mark *m, size_t i)
 {
-    for (size_t k = i; git_modules_depth(path) >= 3 && k > 0; k = m->c->v[k].parent) {
-        size_t up = m->c->v[k].parent;
-        bool head = m->around[up] == AROUND_OLD || (parts_changed(m->c, &m->c->v[up]) & GIT_PART_HEAD) != 0;
-        if (git_free_below(name_of(&m->c->v[k])) && m->c->v[up].git_place && head)
-            return false;
+    const struct change *v = m->c->v;
+
+    for (size_t k = i > 0 ? v[i].parent : 0; k > 0; k = v[k].parent) {
+        size_t up = v[k].parent;
+        if (strcasecmp(v[k].name, "modules") == 0 &&
+            (v[up].git_place || dot_git(&v[up]) || (up > 0 && strcasecmp(v[v[up].parent].name, "worktrees") == 0)))
+            return true;
     }
-    return git_modules_depth(path) >= 3;
+    return false;
 }
 
 static void
@@ -304,7 +314,7 @@ mark_directory(struct mark *m, size_t i)
     unsigned before = lower >= 0 ? git_place_parts(lower) : 0;
     bool whole = git_parts_place(before | parts);
     /* a `.git` will be one some day, and a submodule's; the guard asks for no shape there */
-    if (!whole && !dot_git(e) && !in_modules(m, i, (struct str){ (const char *)path.p, path.n }))
+    if (!whole && !dot_git(e) && !in_modules(m, i))
         return;
     if (whole)
         m->around[i] = git_parts_place(before) ? AROUND_OLD : AROUND_NEW;

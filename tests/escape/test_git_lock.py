@@ -327,12 +327,31 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("name", ("lib", "a/b"))
+# A folder of the sandbox's around it that is, or is not, a repository to git: its HEAD says so, and may say another thing the next moment. Where it is none
+# git makes a submodule of that name (`git submodule add --name a/refs/b`), in what would be its refs.
+AROUND = {
+    "a/b": "",
+    "a/refs/b": "mkdir -p .git/modules/a/objects .git/modules/a/refs; echo none > .git/modules/a/HEAD; ",
+    "a/refs/heads/b": "mkdir -p .git/modules/a/objects .git/modules/a/refs; echo ref: refs/heads/main > .git/modules/a/HEAD; ",
+    "a/logs/b": "mkdir -p .git/modules/a/objects .git/modules/a/refs; touch .git/modules/a/HEAD; ",
+    "a/objects/b": "mkdir -p .git/modules/a/objects .git/modules/a/refs; ln -s refs/heads/x .git/modules/a/HEAD; ",
+}
+
+
+# The same in the owner's part of a worktree, and in a repository that is not called .git.
+ELSEWHERE = {
+    "../worktrees/w/modules/b": "git worktree add -q w; ",
+    "../../store.git/modules/b": "git init -q --bare store.git; ",
+    "../../store.git/worktrees/w/modules/a/refs/b": "git clone -q --bare . store.git; git -C store.git worktree add -q ../w; ",
+}
+
+
+@pytest.mark.parametrize("name", ("lib", *AROUND, *ELSEWHERE))
 @pytest.mark.parametrize("what", PLANTS)
 def test_a_submodule_in_the_making(bench, what, name):
     this = bench("standard")
-    this.host(HALF.format(name))
-    done = this.inside(f"m=.git/modules/{name}; {EVIL_CONFIG}" + PLANTS[what])
+    this.host(HALF.format(name).replace("mkdir", ELSEWHERE.get(name, "") + "mkdir -p .git/modules; mkdir", 1))
+    done = this.inside(AROUND.get(name, "") + f"m=.git/modules/{name}; {EVIL_CONFIG}" + PLANTS[what])
     there = this.project / ".git/modules" / name
     for path in ("config", "config.lock"):
         assert not (there / path).is_symlink() and (not (there / path).exists() or "fsmonitor" not in (there / path).read_text()), done
@@ -345,6 +364,15 @@ def test_a_worktree_in_the_making(bench, lies):
     this.host(REPO + f"mkdir -p .git/modules/lib/objects .git/modules/lib/refs {lies}/worktrees/w; touch {lies}/worktrees/w/HEAD")
     done = this.inside(f"m={lies}/worktrees/w; {EVIL_CONFIG} mv $m/HEAD h; cp e $m/config.worktree; ln -s ../../../e $m/index; mv e $m/config.worktree; mv h $m/HEAD; ls $m")
     assert done.out == "HEAD\n" and not (this.project / lies / "worktrees/w/config.worktree").exists(), done
+
+
+def test_a_repository_of_a_submodule_is_moved_there(bench):
+    """With its branches, and those of its remote."""
+    this = bench("standard")
+    this.host(MODULE)
+    done = this.inside("git clone -q m n; git -C n branch hook/s; mv n/.git .git/modules/n; git --git-dir=.git/modules/n branch next; "
+                       "git --git-dir=.git/modules/n for-each-ref --format='%(refname)'")
+    assert done.out.split() == ["refs/heads/hook/s", "refs/heads/main", "refs/heads/next", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"], done
 
 
 def test_a_repository_of_a_submodule_is_copied_in_any_order(bench):

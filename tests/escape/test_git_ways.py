@@ -177,6 +177,10 @@ def modules_as_such(kind, data):
     write('y/m/' + kind, data); move('y', '.git/modules')
 def in_a_modules_refs(kind, data):
     empty('.git/modules/m', 'HEAD'); write('.git/modules/m/refs/s/' + kind, data)
+def in_a_whole_ones_refs(kind, data):
+    empty('.git/modules/m'); write('.git/modules/m/refs/s/' + kind, data)
+def in_refs_of_none_to_git(kind, data):
+    empty('.git/modules/m'); write('.git/modules/m/HEAD', b'none\n'); write('.git/modules/m/logs/s/' + kind, data)
 def into_a_modules_refs(kind, data):
     empty('.git/modules/m', 'HEAD'); write('t/' + kind, data); move('t', '.git/modules/m/refs/s')
 def refs_that_become_modules(kind, data):
@@ -193,7 +197,7 @@ def by_descriptor(kind, data):
 PARENTS = ('parent', 'parent_from_without', 'parent_from_below', 'parent_exchanged', 'parent_by_descriptor')
 WAYS = PARENTS + ('direct', 'appended', 'renamed', 'linked', 'exchanged', 'unnamed', 'open_before', 'mapped_before', 'becomes', 'becomes_whole', 'becomes_by_exchange', 'becomes_by_link',
     'becomes_from_afar', 'within_what_becomes', 'completed', 'completed_by_rename', 'completed_by_link', 'completed_by_exchange', 'completed_by_hard_link', 'shared', 'in_modules',
-    'into_modules', 'modules_from_above', 'modules_as_such', 'in_a_modules_refs', 'into_a_modules_refs', 'refs_that_become_modules', 'in_a_worktree', 'worktrees_as_such', 'by_descriptor')
+    'into_modules', 'modules_from_above', 'modules_as_such', 'in_a_modules_refs', 'in_a_whole_ones_refs', 'in_refs_of_none_to_git', 'into_a_modules_refs', 'refs_that_become_modules', 'in_a_worktree', 'worktrees_as_such', 'by_descriptor')
 for way in WAYS:
     for kind, data in KINDS.items():
         if way in PARENTS and '/' not in kind: continue
@@ -219,11 +223,11 @@ def holds(path):
         return os.readlink(path) == EVIL
     with open(path, 'rb') as file:
         return RUN in file.read()
-# what git takes for a repository of a submodule or a worktree, or would once its parts are there; not what is below another's git directory
+# what git takes for a repository of a submodule or a worktree, or would once its parts are there: also in what looks like the refs of another, whose HEAD can change
 def promised(parts):
     for i, name in enumerate(parts[:-1]):
         if name == '.git' and parts[i + 1] in ('modules', 'worktrees'):
-            return len(parts) > i + 2 and not any(place('/'.join(parts[:k])) for k in range(i + 3, len(parts)) if parts[k] in ('refs', 'logs', 'objects'))
+            return len(parts) > i + 2
     return False
 found = []
 for at, folders, files in os.walk('.'):
