@@ -178,6 +178,63 @@ is_moved_in(struct attempt *a)
     return stat(refs, &st) == 0 && holds(in_project(a, "sub/.git/modules/y/config", to), monitor);
 }
 
+#define FAR_LEVELS 24           /* of FAR_NAME bytes each: more than a path may have */
+#define FAR_NAME   200
+
+enum far { FAR_NOT_TRIED, FAR_REFUSED, FAR_CAME };
+
+/* In @dir, which no path leads to any more: a repository's shape, and a hook in it. That a sample comes shows that
+ * there was something to refuse. */
+static enum far
+plant_far(int dir)
+{
+    static const char *const parts[] = { "objects", "refs", "hooks" };
+    enum far far = FAR_NOT_TRIED;
+
+    for (size_t i = 0; i < COUNT(parts); i++)
+        (void)mkdirat(dir, parts[i], 0755);
+    cleanup_close int hooks = openat(dir, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int sample = openat(hooks, "pre-commit.sample", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    cleanup_close int hook = sample < 0 ? -1 : openat(hooks, "pre-commit", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+    if (sample >= 0)
+        far = hook >= 0 ? FAR_CAME : FAR_REFUSED;
+    (void)unlinkat(hooks, "pre-commit", 0);
+    (void)unlinkat(hooks, "pre-commit.sample", 0);
+    for (size_t i = 0; i < COUNT(parts); i++)
+        (void)unlinkat(dir, parts[i], AT_REMOVEDIR);
+    return far;
+}
+
+/* @levels folders in each other, which go again. */
+static enum far
+go_far(int dir, unsigned levels)
+{
+    char name[FAR_NAME + 1];
+    enum far far;
+
+    if (levels == 0)
+        return plant_far(dir);
+    memset(name, 'f', FAR_NAME);
+    name[FAR_NAME] = '\0';
+    (void)mkdirat(dir, name, 0755);
+    cleanup_close int below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    far = below < 0 ? FAR_NOT_TRIED : go_far(below, levels - 1);
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
+    return far;
+}
+
+static enum far
+far_below(struct attempt *a)
+{
+    char path[1024];
+    cleanup_close int dir = -1;
+
+    make_folders(a, in_project(a, "far/", path));
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir < 0 ? FAR_NOT_TRIED : go_far(dir, FAR_LEVELS);
+}
+
 /* First what runs, in a folder that means nothing; then what makes a repository of that, all at once. */
 enum outcome
 trial_project_git_later(struct attempt *a)
@@ -186,5 +243,13 @@ trial_project_git_later(struct attempt *a)
         return outcome_of(a, SUCCEEDED, "linked/config.worktree lies in a place that shares another");
     if (is_moved_in(a))
         return outcome_of(a, SUCCEEDED, "sub/.git/modules/y/config came with a folder that was moved");
+    switch (far_below(a)) {
+    case FAR_CAME:
+        return outcome_of(a, SUCCEEDED, "a hook comes where no path leads");
+    case FAR_REFUSED:
+        return outcome_of(a, BLOCKED, "what lay there is taken into account, and what lies where no path leads");
+    case FAR_NOT_TRIED:
+        break;
+    }
     return outcome_of(a, BLOCKED, "what lay there is taken into account");
 }

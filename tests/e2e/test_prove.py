@@ -322,6 +322,7 @@ def test_what_is_tried_is_really_there(anyone):
     assert {"trial.project.git-state", "trial.project.overlay-marks", "trial.project.socket"} <= set(held)
     assert {"trial.limit.precedence", "trial.copy.mount"} <= set(held) or "trial.copy.real" not in held
     assert "a harmless one comes" in held["trial.project.git-index"]["detail"]
+    assert "where no path leads" in held["trial.project.git-later"]["detail"]
     for name in ("git-keys", "git-steps", "git-later", "protected-relative", "modes", "tree", "git-index", "further",
                  "environment"):
         assert f"trial.project.{name}" in held and f"trial.project.{name}.host-view" in held, name
