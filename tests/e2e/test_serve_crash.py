@@ -13,7 +13,7 @@ import pytest
 
 from helpers import leaks, mcp, places, requirement
 from helpers.daemon import Daemon, OthersDaemon, TcpConnection, answers, kill_one, restart
-from helpers.runner import wait_for
+from helpers.runner import become, wait_for
 
 pytestmark = requirement("R42", "R61")
 
@@ -301,8 +301,8 @@ def lower(pid, what, n):
     """The soft limit of another process; as its own user, for not every root may do that."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         uid, gid = [int(line.split()[1]) for line in f if line.startswith(("Uid:", "Gid:"))]
-    who = {"user": uid, "group": gid, "extra_groups": []} if places.IS_ROOT else {}
-    subprocess.run(["prlimit", "--pid", str(pid), f"--{what}={n}:"], check=True, **who)
+    who = become(uid, gid) if places.IS_ROOT else []
+    subprocess.run([*who, "prlimit", "--pid", str(pid), f"--{what}={n}:"], check=True)
 
 
 def places_for(pid, spare):

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import leaks, places, requirement
 from helpers.daemon import Daemon, OthersDaemon
-from helpers.runner import wait_for
+from helpers.runner import become, wait_for
 
 pytestmark = requirement("R26", "R61")
 
@@ -54,8 +54,8 @@ class Values:
 
     def seen(self, *, uid=None):
         """By us, or by another user: (where, in how many environments it looked)."""
-        done = subprocess.run([places.PYTHON, "-I", "-S", "-c", SCAN, *self.kinds.values()], capture_output=True, text=True, check=True,
-                              **({} if uid is None else {"user": uid, "group": uid, "extra_groups": []}))
+        done = subprocess.run([*([] if uid is None else become(uid, uid)), places.PYTHON, "-I", "-S", "-c", SCAN, *self.kinds.values()],
+                              capture_output=True, text=True, check=True)
         said = json.loads(done.stdout)
         return {int(pid): what for pid, what in said["found"].items()}, set(said["environments"])
 

@@ -81,10 +81,10 @@ def interpreter(code, lang):
 OWN_TERMINAL = ("/usr/bin/setsid", "--ctty", "--")
 
 
-def become(person):
-    """Words in front of a command: as @person. subprocess's own `user` and `preexec_fn` fork the tests' process with all its memory,
+def become(uid, gid):
+    """Words in front of a command: as that user. subprocess's own `user` and `preexec_fn` fork the tests' process with all its memory,
     which takes 35 ms of a processor; without them it is a vfork."""
-    return ["/usr/bin/setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", "--clear-groups", "--"]
+    return ["/usr/bin/setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
 
 
 class Runner:
@@ -98,7 +98,7 @@ class Runner:
 
     def identity(self):
         """Words in front of a command, as in become()."""
-        return [] if self.person is None or os.geteuid() != 0 else become(self.person)
+        return [] if self.person is None or os.geteuid() != 0 else become(self.person.pw_uid, self.person.pw_gid)
 
     def start(self, argv, *, env=None, cwd=None, bare_env=None, own_terminal=False, **popen):
         """subprocess.Popen with this runner's person and environment (@env adds, None values remove)."""
