@@ -49,7 +49,7 @@ class Console:
 
     def press(self, label, within="document"):
         """A button by its words, as a person would: what is not to be seen or is not to be pressed is none."""
-        found = f"[...{within}.querySelectorAll('button')].find((b) => b.textContent === {json.dumps(label)} && !b.disabled && b.offsetParent !== null)"
+        found = f"[...({within}?.querySelectorAll('button') ?? [])].find((b) => b.textContent === {json.dumps(label)} && !b.disabled && b.offsetParent !== null)"
         self.until(f"{found} !== undefined")
         self.run(f"{found}.click()")
 
@@ -92,6 +92,12 @@ def url(daemon, **body):
     said = daemon.post("/v1/console", body)
     assert said.status == 201, said
     return said.json["url"]
+
+
+def refused(daemon, host):
+    """A sandbox `third` whose program asked for that host, which is on record."""
+    said = daemon.create(name="third").exec(f"curl -sm 5 http://{host}; echo $?")
+    assert wait_for(lambda: host in json.dumps(daemon.get("/v1/audit?type=policy_decision").json), 20), (said, daemon.get("/v1/audit?limit=1000").json["entries"][-6:])
 
 
 def test_a_person_sees_decides_and_types(daemon, page):
@@ -140,7 +146,7 @@ def test_a_person_sees_decides_and_types(daemon, page):
     # the record, and where it connects to
     page.view("audit")
     page.until("document.querySelector('.entries').innerText.includes('create')")
-    daemon.create(name="third").exec("curl -sm 5 http://refused.example.net; curl -sm 5 http://10.0.0.1")
+    refused(daemon, "refused.example.net")
     page.until("document.querySelector('.entries').innerText.includes('refused.example.net')")
     page.shoot("audit")
     page.run("(() => { const i = document.querySelector('input[type=search]'); i.value = 'refused.example'; i.dispatchEvent(new Event('input')); })()")
@@ -194,7 +200,7 @@ def test_what_strangers_wrote_stays_text(daemon, page):
     assert BIDI not in shown and "x" * 20000 in shown       # it is approved as a whole, so it is shown as a whole
     page.press("Deny", "document.querySelector('dialog')")
     asking.wait()
-    daemon.create(name="third").exec(["sh", "-c", "curl -sm 5 'http://img.example.net/<script>x'; true", IMG])
+    refused(daemon, "img.example.net")
     page.view("audit")
     page.until("document.querySelector('.entries').innerText.includes('img.example.net')")
     # a daemon that is somebody else's, or has a fault
@@ -259,12 +265,3 @@ def test_who_may_less_sees_less(daemon, page):
     page.until("document.getElementById('say').textContent.includes('no token of an operator')")
     page.run(f"document.querySelector('.door input').value = '{daemon.token('approver')}'; document.querySelector('.door').requestSubmit()")
     page.until("document.querySelector('#nav a') !== null")
-
-
-def test_another_page_cannot_put_it_in_a_frame(daemon, page, tmp_path):
-    host, port = daemon.addresses()[0]
-    (tmp_path / "frame.html").write_text(f"<iframe src='http://{host}:{port}/console'></iframe>")
-    page.own.go(f"file://{tmp_path}/frame.html")
-    assert page.run("(() => { try { return document.querySelector('iframe').contentDocument === null || document.querySelector('iframe').contentDocument.body.innerText; } catch (e) { return e.name; } })()")
-    frames = page.own("Page.getFrameTree")["frameTree"].get("childFrames", [])
-    assert [f["frame"].get("unreachableUrl", f["frame"]["url"]) for f in frames] == [f"http://{host}:{port}/console"] and frames[0]["frame"]["url"].startswith("chrome-error:"), frames

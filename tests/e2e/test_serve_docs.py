@@ -20,7 +20,7 @@ def in_the_source():
 
 
 def test_the_file_names_every_route():
-    words = {"{id}": "{}", "{path}": "~", "{exec_id}": "{#}", "{context_id}": "{#}", "{exposed_id}": "{*}", "{session_id}": "{*}", "{token}": "{*}"}
+    words = {"{id}": "{}", "{path}": "~", "{exec_id}": "{#}", "{context_id}": "{#}", "{exposed_id}": "{*}", "{session_id}": "{*}", "{token}": "{*}", "{file}": "{*}"}
     named = {(m, re.sub(r"\{\w+\}", lambda found: words[found[0]], p)) for m, p in documented()}
     assert named == in_the_source() and len(named) > 35
 
