@@ -41,7 +41,7 @@ ERRORS = [
     ('ConflictError', 'ApiError', [409, 412], [], 'not in this state, or not while something else is done'),
     ('GoneError', 'ApiError', [410], [], 'it was there, and is not any more'),
     ('SandboxGoneError', 'GoneError', [], ['sandbox.gone'], 'the sandbox ended'),
-    ('InvalidError', 'ApiError', [400, 405, 411, 414, 415, 416, 417, 422, 431], [], 'the request is not one that the daemon takes'),
+    ('InvalidError', 'ApiError', [400, 405, 406, 411, 414, 415, 416, 417, 422, 426, 431], [], 'the request is not one that the daemon takes'),
     ('TooLargeError', 'InvalidError', [413], [], 'more than the daemon takes'),
     ('TooManyError', 'ApiError', [429], [], 'too many requests, sandboxes or other things at once'),
     ('UnsupportedError', 'ApiError', [501, 505], [], 'not on this host'),
