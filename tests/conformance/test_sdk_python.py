@@ -653,7 +653,7 @@ def test_names_of_a_server_are_no_local_paths(tmp_path, monkeypatch):
 
 
 def test_requests_are_asked_again_only_where_that_is_the_same():
-    busy = (b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n"
+    busy = (b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Type: application/json\r\nContent-Length: 66\r\n\r\n"
             b'{"error":"busy","code":"http.busy","detail":"","request_id":"0"}  ')
     with sdk.Server(busy) as server:
         client = api.Client(server.url, retries=2)
