@@ -278,6 +278,8 @@ hear_head(const struct api *api, int fd, const char *method, struct buf *in, str
     for (;;) {
         if (in->n > 0)
             result = http1_parse_response(in->p, in->n, str_of(method), head);
+        if (result == HTTP1_OK && head->status >= 200 && head->status < 300 && head->framing == HTTP1_BODY_UNTIL_CLOSE)
+            return err_set(err, ERR_PROTOCOL, "api.answer", "an answer that does not say where it ends");
         if (result == HTTP1_OK && (head->status >= 200 || head->status == 101))
             return 0;
         if (result == HTTP1_OK && ++interim <= INTERIM_MAX) {       /* 100 */

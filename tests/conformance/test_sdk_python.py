@@ -132,6 +132,7 @@ def test_pip_installs_it(tmp_path):
     assert said.stdout == "0.1.0\n"
 
 
+@own        # which has sandboxes made ahead then
 def test_the_examples_of_the_page_run(daemon, tmp_path):
     codes = sdk.examples(SDK / "README.md", "python")
     assert len(codes) >= 5
@@ -202,12 +203,12 @@ def test_commands(box):
     assert box.run(["printf", r"\377\000"], encoding="base64").stdout_bytes == b"\xff\0"
     late = box.run("sleep 60", timeout_ms=100)
     assert late.timed_out and late.exit_code is None or late.timed_out
-    small = box.run("sleep 60", limits={"time": "0.1s"})
+    small = box.run("sleep 60", limits={"time": "1s"})
     assert small.limit_reached.code == "limits.reached.time" and small.limit_reached.of == "command"
 
 
 def test_output_as_it_comes(box):
-    with box.stream("echo one; read x < go || until read x < go; do sleep 0.01; done; echo $x; exit 5") as stream:
+    with box.stream("echo one; until [ -e go ]; do sleep 0.01; done; cat go; exit 5") as stream:
         assert next(stream) == api.Output("stdout", "one\n")        # the command still runs
         box.files.write("go", "two\n")
         assert [o.data for o in stream if o.stream == "stdout"] == ["two\n"]
@@ -363,6 +364,7 @@ def test_changes(box):
         assert (moved.path, moved.from_) == ("v", "w")
 
 
+@own        # as above
 def test_one_call(client):
     done = client.execute("python", "import sys; print(sys.stdin.read()); open('o', 'wb').write(b'\\xff')", stdin="ü", collect=["*"],
                           files=[{"path": "f.txt", "content": "x"}])
@@ -372,7 +374,7 @@ def test_one_call(client):
         assert kinds == [(api.Output, None), (api.ResultFile, "c")] and stream.result.ok
     with pytest.raises(api.InvalidError) as refused:
         client.execute("cobol", "")
-    assert "cobol" in str(refused.value)
+    assert refused.value.code == "execute.request"
 
 
 def test_ports_transcript_and_sessions(client, box):
@@ -387,9 +389,10 @@ def test_ports_transcript_and_sessions(client, box):
     box.run("echo kept")
     assert wait_for(lambda: [line["text"] for line in box.transcript.logs()["logs"]] == ["kept\n"])
     assert wait_for(lambda: any(e["event"] == "exec" for e in box.transcript.page()["entries"]))
-    with pytest.raises(api.ApiError) as refused:
-        box.attach.create("write")
-    assert refused.value.code.startswith("attach.")
+    ticket = box.attach.create("inspect", seconds=60)
+    session = box.attach.open(ticket.ticket)
+    assert ticket.ticket not in repr(ticket) and session.token and session.token not in repr(session)
+    assert [s.id for s in box.attach.list()] == [session.id] and box.attach.delete(session.id).id == session.id
 
 
 def test_all_pages_of_a_list(client):
@@ -551,7 +554,7 @@ def test_over_tcp_with_a_token(cloche, caplog, monkeypatch):
         box.client = owner
     assert made.token not in caplog.text
     assert owner.audit.size() > 0 and owner.events.list() and next(owner.events.stream(limit=1, timeout=60)).json()["type"]
-    entry = next(owner.audit.stream(after=0, timeout=60)).json()
+    entry = next(owner.audit.stream(after=1, timeout=60)).json()
     assert entry["hash"] and owner.audit.list(limit=1)["entries"][0]["seq"] >= entry["seq"] and "cloche_" in owner.metrics()
     assert owner.ready() == {"status": "ready"} and owner.version()["api"] == ["v1"]
     assert daemon.stop() == 0, daemon.log

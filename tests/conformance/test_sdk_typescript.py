@@ -92,6 +92,7 @@ def test_every_route_has_a_method():
     assert used == set(known)
 
 
+@own        # which has sandboxes made ahead then
 def test_the_examples_of_the_page_run(app, daemon):
     codes = sdk.examples(SDK / "README.md", "ts")
     assert len(codes) >= 4
@@ -101,9 +102,14 @@ def test_the_examples_of_the_page_run(app, daemon):
             assert says in said, (code, said)
 
 
-@pytest.mark.parametrize("name", ["life", "commands", "background", "contexts", "files", "execute", "many", "errors"])
+@pytest.mark.parametrize("name", ["life", "commands", "background", "contexts", "files", "many", "errors"])
 def test_against_a_daemon(app, daemon, name):
     assert node(app, daemon, "sdk_typescript.js", name) == "passed\n"
+
+
+@own        # as above
+def test_one_call(app, daemon):
+    assert node(app, daemon, "sdk_typescript.js", "execute") == "passed\n"
 
 
 def test_a_stream_goes_on_where_its_connection_broke(app, daemon):

@@ -77,14 +77,19 @@ HOSTILE_EVENTS = {
 
 
 class Server(threading.Thread):
-    """A server at 127.0.0.1 that says @says to each client, whatever it is asked; `heard` has what it was asked."""
+    """A server at 127.0.0.1, or the unix socket @path, that says @says to each client, whatever it is asked; `heard` has what it was asked."""
 
-    def __init__(self, says):
+    def __init__(self, says, path=None):
         super().__init__(daemon=True)
         self.says, self.heard = says, []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        if path is None:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.port = self.listener.getsockname()[1]
+            self.url = f"http://127.0.0.1:{self.port}"
+        else:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(str(path))
+            self.listener.listen()
         self.start()
 
     def run(self):

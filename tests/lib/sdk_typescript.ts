@@ -89,7 +89,7 @@ const tests: Record<string, () => Promise<void>> = {
     assert.deepEqual(Buffer.from((await box.run(["printf", "\\377\\000"], { encoding: "base64" })).stdoutBytes()), Buffer.from([255, 0]));
     assert.equal((await box.run("cat", { stdin: "in\n" })).stdout, "in\n");
     assert.equal((await box.run("sleep 60", { timeout_ms: 100 })).timed_out, true);
-    const stream = await box.stream("echo one; until read x < go; do sleep 0.01; done; echo $x; exit 5");
+    const stream = await box.stream("echo one; until [ -e go ]; do sleep 0.01; done; cat go; exit 5");
     const first = await stream.next();
     assert.deepEqual(first.value, { type: "output", stream: "stdout", data: "one\n", encoding: "text" });
     await box.files.write("go", "two\n");
@@ -259,7 +259,7 @@ const tests: Record<string, () => Promise<void>> = {
     const kinds: string[] = [];
     for await (const one of stream) kinds.push(one.type);
     assert.deepEqual([kinds, stream.result?.ok], [["output", "file"], true]);
-    assert.match((await refused(cloche.InvalidError, () => cloche.execute("cobol", ""))).message, /cobol/);
+    assert.equal((await refused(cloche.InvalidError, () => cloche.execute("cobol", ""))).code, "execute.request");
   },
 
   async many() {

@@ -10,7 +10,7 @@ import { completed, OutputStream, type Completed } from "./streams.js";
 import { describe, findTarget, send, type Answer, type Asked, type Data, type Target } from "./transport.js";
 
 export const ANSWER_MAX = 64 * 1024 * 1024;
-const ERROR_MAX = 64 * 1024;
+export const ERROR_MAX = 64 * 1024;
 const LOOPBACK = ["localhost", "::1"];
 
 export interface ClientOptions {
@@ -139,7 +139,7 @@ async function failure(answer: Answer): Promise<Error> {
 }
 
 /** A 202 that says that somebody has to approve it first. */
-function pending(said: unknown): ApprovalPending | undefined {
+export function pending(said: unknown): ApprovalPending | undefined {
   if (typeof said !== "object" || said === null || !("approval" in said) || "exec_id" in said) return undefined;
   return new ApprovalPending(record<api.ApprovalWait>(said, "approval", "url", "risk"));
 }

@@ -7,8 +7,8 @@ import { inspect } from "node:util";
 
 import * as api from "./api.js";
 import { routes, type Route } from "./api.js";
-import { Client, list, object, parse, pause, record, split, type CallOptions, type Query, type Request } from "./client.js";
-import { AnswerError, AnswerTooLong, ApprovalPending, ClocheError, ConnectionLost } from "./errors.js";
+import { Client, ERROR_MAX, list, object, parse, pause, pending, record, split, type CallOptions, type Query, type Request } from "./client.js";
+import { AnswerError, AnswerTooLong, ApprovalPending, ConnectionLost } from "./errors.js";
 import { completed, EventStream, output, OutputStream, Watch, type Completed, type Encoding, type Gap, type Output } from "./streams.js";
 import type { Answer, Data } from "./transport.js";
 
@@ -434,8 +434,7 @@ export class Files extends Of {
     const how = { names: [this.sandbox.id], path, query: { offset, length }, headers: { Accept: "application/octet-stream" }, ...call };
     const answer = await this.sandbox.client.open(routes.GET_SANDBOXES_ID_FILES_PATH, how);
     if (answer.status === 202) {
-      answer.close();
-      throw new ClocheError("somebody has to approve it first (client.approvals)");
+      throw pending(parse((await answer.read(ERROR_MAX)).toString("utf8"))) ?? new AnswerError("an answer that no file has");
     }
     return answer;
   }

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from cloche import _api as api
-from cloche._base import AnswerError, ApiError, ApprovalPending, read
+from cloche._base import AnswerError, ApiError, ApprovalPending, ConnectionFailed, ConnectionLost, read
 from cloche._wire import Target
 
 ANSWER_MAX = 64 * 1024 * 1024       # bytes of an answer that is kept in memory
@@ -150,7 +150,6 @@ def pending(said: Any) -> ApprovalPending | None:
 def may_retry(error: Exception, repeatable: bool, attempt: int) -> float | None:
     """Seconds to wait before the same is asked again, or None. What may have been done once is asked again only where that
     is the same."""
-    from cloche._base import ConnectionFailed, ConnectionLost     # pylint: disable=import-outside-toplevel
     again = isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.code == "http.rate")
     again = again or (repeatable and (isinstance(error, ConnectionLost) or (isinstance(error, ApiError) and error.status == 503)))
     if not again:
