@@ -122,7 +122,7 @@ const char *
 prove_not_promised(const struct proof *p, size_t index)
 {
     static const char *const always[] = {
-        "the kernel is shared: a hole in it is a hole in the wall (a microVM engine is not in this release)",
+        "the kernel is shared: a hole in it is a hole in the wall (`--boundary vm` gives it one of its own)",
         "what /proc says of the machine as a whole: processor, memory, disks, kernel version and configuration",
         "side channels of the hardware: timing, caches, speculation",
         "that the code inside does no harm inside: what the policy opens, it may use",
