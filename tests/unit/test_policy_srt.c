@@ -123,10 +123,11 @@ every_key_is_known(void **state)
         "\"allowAllUnixSockets\": true", "\"allowMachLookup\": [\"x\"]", "\"mitmProxy\": {}",
         "\"parentProxy\": {\"http\": \"http://u:p@proxy.x:3128\", \"https\": \"\", \"noProxy\": \"localhost,.x.org\"}",
         "\"tlsTerminate\": {}", "\"allowPlaintextHeaderSet\": false", "\"stripResponseHeaders\": [\"X\"]",
-        "\"refuseOpaqueTunnels\": true", "\"requireHostMatch\": true", "\"ambiguousRequestTarget\": \"normalize\"",
+        "\"refuseOpaqueTunnels\": true", "\"requireHostMatch\": true", "\"ambiguousRequestTarget\": \"refuse\"",
     };
     static const char *const open_network[] = {
-        "\"stripResponseHeaders\": []", "\"refuseOpaqueTunnels\": false", "\"requireHostMatch\": true",
+        "\"stripResponseHeaders\": [\"X\"]", "\"refuseOpaqueTunnels\": true", "\"requireHostMatch\": true",
+        "\"ambiguousRequestTarget\": \"refuse\"", "\"tlsTerminate\": {\"maxTunnels\": 5}",
         "\"ambiguousRequestTarget\": \"asSpelled\"", "\"strictAllowlist\": true", "\"deniedDomainReasons\": {\"x\": \"y\"}",
         "\"deniedResolvedAddresses\": [\"10.0.0.0/8\", \"172.16.0.0/12\", \"192.168.1.7\", \"127.0.0.0/8\", \"fc00::/7\"]",
     };
@@ -233,8 +234,8 @@ refusals(void **state)
           "}", "policy.srt.proxies", 1, "httpProxyPort" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"mitmProxy\": {\"socketPath\": \"/x\"}}, " FS "}",
           "policy.srt.not-yet", 1, "mitmProxy" },
-        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"tlsTerminate\": {\"maxTunnels\": 5}}, " FS "}",
-          "policy.srt.not-yet", 1, "tlsTerminate" },
+        { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"tlsTerminate\": {\"caCertPath\": \"/x\"}}, " FS
+          "}", "policy.srt.not-yet", 1, "tlsTerminate" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"parentProxy\": {\"http\": \"https://x\"}}, " FS "}",
           "policy.network.parent", 1, "parentProxy.http" },
         { "{\"network\": {\"allowedDomains\": [], \"deniedDomains\": [], \"ambiguousRequestTarget\": \"x\"}, " FS "}",
@@ -246,9 +247,6 @@ refusals(void **state)
         { "{" OPEN ", \"deniedResolvedAddresses\": [\"10.0.0.0/7\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
         { "{" OPEN ", \"deniedResolvedAddresses\": [\"fc00::/6\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
         { "{" OPEN ", \"deniedResolvedAddresses\": [\"8.8.8.8\"]}, " FS "}", "policy.srt.not-yet", 1, "deniedResolved" },
-        { "{" OPEN ", \"stripResponseHeaders\": [\"X\"]}, " FS "}", "policy.srt.not-yet", 1, "stripResponseHeaders" },
-        { "{" OPEN ", \"refuseOpaqueTunnels\": true}, " FS "}", "policy.srt.not-yet", 1, "refuseOpaqueTunnels" },
-        { "{" OPEN ", \"ambiguousRequestTarget\": \"refuse\"}, " FS "}", "policy.srt.not-yet", 1, "ambiguousRequestTarget" },
         { "{" OPEN ", \"ambiguousRequestTarget\": \"normalize\"}, " FS "}", "policy.srt.not-yet", 1, "ambiguousRequestTarget" },
         { "{" NET ", \"filesystem\": {\"denyRead\": [], \"allowWrite\": [], \"denyWrite\": [], \"disabled\": true}}",
           "policy.srt.not-yet", 1, "filesystem.disabled" },
