@@ -111,6 +111,7 @@ void
 host_op_take(struct hosted *h, int fd)
 {
     h->op = (struct watch){ .fd = fd, .ready = on_op, .owner = h };
+    h->n_entries = h->entry_bytes = 0;
     if (io_set_nonblock(fd, true) < 0 || loop_watch(&hosting.loop, &h->op, EPOLLIN) < 0)
         hosting.ended = true;
 }

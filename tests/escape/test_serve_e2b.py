@@ -243,3 +243,23 @@ def test_a_stream_keeps_nobody_waiting(two):
         assert other.stdout("echo", "there") == "there\n"
         assert mine.envd("POST", "/process.Process/List", {}).ok
     connection.close()
+
+
+def test_a_listing_has_an_end(two):
+    """Each folder is an operation of the warden's, and each entry is memory of the process that all callers share."""
+    mine, _ = two
+    mine.stdout("sh", "-c", "mkdir many full full/a full/b deep; for i in $(seq 300); do mkdir many/$i; done; touch $(seq -f full/a/%g 5100) $(seq -f full/b/%g 4897);"
+                "cd deep; for i in $(seq 30); do mkdir d; touch f; cd d; done")
+
+    def listed(path, depth):
+        return mine.envd("POST", "/filesystem.Filesystem/ListDir", {"path": path, "depth": depth})
+
+    assert len(listed("many", 1).json["entries"]) == 300 and len(listed("deep", 16).json["entries"]) == 32
+    assert len(listed("full", 2).json["entries"]) == 9999
+    answer = listed("many", 2)
+    assert answer.status == 413 and "files.too-many-entries" in answer.body.decode(), answer
+    mine.stdout("touch", "full/b/x", "full/b/y")
+    answer = listed("full", 2)
+    assert answer.status == 413 and "files.too-many-entries" in answer.body.decode(), answer
+    # what is refused is over: the sandbox works on
+    assert mine.stdout("echo", "on") == "on\n" and len(listed("full", 1).json["entries"]) == 2

@@ -13,7 +13,8 @@
 #define E2B_ENVD      "0.5.7"       /* the version of their server whose calls these are */
 #define E2B_TIMEOUT_S 300           /* of a sandbox, where nothing is said */
 #define E2B_FILES_MAX 64            /* of one upload */
-#define E2B_DEPTH_MAX 16            /* of one listing */
+#define E2B_DEPTH_MAX 16            /* of one listing, */
+#define E2B_FOLDERS_MAX 256         /* which looks into so many: each is an operation, which is judged and on record */
 #define E2B_FAR_S     (10U * 365 * 86400)   /* until when a sandbox without a limit is said to live */
 
 /* Of one visit. */

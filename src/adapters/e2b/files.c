@@ -13,6 +13,8 @@
 #include "wire/json_text.h"
 #include "wire/multipart.h"
 
+#define ENTRY_BYTES 1024         /* of memory for an entry, and thrice its path */
+
 static const struct visit_answers plain = { .no = e2b_fail };
 
 /* An operation on what the client calls @said. NULL: too long, which is said. */
@@ -129,6 +131,31 @@ e2b_stat(struct visit *r)
 
 static void list_next(struct visit *r);
 
+/* No more of it is read. */
+static void
+stop_listing(struct visit *r, unsigned status, const char *code, const char *detail, const char *text)
+{
+    visit_drop(r);
+    visit_refuse(r, status, code, detail, text);
+}
+
+/* One more, which is told of, and perhaps looked into. False: there is no room for it, which is said. */
+static bool
+room_for(struct visit *r, const char *path, bool inside)
+{
+    const size_t n = 3 * strlen(path) + ENTRY_BYTES;
+
+    if (json_array_size(r->list) >= EDGE_ENTRIES_MAX)
+        stop_listing(r, HTTP_TOO_LARGE, "files.too-many-entries", "list less of it: a folder below, a smaller depth",
+                     "there are more than 10000 entries");
+    else if (!visit_room(r, inside ? 2 * n : n))
+        stop_listing(r, HTTP_UNAVAILABLE, "http.busy", "list less of it, or try again later",
+                     "there is no memory for so long a list");
+    else
+        return true;
+    return false;
+}
+
 /* Of the folder at hand, the first of r->e2b->left: {"path", "depth"}. */
 static void
 on_list_entry(struct visit *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, const char *name)
@@ -136,18 +163,19 @@ on_list_entry(struct visit *r, uint32_t mode, uint64_t size, uint64_t mtime_ns, 
     json_t *folder = json_array_get(r->e2b->left, 0);
     json_int_t depth = json_integer_value(json_object_get(folder, "depth"));
     const char *above = json_string_value(json_object_get(folder, "path"));
-    char *path = NULL;
+    const bool inside = S_ISDIR(mode) && depth > 1;
+    cleanup_free char *path = NULL;
 
-    if (json_array_size(r->list) >= EDGE_ENTRIES_MAX)
-        return;
     if (asprintf(&path, "%s%s%s", above, above[strlen(above) - 1] == '/' ? "" : "/", name) < 0) {
+        path = NULL;
         visit_no_memory(r);
         return;
     }
+    if (!room_for(r, path, inside))
+        return;
     json_array_append_new(r->list, entry_json(path, mode, size, mtime_ns));
-    if (S_ISDIR(mode) && depth > 1)
+    if (inside)
         json_array_append_new(r->e2b->left, json_pack("{s:s, s:I}", "path", path, "depth", depth - 1));
-    free(path);
 }
 
 static void
@@ -155,10 +183,13 @@ on_listed(struct visit *r, uint64_t count)
 {
     (void)count;
     json_array_remove(r->e2b->left, 0);
-    if (json_array_size(r->e2b->left) > 0 && json_array_size(r->list) < EDGE_ENTRIES_MAX)
+    if (json_array_size(r->e2b->left) == 0)
+        visit_json(r, HTTP_OK, json_pack("{s:O}", "entries", r->list));
+    else if (++r->e2b->tries < E2B_FOLDERS_MAX)
         list_next(r);
     else
-        visit_json(r, HTTP_OK, json_pack("{s:O}", "entries", r->list));
+        visit_refuse(r, HTTP_TOO_LARGE, "files.too-many-entries", "list less of it: a folder below, a smaller depth",
+                     "there are more than 256 folders to look into");
 }
 
 /* One below what was named may be gone by now, or have a name that is no text. */
