@@ -3,6 +3,7 @@ import base64
 import gzip
 import json
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -263,3 +264,23 @@ def test_a_listing_has_an_end(two):
     assert answer.status == 413 and "files.too-many-entries" in answer.body.decode(), answer
     # what is refused is over: the sandbox works on
     assert mine.stdout("echo", "on") == "on\n" and len(listed("full", 1).json["entries"]) == 2
+
+
+def test_the_usual_context_is_one(two):
+    """Calls at once, of which none found a context there, leave one; another sandbox's are others."""
+    mine, other = two
+
+    def ran(guest, code):
+        return guest.envd("POST", "/execute", {"code": code, "language": "bash"})
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda n: ran(mine, f"echo {n}"), range(4)))
+    assert {a.status for a in answers} <= {200, 409} and 200 in [a.status for a in answers], answers       # 409: context.busy
+    assert len(mine.envd("GET", "/contexts").json) == 1
+    assert ran(mine, "x=mine").ok and ran(other, "x=theirs").ok and b"mine" in ran(mine, "echo $x").body
+    # one that has ended is made anew, in its place
+    number = mine.envd("GET", "/contexts").json[0]["id"]
+    assert mine.envd("DELETE", f"/contexts/{number}").status == 204
+    assert b"[]" in ran(mine, "echo [$x]").body and b"theirs" in ran(other, "echo $x").body
+    assert [c["id"] for c in mine.envd("GET", "/contexts").json] != [number] and len(mine.envd("GET", "/contexts").json) == 1
+    assert ran(mine, "echo one").status == 200 and ran(mine, "echo one").status == 200

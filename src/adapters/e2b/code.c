@@ -1,7 +1,9 @@
 /* adapters/e2b/code.c: E2B's code interpreter: code in contexts, and what it shows (e2b.h)
  *
  * Code without a context runs in the sandbox's usual one of its language, which is made when it is wanted first. Which
- * one that is this process keeps: of the last 512, and while it is there; then a new one is made.
+ * one that is this process keeps while there is room: of each owner's sandboxes the last USUAL_OWN, and nobody pushes
+ * out another's unless all room is in use. What is not known, or has ended, is made anew. Two first calls at once make
+ * two: the one that is there first is the usual one, and the other is ended.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,35 +19,59 @@
 #include "proto/edge_limits.h"
 #include "wire/json_text.h"
 
-#define USUAL 512
-#define TRIES 2
+#define USUAL     2048
+#define USUAL_OWN (USUAL / 8)
+#define TRIES     2
 
+/* Written only about a sandbox that the warden let the visit make a context in. */
 static struct usual {
-    char box[EDGE_NAME_MAX + 1];
+    char box[EDGE_ID + 1], owner[EDGE_ID + 1];      /* "" the place is free */
     char language[LANGUAGE_TEXT_MAX + 1];
-    uint64_t number, calls;
+    uint64_t number, calls, used;                   /* 0: it has ended */
 } usual[USUAL];
-static size_t usual_next;
+static uint64_t usual_uses;
 
 static struct usual *
-usual_of(const char *box, const char *language)
+usual_of(const struct visit *r)
 {
-    for (size_t i = 0; i < USUAL; i++)
-        if (usual[i].number != 0 && strcmp(usual[i].box, box) == 0 && strcmp(usual[i].language, language) == 0)
+    for (size_t i = 0; r->e2b->known && i < USUAL && usual[i].box[0] != '\0'; i++)
+        if (strcmp(usual[i].box, r->id) == 0 && strcmp(usual[i].language, r->e2b->language) == 0)
             return &usual[i];
     return NULL;
 }
 
-static void
-usual_is(const char *box, const char *language, uint64_t number)
+/* A place for one more of @owner's: a free one; the one of its own that was used least lately, or of all. */
+static struct usual *
+usual_place(const char *owner)
 {
-    struct usual *u = usual_of(box, language);
+    struct usual *own = NULL, *any = &usual[0];
+    size_t owns = 0, i;
+
+    for (i = 0; i < USUAL && usual[i].box[0] != '\0'; i++) {
+        if (usual[i].used < any->used)
+            any = &usual[i];
+        if (strcmp(usual[i].owner, owner) != 0)
+            continue;
+        owns++;
+        if (own == NULL || usual[i].used < own->used)
+            own = &usual[i];
+    }
+    if (i < USUAL && owns < USUAL_OWN)
+        return &usual[i];
+    return own != NULL ? own : any;
+}
+
+static void
+usual_is(const struct visit *r, uint64_t number)
+{
+    struct usual *u = usual_of(r);
 
     if (u == NULL)
-        u = &usual[usual_next++ % USUAL];
-    *u = (struct usual){ .number = number };
-    snprintf(u->box, sizeof(u->box), "%s", box);
-    snprintf(u->language, sizeof(u->language), "%s", language);
+        u = usual_place(r->e2b->path);
+    *u = (struct usual){ .number = number, .used = ++usual_uses };
+    snprintf(u->box, sizeof(u->box), "%s", r->id);
+    snprintf(u->owner, sizeof(u->owner), "%s", r->e2b->path);
+    snprintf(u->language, sizeof(u->language), "%s", r->e2b->language);
 }
 
 /* --- what it says: a line of JSON each ---------------------------------------------------------------------------- */
@@ -109,7 +135,7 @@ on_finished(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 {
     static const char cut[] = "[cloche: there was more output than the sandbox's limit]\n";
     const json_t *raised = r->e2b->rich.error;
-    struct usual *u = r->e2b->known ? usual_of(e2b_box(r), r->e2b->language) : NULL;
+    struct usual *u = usual_of(r);
 
     (void)code;
     (void)ms;
@@ -135,7 +161,7 @@ static void run_it(struct visit *r);
 static void
 on_not_run(struct visit *r, const struct err *err)
 {
-    struct usual *u = r->e2b->known ? usual_of(e2b_box(r), r->e2b->language) : NULL;
+    struct usual *u = usual_of(r);
     bool gone = err_is(err, "context.unknown") || err_is(err, "context.dead");
 
     if (visit_answered(r)) {
@@ -171,10 +197,33 @@ on_context(struct visit *r, const struct edge_run *run)
 }
 
 static void
-on_made(struct visit *r, uint64_t count)
+on_spare_ended(struct visit *r, uint64_t count)
 {
     (void)count;
-    usual_is(e2b_box(r), r->e2b->language, r->e2b->number);
+    run_it(r);
+}
+
+static void
+on_spare_gone(struct visit *r, const struct err *err)
+{
+    (void)err;
+    run_it(r);
+}
+
+static const struct visit_op_answers spare = { .run = on_ran, .done = on_spare_ended, .failed = on_spare_gone };
+
+static void
+on_made(struct visit *r, uint64_t count)
+{
+    const struct usual *u = usual_of(r);
+    struct edge_run_ask end = { .what = RUN_END, .context = true, .number = r->e2b->number };
+
+    (void)count;
+    if (u != NULL && u->number != 0) {
+        visit_run(r, r->id, &end, &plain, &spare);
+        return;
+    }
+    usual_is(r, r->e2b->number);
     run_it(r);
 }
 
@@ -190,32 +239,52 @@ make_context(struct visit *r, const struct language *l, const struct visit_op_an
     op->argv[0] = l->name;
     op->n_argv = 1;
     add_packages(l, op);
-    visit_op(r, e2b_box(r), op, &plain, said);
+    visit_op(r, r->id[0] != '\0' ? r->id : e2b_box(r), op, &plain, said);
 }
+
+/* It is this caller's to use: by its id, and its owner's. */
+static void
+on_known(struct visit *r, const struct edge_box *box)
+{
+    snprintf(r->id, sizeof(r->id), "%s", box->id);
+    r->e2b->path = strdup(box->owner);
+    if (r->e2b->path == NULL)
+        visit_no_memory(r);
+    else
+        run_it(r);
+}
+
+static const struct visit_answers knows = { .box = on_known, .no = e2b_fail };
 
 /* In the context at hand, or the usual one. */
 static void
 run_it(struct visit *r)
 {
-    const struct usual *u = r->e2b->known ? usual_of(e2b_box(r), r->e2b->language) : NULL;
     const struct language *l = language_find(r->e2b->language);
+    struct usual *u;
     struct edge_op *op;
 
-    if (r->e2b->known && u == NULL && l == NULL) {
-        e2b_unfit(r, "there is no such language here any more");
+    if (r->id[0] == '\0')
+        snprintf(r->id, sizeof(r->id), "%s", e2b_box(r));
+    u = usual_of(r);
+    if (r->e2b->known && (u == NULL || u->number == 0)) {
+        if (l == NULL)
+            e2b_unfit(r, "there is no such language here any more");
+        else if (r->e2b->path == NULL)
+            VISIT_ASK(r, EDGE_ASK_GET, &knows, .id = r->id);
+        else
+            make_context(r, l, &makes);
         return;
     }
-    if (r->e2b->known && u == NULL) {
-        make_context(r, l, &makes);
-        return;
-    }
+    if (u != NULL)
+        u->used = ++usual_uses;
     op = e2b_op(OP_EXEC);
     op->context = u != NULL ? u->number : r->e2b->number;
     op->timeout_ms = EDGE_TIME_MAX_MS;          /* it ends with its client, who has the time in hand */
     op->argv[0] = r->e2b->language;
     op->argv[1] = json_cstr(json_object_get(r->json, "code"));
     op->n_argv = 2;
-    visit_op(r, e2b_box(r), op, &plain, &runs);
+    visit_op(r, r->id, op, &plain, &runs);
 }
 
 /* The table of languages may be another one by the next answer. */
