@@ -194,6 +194,7 @@ bool edge_maybe_name(const char *name);
     /* lines, of an answer to REATTACH alone; "" else: reattached=yes or no, replaced=ID, differs=NAME,... */ \
     F(TEXT_IF, how, EDGE_HOW_MAX, edge_labels_well) \
     F(UNSAID, uint8_t bounds, bounds)       /* EDGE_BOUNDED ... */ \
+    F(UNSAID, uint32_t asked_s, asked_s)    /* @life_s as it was made with: that is judged, and compared */ \
     /* the steady time (base/steady.h) of when it was first ready, used last, and of the recoveries' window */ \
     F(UNSAID, uint64_t begun_at, begun_at) \
     F(UNSAID, uint64_t used_at, used_at) \

@@ -249,7 +249,7 @@ PROTO_STRUCT(ask_run, ASK_RUN);
     /* one to remove, or "": list them */ \
     Q(EDGE_ASK_TEMPLATES,  27,  ask_box,        templates,  OPERATOR | AGENT | AUDITOR,         GATED, \
       RECORDED("remove_template", RECORD_INSIST)) \
-    Q(EDGE_ASK_LIFE,       28,  ask_life,       life,       OPERATOR | AGENT,                   FREE, \
+    Q(EDGE_ASK_LIFE,       28,  ask_life,       life,       OPERATOR | AGENT,                   GATED, \
       RECORDED("lifetime", RECORD_WAIT)) \
     Q(EDGE_ASK_STATS,      29,  nothing,        stats,      OPERATOR | AUDITOR,                 FREE,  LOOKS) \
     Q(EDGE_ASK_USAGE,      30,  ask_box,        usage,      OPERATOR | AGENT | AUDITOR,         FREE,  LOOKS) \

@@ -283,7 +283,7 @@ asked_create(struct warden *w, const struct edge_create *m)
     r.is_default = (m->flags & EDGE_DEFAULT) != 0;
     r.persists = (m->flags & EDGE_PERSISTS) != 0 && m->volume[0] != '\0';
     r.idle_s = box_limit(&r, m->idle_s, w->default_idle_s);
-    r.life_s = box_limit(&r, m->life_s, w->default_life_s);
+    r.life_s = r.asked_s = box_limit(&r, m->life_s, w->default_life_s);
     r.recovery = recovery_asked(w, &m->recovery);
     if (r.is_default && (b = living(w, "")) != NULL) {
         if (b->r.state == BOX_INITIALIZING || b->r.state == BOX_RECOVERING)

@@ -303,6 +303,7 @@ box_revive(struct warden *w, const struct edge_box *r, struct asker to, struct e
     again.used_ms = clock_wall_ms();
     again.used_at = time_steady(w);
     again.begun_at = again.tried_at = 0;
+    again.life_s = again.asked_s;       /* what the former life was given besides is over with it */
     again.detail = "made anew";
     return box_create(w, &again, to, 0, err);
 }
@@ -510,6 +511,7 @@ may_return(struct warden *w, struct edge_box *r, struct err *err)
         return 0;
     r->idle_s = box_limit(r, r->idle_s, w->default_idle_s);
     r->life_s = box_limit(r, r->life_s, w->default_life_s);
+    r->asked_s = box_limit(r, r->asked_s, w->default_life_s);
     return 0;
 }
 

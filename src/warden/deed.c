@@ -389,6 +389,36 @@ deed_create(struct warden *w, const struct edge_create *m, struct deed *out, str
                         : deed_whole(w, "sandbox_create", "", new_one(m, text), out, err);
 }
 
+/* More than it was made with, or has: as if it was made so. What people are shown grows with the time that it lived;
+ * the digest is of what was asked, so that it can be asked for again. */
+int
+deed_life(struct warden *w, const struct ask_life *m, struct deed *out, struct err *err)
+{
+    const struct box *b = usable(w, m->id, NULL);
+    const struct wire_in all = ask_in(w->question);
+    const uint32_t life_s = b != NULL ? life_with(b, m->seconds) : 0;
+    struct edge_create c = { .life_s = life_s };
+    char empty[] = "";
+    struct deed same;
+
+    if (b == NULL || b->r.asked_s == 0 || life_s <= b->r.asked_s || life_s <= b->r.life_s)
+        return 0;
+    c.name = b->r.name;
+    c.workspace = b->r.workspace;
+    c.base = b->r.base;
+    c.volume = b->r.volume;
+    c.keep_s = EDGE_KEEP_SAME;
+    c.idle_s = b->r.idle_s;
+    c.flags = b->r.persists ? EDGE_PERSISTS : 0;
+    if (deed_make(w, "sandbox_create", b->r.id, new_one(&c, b->r.policy), "", 0, out, err) < 0)
+        return -1;
+    same = *out;
+    same.text = empty;
+    deed_digest(&same, all.p, all.n);
+    memcpy(out->digest, same.digest, sizeof(out->digest));
+    return 1;
+}
+
 /* The files of one, kept by the daemon for others to begin with. */
 int
 deed_snapshot(struct warden *w, const struct ask_snapshot *m, struct deed *out, struct err *err)
@@ -396,14 +426,6 @@ deed_snapshot(struct warden *w, const struct ask_snapshot *m, struct deed *out, 
     const struct box *b = usable(w, m->id, NULL);
 
     return b == NULL ? 0 : deed_whole(w, "sandbox_snapshot", b->r.id, json_pack("{s:s}", "name", m->name), out, err);
-}
-
-int
-deed_templates(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
-{
-    if (m->id[0] == '\0' || w->who.role == EDGE_AUDITOR || template_policy(w, m->id) == NULL)
-        return 0;
-    return deed_make(w, "template_remove", "", json_pack("{s:s}", "template", m->id), "", 0, out, err) < 0 ? -1 : 1;
 }
 
 struct subject { struct warden *w; char id[EDGE_ID + 1]; };
@@ -521,18 +543,6 @@ deed_desktop(struct warden *w, const struct ask_desktop *m, struct deed *out, st
 
     return r <= 0 ? r : deed_whole(w, "desktop_view", id,
                                    json_pack("{s:s}", "mode", edge_attach_mode(true, m->control)), out, err);
-}
-
-/* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */
-int
-deed_volumes(struct warden *w, const struct ask_id *m, struct deed *out, struct err *err)
-{
-    const char *name = volume_name(w, m->id);
-
-    if (name == NULL)
-        return 0;
-    return deed_make(w, "volume_remove", "", json_pack("{s:s, s:s}", "volume", m->id, "name", name), "", 0, out,
-                     err) < 0 ? -1 : 1;
 }
 
 /* A credential is a second voice: an operator that is judged must not be able to approve with one that it made. The

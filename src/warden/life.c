@@ -195,17 +195,21 @@ life_gone(struct box *b, const struct err *why)
 
 /* --- how long it lives -------------------------------------------------------------------------------------------- */
 
-static int
-life_put(struct box *b, uint64_t life_s, struct err *err)
+uint32_t
+life_with(const struct box *b, uint32_t seconds)
 {
-    const uint32_t most = (b->r.bounds & EDGE_BOUNDED) != 0 ? b->w->default_life_s : 0, former = b->r.life_s;
+    const uint64_t lived_s = b->r.begun_at > 0 ? clock_since(time_steady(b->w), b->r.begun_at) / 1000 : 0;
+    const uint64_t all_s = lived_s + seconds;
 
-    if (life_s > EDGE_SECONDS_MAX || (most > 0 && life_s > most)) {
-        err_set(err, ERR_POLICY, "sandbox.lifetime", "it would live for %llu seconds in all, and may for %u",
-                (unsigned long long)life_s, most > 0 ? most : EDGE_SECONDS_MAX);
-        return err_hint(err, "ask for less, or make another one; max-lifetime in the daemon's configuration");
-    }
-    b->r.life_s = (uint32_t)life_s;
+    return box_limit(&b->r, all_s < EDGE_SECONDS_MAX ? (uint32_t)all_s : EDGE_SECONDS_MAX, b->w->default_life_s);
+}
+
+static int
+life_put(struct box *b, uint32_t life_s, struct err *err)
+{
+    const uint32_t former = b->r.life_s;
+
+    b->r.life_s = life_s;
     if (box_put(b, err) == 0)
         return 0;
     b->r.life_s = former;
@@ -218,7 +222,7 @@ asked_life(struct warden *w, const struct ask_life *m)
     struct err err = ERR_INIT;
     struct box *b = usable(w, m->id, &err);
     char by[EDGE_WHO_MAX + 1];
-    uint64_t lived_s;
+    uint32_t life_s;
 
     if (b == NULL) {
         answer_no(w, w->asker, &err);
@@ -226,13 +230,13 @@ asked_life(struct warden *w, const struct ask_life *m)
     }
     if (record_asked(w, b, m->id, NULL))
         return 0;
-    lived_s = b->r.begun_at > 0 ? clock_since(time_steady(w), b->r.begun_at) / 1000 : 0;
-    if (life_put(b, lived_s + m->seconds, &err) < 0) {
+    life_s = life_with(b, m->seconds);
+    if (life_put(b, life_s, &err) < 0) {
         answer_no(w, w->asker, &err);
         return 0;
     }
     who_text(w, &w->who, by);
-    warden_note(w, b, "lifetime_changed", "it ends in %u seconds, by %s", m->seconds, by);
+    warden_note(w, b, "lifetime_changed", "%u more seconds were asked for by %s: %u in all", m->seconds, by, life_s);
     answer_box(w, w->asker, &b->r, NULL);
     return 0;
 }

@@ -46,7 +46,7 @@ differences(const struct edge_box *old, const struct edge_box *new, char out[128
         struct str was = edge_line(old->print, parts[i]), is = edge_line(new->print, parts[i]);
         bool same = was.p != NULL && is.p != NULL && str_eq(was, is);
         if (i == 0)
-            same = same && old->idle_s == new->idle_s && old->life_s == new->life_s && old->bounds == new->bounds &&
+            same = same && old->idle_s == new->idle_s && old->asked_s == new->asked_s && old->bounds == new->bounds &&
                    old->persists == new->persists &&
                    same_recovery(&old->recovery, &new->recovery) && strcmp(old->volume, new->volume) == 0 &&
                    strcmp(old->base, new->base) == 0;

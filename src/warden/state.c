@@ -13,11 +13,11 @@
 
 #define COLUMNS "id, name, state, flags, created, started, ended, used, idle, life, labels, policy, facts, detail, " \
                 "owner, secret, workspace, print, volume, recover_after, recover_tries, recover_window, " \
-                "recover_used, recover_began, recover_next, base, steady_begun, steady_used, steady_tried"
+                "recover_used, recover_began, recover_next, base, steady_begun, steady_used, steady_tried, asked"
 
 static const char *const texts[Q_N] = {
     [Q_PUT] = "INSERT OR REPLACE INTO sandbox (" COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
-              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28,?29)",
+              "?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30)",
     [Q_FORGET] = "DELETE FROM sandbox WHERE id = ?1",
     [Q_BY_ID] = "SELECT " COLUMNS " FROM sandbox WHERE id = ?1",
     [Q_BY_NAME] = "SELECT " COLUMNS " FROM sandbox WHERE name = ?1 AND state <> 'stopped'",
@@ -90,6 +90,9 @@ static const char *const steps[] = {
      "ALTER TABLE sandbox ADD COLUMN steady_used INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandbox ADD COLUMN steady_tried INTEGER NOT NULL DEFAULT 0;"
      "UPDATE sandbox SET steady_begun = started, steady_used = used, steady_tried = recover_began;"),
+    /* how long it was to live when it was made: that may be changed later */
+    ("ALTER TABLE sandbox ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;"
+     "UPDATE sandbox SET asked = life;"),
 };
 
 #define VERSION ARRAY_LEN(steps)
@@ -306,6 +309,7 @@ bind_box(struct state *s, const struct edge_box *box)
     bind_u64(q, 27, box->begun_at);
     bind_u64(q, 28, box->used_at);
     bind_u64(q, 29, box->tried_at);
+    bind_u64(q, 30, box->asked_s);
     return q;
 }
 
@@ -418,6 +422,7 @@ box_of(sqlite3_stmt *q, struct edge_box *box)
     box->begun_at = col_u64(q, 26);
     box->used_at = col_u64(q, 27);
     box->tried_at = col_u64(q, 28);
+    box->asked_s = (uint32_t)col_u64(q, 29);
     box->labels = col_text(q, 10);
     box->policy = col_text(q, 11);
     box->facts = col_text(q, 12);

@@ -286,3 +286,11 @@ asked_templates(struct warden *w, const struct ask_box *m)
         answer_no(w, w->asker, &err);
     return 0;
 }
+
+int
+deed_templates(struct warden *w, const struct ask_box *m, struct deed *out, struct err *err)
+{
+    if (m->id[0] == '\0' || w->who.role == EDGE_AUDITOR || template_policy(w, m->id) == NULL)
+        return 0;
+    return deed_make(w, "template_remove", "", json_pack("{s:s}", "template", m->id), "", 0, out, err) < 0 ? -1 : 1;
+}

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/edge_gate.h"
+#include "warden/approvals.h"
 #include "warden/record.h"
 #include "warden/volumes.h"
 
@@ -418,4 +419,16 @@ asked_volumes(struct warden *w, const struct ask_id *m)
     else if (!record_asked(w, NULL, m->id, NULL) && take_away(w, m->id, &err) < 0)
         answer_no(w, w->asker, &err);
     return 0;
+}
+
+/* A volume, and all that is in it. Of one that is another's, or none, its handler says so. */
+int
+deed_volumes(struct warden *w, const struct ask_id *m, struct deed *out, struct err *err)
+{
+    const char *name = volume_name(w, m->id);
+
+    if (name == NULL)
+        return 0;
+    return deed_make(w, "volume_remove", "", json_pack("{s:s, s:s}", "volume", m->id, "name", name), "", 0, out,
+                     err) < 0 ? -1 : 1;
 }

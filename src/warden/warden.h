@@ -476,6 +476,8 @@ int life_on_shown(struct warden *w, const struct keep_shown *m);
 int life_on_changed(struct warden *w, const struct keep_changed *m);
 void life_adopted(struct box *b);
 void life_gone(struct box *b, const struct err *why);
+/* How long @b lives in all if it ends in @seconds, or when the daemon's limit says so for it. */
+uint32_t life_with(const struct box *b, uint32_t seconds);
 
 /* reattach.c: one that is made only unless its caller has one like it already. What is said is asked before it is made;
  * for all that wait for others: do they have to wait any longer? */

@@ -202,7 +202,10 @@ def test_paths(two):
 def test_ceilings_hold(daemon, two):
     mine, _ = two
     assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 100}).status == 204
-    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 100000}).status == 400        # --max-lifetime
+    # --max-lifetime is where it ends, as for a new one
+    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 100000}).status == 204
+    assert mine.api("POST", f"/v2/sandboxes/{mine.id}/connect", {"timeout": 3600}).status == 200
+    assert daemon.get(f"/v1/sandboxes/{mine.id}").json["max_lifetime"] == 3600
     for timeout in (0, -1, 1.5, "9", 2**40):
         assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": timeout}).status == 400, timeout
     answer = mine.api("POST", "/v2/sandboxes", {"templateID": "base", "network": {"allowOut": ["*"]}})
@@ -284,3 +287,25 @@ def test_the_usual_context_is_one(two):
     assert b"[]" in ran(mine, "echo [$x]").body and b"theirs" in ran(other, "echo $x").body
     assert [c["id"] for c in mine.envd("GET", "/contexts").json] != [number] and len(mine.envd("GET", "/contexts").json) == 1
     assert ran(mine, "echo one").status == 200 and ran(mine, "echo one").status == 200
+
+
+def test_a_life_is_not_made_longer_without_being_judged(cloche, tmp_path):
+    """A rule about max_lifetime is one about set_timeout and connect too: what they ask for is all of the sandbox's life."""
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("gate:\n  rules:\n    - {name: long, tools: [sandbox_create], risk: CRITICAL, timeout: 1, conditions: [{param: max_lifetime, range: {min: 1000}}]}\n"
+                     "    - {name: all, tools: ['*'], risk: LOW, require_approval: false}\n")
+    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", gate=rules)
+    mine = Guest(daemon, token(daemon, "agent")["token"])
+
+    def lives():
+        return daemon.get(f"/v1/sandboxes/{mine.id}").json["max_lifetime"]
+
+    assert mine.api("POST", "/v2/sandboxes", {"templateID": "base", "timeout": 5000}).status == 403
+    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 5000}).status == 403 and lives() == 300
+    assert mine.api("POST", f"/v2/sandboxes/{mine.id}/connect", {"timeout": 5001}).status == 403 and lives() == 300
+    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 900}).status == 204 and 900 <= lives() < 930
+    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 10}).status == 204 and lives() < 60
+    assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 200}).status == 204 and lives() < 260
+    # who is not judged may
+    assert daemon.remote("")("POST", f"/e2b/sandboxes/{mine.id}/timeout", {"timeout": 5000}, {"X-API-Key": token(daemon, "operator")["token"]}).status in (204, 401)
+    assert daemon.stop() == 0, daemon.log
