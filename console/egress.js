@@ -4,27 +4,44 @@ import { flat } from "./text.js";
 
 const ROWS_MAX = 1000, SHOWN_MAX = 200, FIRST = 1000;
 
-/* Of each sandbox and host what was decided. */
+/* Of each sandbox and host what was decided. Where there is no more room, the sandbox that has most of it gives its oldest
+ * row: one that asks for host after host takes the room from itself. */
 export class Decisions {
     constructor() {
-        this.rows = new Map();
-        this.left = 0;          /* decisions that there was no room for */
+        this.rows = new Map();          /* of all sandboxes, the newest last */
+        this.sizes = new Map();         /* how many of them each sandbox has */
+        this.left = 0;                  /* rows that there was no more room for */
     }
 
     take(e) {
-        const m = e.metadata || {};
+        const m = e.metadata || {}, box = e.sandbox || "";
         if (e.type !== "policy_decision" || m.host === undefined)
             return;
-        const key = JSON.stringify([e.sandbox, m.host, m.port]);
-        const row = this.rows.get(key) || { box: e.sandbox || "", host: m.host, port: m.port, allowed: 0, denied: 0, other: 0 };
-        if (!this.rows.has(key) && this.rows.size >= ROWS_MAX) {
-            this.left++;
-            return;
-        }
+        const key = JSON.stringify([box, m.host, m.port]);
+        const row = this.rows.get(key) || { box, host: m.host, port: m.port, allowed: 0, denied: 0, other: 0 };
         row[m.decision === "allow" ? "allowed" : m.decision === "deny" ? "denied" : "other"] += Number.isInteger(m.count) && m.count > 0 ? m.count : 1;
         Object.assign(row, { last: m.decision, rule: m.rule, reason: m.reason, method: m.method, via: m.via, at: e.timestamp });
-        this.rows.delete(key);
-        this.rows.set(key, row);        /* the newest is the last */
+        if (!this.rows.delete(key))
+            this.sizes.set(box, (this.sizes.get(box) || 0) + 1);
+        this.rows.set(key, row);
+        if (this.rows.size > ROWS_MAX)
+            this.drop();
+    }
+
+    drop() {
+        let most = "";
+        for (const [box, n] of this.sizes)
+            if (n > (this.sizes.get(most) || 0))
+                most = box;
+        for (const [key, row] of this.rows)
+            if (row.box === most) {
+                this.rows.delete(key);
+                break;
+            }
+        this.left++;
+        this.sizes.set(most, this.sizes.get(most) - 1);
+        if (this.sizes.get(most) === 0)
+            this.sizes.delete(most);
     }
 
     /* Newest first. */
@@ -36,6 +53,22 @@ export class Decisions {
                 out.push(row);
         return out;
     }
+}
+
+/* At most @most of them, in their order: as many of each sandbox as there is room for, so that one does not hide the others. */
+export function fair(rows, most) {
+    const sizes = new Map();
+    for (const { box } of rows)
+        sizes.set(box, (sizes.get(box) || 0) + 1);
+    const room = (share) => [...sizes.values()].reduce((sum, n) => sum + Math.min(n, share), 0);
+    let share = most;
+    while (share > 1 && room(share) > most)
+        share--;
+    const taken = new Map();
+    return rows.filter(({ box }) => {
+        taken.set(box, (taken.get(box) || 0) + 1);
+        return taken.get(box) <= share;
+    }).slice(0, most);
 }
 
 const WORDS = { allow: ["good", "allowed"], deny: ["bad", "refused"] };
@@ -68,11 +101,12 @@ export function open(ctx, root) {
     const show = () => {
         frame = 0;
         const found = decisions.some(which.value, words.value.toLowerCase(), verdict.value);
-        clear(body, ...found.slice(0, SHOWN_MAX).map((row) => line(row, names)));
+        const some = fair(found, SHOWN_MAX);
+        clear(body, ...some.map((row) => line(row, names)));
         none.hidden = found.length > 0;
         table.hidden = found.length === 0;
-        over.textContent = found.length > SHOWN_MAX || decisions.left > 0
-            ? `${Math.max(0, found.length - SHOWN_MAX)} more fit and are not shown; ${decisions.left} decisions were about further hosts.` : "";
+        over.textContent = found.length > some.length || decisions.left > 0
+            ? `${found.length - some.length} more fit and are not shown; ${decisions.left} older ones were dropped, of the sandboxes with most hosts.` : "";
     };
     const soon = () => { frame = frame || requestAnimationFrame(show); };
     const chosen = async () => {

@@ -371,4 +371,21 @@ def test_decisions_about_hosts_have_a_ceiling(js):
         one("h0", "allow", 3); one("h1", "deny", "many"); one("h2", "deny", -5); one("__proto__", "deny", 1);
         d.take({ type: "policy_decision", metadata: {} }); d.take({ type: "policy_decision" });
         console.log(JSON.stringify([d.rows.size, d.left, d.some("", "h0", "allow")[0], d.some("", "", "deny").length, ({}).host === undefined]));""")
-    assert said[:2] == [1000, 4001] and said[2]["allowed"] == 3 and said[2]["denied"] == 1 and said[3] == 999 and said[4]
+    assert said[:2] == [1000, 4004] and said[2]["allowed"] == 3 and said[2]["denied"] == 0 and said[3] == 999 and said[4]
+
+
+@node
+def test_a_sandbox_that_asks_for_many_hosts_hides_no_others(js):
+    said = js(r"""
+        import { Decisions, fair } from "./egress.js";
+        const d = new Decisions(), one = (sandbox, host) => d.take({ type: "policy_decision", sandbox, timestamp: "t", metadata: { host, port: 443, decision: "deny" } });
+        const flood = (from) => { for (let i = from; i < from + 3000; i++) one("loud", `h${i}`); };
+        one("early", "was.example");
+        flood(0);
+        for (let i = 0; i < 30; i++) one(`quiet${i}`, "is.example");
+        flood(3000);
+        const all = d.some("", "", ""), seen = fair(all, 200);
+        const many = Array.from({ length: 300 }, (_, i) => ({ box: `b${i}` }));
+        console.log(JSON.stringify([d.rows.size, d.left, d.some("early", "", "").length, all.filter((r) => r.box.startsWith("quiet")).length, d.some("loud", "", "")[0].host,
+            seen.length, seen.filter((r) => r.box !== "loud").length, seen[0].host, fair(many, 200).length, fair([], 200).length, d.sizes.size]));""")
+    assert said == [1000, 5031, 1, 30, "h5999", 200, 31, "h5999", 200, 0, 32]
