@@ -17,6 +17,8 @@ const VIEWS = [
 
 const root = document.getElementById("view"), nav = document.getElementById("nav"), who = document.getElementById("who"), line = document.getElementById("say");
 
+let current = null;         /* the session that is seen: how its view turns, and how it stops */
+
 function say(text) {
     line.textContent = text.slice(0, 400);
     line.hidden = text === "";
@@ -59,14 +61,17 @@ function submit(label) {
 function begin(session) {
     const rights = RIGHTS[session.role], links = new Map();
     let close = () => {}, over = false;
+    const stop = () => {
+        over = true;
+        current = null;
+        close();
+        inbox.end();
+        document.title = "cloche console";
+    };
     const end = (why) => {
         if (over)
             return;
-        over = true;
-        close();
-        inbox.end();
-        window.removeEventListener("hashchange", turn);
-        document.title = "cloche console";
+        stop();
         forget();
         history.replaceState(null, "", location.pathname);
         door(why);
@@ -109,21 +114,41 @@ function begin(session) {
         end("You are signed out.");
         leave(session);
     }));
-    window.addEventListener("hashchange", turn);
+    current = { session, stop, turn };
     turn();
 }
 
-async function start() {
-    const found = ticket();
+/* A session by a ticket, in the place of the one that is seen; where it opens nothing, that one stays. */
+async function enter(text) {
+    let session;
     try {
-        if (found !== null)
-            return begin(await open(found));
+        session = await open(text);
     } catch (e) {
-        forget();
-        return door(e.message);
+        return current !== null ? say(e.message) : door(e.message);
     }
-    const session = kept();
-    return session !== null ? begin(session) : door("");
+    const former = current;
+    if (former !== null) {
+        former.stop();
+        leave(former.session);
+    }
+    return begin(session);
 }
 
-start();
+/* An address with a ticket may come at any time: typed or pasted into a tab that has this page open, browsers load nothing. */
+window.addEventListener("hashchange", (e) => {
+    const was = new URL(e.oldURL).hash, found = ticket(was.startsWith("#ticket=") ? "" : was);
+    if (found !== null)
+        enter(found);
+    else if (current !== null)
+        current.turn();
+});
+
+const first = ticket(""), session = first === null ? kept() : null;
+if (first !== null) {
+    forget();
+    enter(first);
+} else if (session !== null) {
+    begin(session);
+} else {
+    door("");
+}

@@ -33,12 +33,13 @@ export function forget() {
     sessionStorage.removeItem(PLACE);
 }
 
-/* The ticket of the address, which is in it no more; null. */
-export function ticket() {
+/* The ticket of the address, which is in it no more, but @hash; "" for what is none, null where none is said. */
+export function ticket(hash) {
     const found = TICKET.exec(location.hash);
-    if (location.hash.startsWith("#ticket="))
-        history.replaceState(null, "", location.pathname);
-    return found ? found[1] : null;
+    if (!location.hash.startsWith("#ticket="))
+        return null;
+    history.replaceState(null, "", location.pathname + hash);
+    return found ? found[1] : "";
 }
 
 export async function open(text) {
@@ -57,7 +58,6 @@ export async function take(text) {
 
 /* The session is ended where its role may do that; a typed token is its person's, and stays. */
 export async function leave(session) {
-    forget();
     if (session.id !== null && session.role === "operator")
         await new Api(session.token).ask("DELETE", `/v1/tokens/${session.id}`).catch(() => {});
 }

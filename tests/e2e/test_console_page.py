@@ -240,7 +240,7 @@ def test_who_may_less_sees_less(daemon, page):
     agent = caller(daemon, "agent")
     box = agent.create(name="work")
     page.open(url(daemon, role="auditor"))
-    page.until("document.querySelector('.boxes') !== null")
+    page.until("document.querySelector('.boxes tbody tr') !== null")
     assert page.run("[...document.querySelectorAll('#nav a')].map((a) => a.hash)") == ["#sandboxes", "#approvals", "#audit", "#egress"]
     assert page.run("[...document.querySelectorAll('.boxes button')].map((b) => b.textContent)") == ["Details"]
     asking = Asking(agent, "POST", f"{box.at}/exec", {"command": "true"})
@@ -265,3 +265,33 @@ def test_who_may_less_sees_less(daemon, page):
     page.until("document.getElementById('say').textContent.includes('no token of an operator')")
     page.run(f"document.querySelector('.door input').value = '{daemon.token('approver')}'; document.querySelector('.door').requestSubmit()")
     page.until("document.querySelector('#nav a') !== null")
+
+
+def test_a_ticket_is_taken_by_a_page_that_is_open(daemon, page):
+    """Nothing is loaded for an address that differs behind its "#": the page itself has to look."""
+    key = "JSON.parse(sessionStorage.getItem('cloche.session'))?.id"
+
+    def paste(address):
+        page.run(f"location.href = {json.dumps(address)}")
+
+    page.open(url(daemon))
+    page.run("window.same = true")
+    page.view("audit")
+    first, used = page.run(key), url(daemon, role="auditor")
+    paste(used)
+    page.until(f"![undefined, '{first}'].includes({key}) && [...document.querySelectorAll('#nav a')].every((a) => a.hash !== '#terminal')")
+    assert page.run("location.hash") == "#audit" and page.run("document.querySelectorAll('h1').length") == 1
+    assert wait_for(lambda: first not in [t["id"] for t in daemon.get("/v1/tokens").json["tokens"]])
+    # one that opens nothing ends nothing
+    second = page.run(key)
+    paste(used)
+    page.until("document.getElementById('say').textContent === 'the ticket was used already'")
+    paste(used[:-1])
+    page.until("location.hash === '#audit' && document.getElementById('say').textContent !== 'the ticket was used already'")
+    assert page.run(key) == second and page.run("document.querySelector('.entries') !== null")
+    # and where the session is over
+    assert daemon("DELETE", f"/v1/tokens/{second}").ok
+    page.until("document.querySelector('.door') !== null && document.getElementById('say').textContent.startsWith('Your session is over')")
+    paste(url(daemon))
+    page.until("document.querySelector('#nav a') !== null && document.querySelector('.door') === null")
+    assert page.run("window.same") and page.run("location.hash") == ""
