@@ -5,7 +5,7 @@
  * pointer.
  */
 import { button, clear, dialog, el, field, option, pairs, shown } from "./dom.js";
-import { textOf } from "./text.js";
+import { exact, textOf } from "./text.js";
 
 const OPEN_MAX = 300, DECIDED_MAX = 30, WHOLE = 200000, SETTLE_MS = 700, REASON_MAX = 120;
 
@@ -121,7 +121,7 @@ async function review(ctx, id, until) {
 }
 
 function fill(ctx, box, close, a) {
-    const whole = a.params !== null && typeof a.params === "object";
+    const there = a.params !== null && typeof a.params === "object", whole = there && exact(a.params);
     const says = el("p", "warn"), clock = el("span", "clock"), scope = scopes(a), reason = el("input");
     const decide = async (what, body) => {
         yes.disabled = no.disabled = true;
@@ -149,8 +149,10 @@ function fill(ctx, box, close, a) {
     reason.maxLength = REASON_MAX;
     box.classList.add("review");
     box.addEventListener("close", () => clearInterval(tick));
-    if (!whole)
+    if (!there)
         says.textContent = "Not all of it can be shown, so that it can only be denied here.";
+    else if (!whole)
+        says.textContent = "A number in it is larger than this page can show: what stands here is rounded, so that it can only be denied here. `cloche approvals show` has all of it.";
     box.append(el("p", "", risk(a), " ", clock), sentence(a, 400), parameters(a), pairs([
         ["Sandbox", a.sandbox], ["Rule", a.rule], ["Why it is asked", a.description], ["Tool", a.tool], ["Asked by", a.caller],
         ["SHA-256 of what will be done", a.digest],

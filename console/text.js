@@ -72,6 +72,13 @@ export function textOf(value) {
     return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+/* Whether each number in it is what was said: JSON's may have more digits than a number here keeps, and is another one then. */
+export function exact(value) {
+    if (typeof value === "number")
+        return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+    return value === null || typeof value !== "object" || Object.values(value).every(exact);
+}
+
 export function bytes(n) {
     if (!Number.isFinite(n) || n <= 0)
         return "–";

@@ -389,3 +389,12 @@ def test_a_sandbox_that_asks_for_many_hosts_hides_no_others(js):
         console.log(JSON.stringify([d.rows.size, d.left, d.some("early", "", "").length, all.filter((r) => r.box.startsWith("quiet")).length, d.some("loud", "", "")[0].host,
             seen.length, seen.filter((r) => r.box !== "loud").length, seen[0].host, fair(many, 200).length, fair([], 200).length, d.sizes.size]));""")
     assert said == [1000, 5031, 1, 30, "h5999", 200, 31, "h5999", 200, 0, 32]
+
+
+@node
+def test_a_number_that_the_page_would_round_is_known(js):
+    said = js(r"""
+        import { exact } from "./text.js";
+        console.log(JSON.stringify(["9007199254740993", "[{\"a\": [-9007199254740993]}]", "9223372036854775807", "1e300", "1e999", "9007199254740992",
+            "9007199254740991", "0.1", "-3", "null", "{\"a\": [\"9007199254740993\", true]}"].map((t) => exact(JSON.parse(t)))));""")
+    assert said == [False] * 6 + [True] * 5
