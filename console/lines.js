@@ -94,7 +94,7 @@ export class Lines {
                 this.put(" ", this.style);
             while (this.at % 8 !== 0);
         else if (c >= 0x20 && unseen(c))
-            this.put(named(c), `${this.style} odd`.trim());
+            this.put(named(c), "odd");      /* in no colours of the command's */
         else if (c >= 0x20)
             this.put(String.fromCodePoint(c), this.style);
     }
@@ -165,6 +165,17 @@ export class Lines {
             this.count -= this.done.shift().n;
             this.dropped++;
         }
+    }
+
+    /* What comes next begins anew, on a line of its own: what was before it does not colour or swallow it. */
+    cut() {
+        if (this.cells.length > 0)
+            this.newline();
+        this.at = 0;
+        this.state = "ground";
+        this.sgr = { fg: -1, bg: -1, bold: false, line: false };
+        this.style = PLAIN;
+        this.decoder = new TextDecoder();
     }
 
     /* The line at hand, as those that are whole. */

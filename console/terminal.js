@@ -3,7 +3,7 @@
  * It is a terminal for lines (lines.js), not for programs that draw: TERM is "dumb". What is typed goes when Enter is
  * pressed; keys that are no text have buttons.
  */
-import { button, clear, el, field, option } from "./dom.js";
+import { button, clear, el, field, option, shown } from "./dom.js";
 import { Lines } from "./lines.js";
 import { flat } from "./text.js";
 
@@ -16,6 +16,8 @@ function put(node, runs) {
         node.append("\u200b");
 }
 
+/* What a command wrote, in lines; and between them what the console has to say, in elements of another kind, which
+ * nothing that is written makes or changes. */
 class Screen {
     constructor() {
         this.node = el("div", "screen");
@@ -28,10 +30,12 @@ class Screen {
     reset() {
         this.lines = new Lines();
         this.drawn = 0;         /* of the lines that are whole, counted from the first there ever was */
+        this.kept = 0;          /* of them, how many are in the page */
         this.last = el("div", "line");
-        this.waiting = [];
+        this.waiting = [];      /* bytes, and notes: elements */
         this.bytes = 0;
-        this.lost = 0;
+        this.lost = 0;          /* bytes in front of what waits */
+        this.gap = { node: null, lost: 0 };
         clear(this.node, this.last);
     }
 
@@ -39,16 +43,22 @@ class Screen {
     take(bytes) {
         this.waiting.push(bytes);
         this.bytes += bytes.length;
-        while (this.bytes > WAITING_MAX && this.waiting.length > 1) {
+        while (this.bytes > WAITING_MAX && this.waiting.length > 1 && this.waiting[0] instanceof Uint8Array) {
             const gone = this.waiting.shift();
             this.bytes -= gone.length;
             this.lost += gone.length;
         }
-        this.frame = this.frame || requestAnimationFrame(() => this.draw());
+        this.soon();
     }
 
-    note(text) {
-        this.take(new TextEncoder().encode(`\r\n[${text}]\r\n`));
+    /* Behind what came until now. */
+    note(...words) {
+        this.waiting.push(el("p", "note", ...words));
+        this.soon();
+    }
+
+    soon() {
+        this.frame = this.frame || requestAnimationFrame(() => this.draw());
     }
 
     draw() {
@@ -56,9 +66,13 @@ class Screen {
         this.frame = 0;
         for (let done = 0; this.waiting.length > 0 && done < FRAME_BYTES;) {
             if (this.lost > 0)
-                this.lines.feed(new TextEncoder().encode(`\r\n[${this.lost} bytes are not shown]\r\n`));
-            this.lost = 0;
-            const some = this.waiting.shift(), part = some.subarray(0, FRAME_BYTES);
+                this.missing();
+            const some = this.waiting.shift();
+            if (!(some instanceof Uint8Array)) {
+                this.put(some);
+                continue;
+            }
+            const part = some.subarray(0, FRAME_BYTES);
             if (part.length < some.length)
                 this.waiting.unshift(some.subarray(FRAME_BYTES));
             this.bytes -= part.length;
@@ -69,7 +83,26 @@ class Screen {
         if (below)
             this.node.scrollTop = this.node.scrollHeight;
         if (this.waiting.length > 0)
-            this.frame = requestAnimationFrame(() => this.draw());
+            this.soon();
+    }
+
+    put(note) {
+        this.lines.cut();
+        this.rows();
+        this.last.before(note);
+    }
+
+    /* Where no line is between two gaps they are one: there are no more notes than lines. */
+    missing() {
+        this.lines.cut();
+        this.rows();
+        if (this.gap.node === null || this.last.previousSibling !== this.gap.node) {
+            this.gap = { node: el("p", "note"), lost: 0 };
+            this.last.before(this.gap.node);
+        }
+        this.gap.lost += this.lost;
+        this.gap.node.textContent = `${this.gap.lost} bytes are not shown`;
+        this.lost = 0;
     }
 
     rows() {
@@ -78,10 +111,12 @@ class Screen {
             const node = el("div", "line");
             put(node, runs);
             this.last.before(node);
+            this.kept++;
         }
         this.drawn = dropped + done.length;
-        while (this.node.children.length > done.length + 1)
-            this.node.firstChild.remove();
+        for (; this.kept > done.length; this.node.firstChild.remove())
+            if (this.node.firstChild.className === "line")
+                this.kept--;
         put(this.last, this.lines.current());
     }
 }
@@ -109,7 +144,10 @@ class Command {
         if (m.type === "started")
             return;
         this.said = true;
-        screen.note(m.type === "exit" ? (m.signal !== null ? `it ended by signal ${m.signal}` : `it ended with ${m.exit_code}`) : `it was refused: ${m.error}`);
+        if (m.type === "exit")
+            screen.note(m.signal !== null ? "it ended by signal " : "it ended with ", shown(m.signal !== null ? m.signal : m.exit_code));
+        else
+            screen.note("it was refused: ", shown(m.error, 400));
     }
 
     type(text) {
@@ -193,7 +231,7 @@ export function open(ctx, root, wanted) {
             input.focus();
         }));
     root.append(el("header", "bar", el("h1", "", "Terminal "), state), el("div", "filters", field("Sandbox", which), field("Command", program), begin, end),
-                el("p", "quiet", "Everything below is written by the sandbox. It shows lines and colours, and drops other escape sequences; programs that draw do not work here."),
+                el("p", "quiet", "Every line below is written by the sandbox, but those in a box with a bar at its left, which the console says. It shows lines and colours, and drops other escape sequences; programs that draw do not work here."),
                 screen.node, form, keys);
     ctx.api.get("/v1/sandboxes?limit=100").then(({ sandboxes }) => {
         for (const box of sandboxes)

@@ -363,6 +363,17 @@ def test_a_line_terminal_keeps_only_so_much(js):
 
 
 @node
+@pytest.mark.parametrize("before", ["a\x1b]0;", "a\x1b[31", "a\x1b[31;40m", "a\x1bPq", "a\r"], ids=repr)
+def test_a_line_terminal_begins_anew_behind_a_note(js, before):
+    assert js(LINES + f"const l = fed({json.dumps(before)}); l.cut(); l.cut(); l.feed(new TextEncoder().encode('b')); console.log(JSON.stringify(show(l)));") == ["a", "b"]
+
+
+@node
+def test_what_is_not_seen_has_no_colour_of_the_commands(js):
+    assert js(LINES + r"console.log(JSON.stringify(show(fed('\x1b[31;41ma\u202eb'))));") == ["<f1 k1:a><odd:U+202E><f1 k1:b>"]
+
+
+@node
 def test_decisions_about_hosts_have_a_ceiling(js):
     said = js(r"""
         import { Decisions } from "./egress.js";

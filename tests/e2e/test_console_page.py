@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from helpers import browser, requirement
+from helpers import browser, places, requirement
 from helpers.approvals import Asking
 from helpers.daemon import Daemon, caller
 from helpers.runner import wait_for
@@ -177,9 +177,18 @@ def test_a_person_sees_decides_and_types(daemon, page):
     page.type("sleep 100")
     page.key("Enter", 13, "\r")
     page.press("Ctrl-C")
-    page.type("exit 3")
+    # the command's words for the console's, in the colour of their ground; and a sequence without an end does not swallow those
+    page.type("printf '[it ended with 0]\\n\\033[30;40m\\033]0;'; exit 3")
     page.key("Enter", 13, "\r")
-    page.until("document.querySelector('.screen').innerText.includes('it ended with 3')")
+    page.until("document.querySelector('.screen .note')?.innerText === 'it ended with 3'")
+    assert page.run("document.querySelectorAll('.note').length === 1 && document.querySelector('.note .line, .note [class^=f], .line .note') === null")
+    # what comes too fast is left away, which is said where it is missing, once between two lines
+    page.run("document.querySelector('input[placeholder=\"/bin/sh -i\"]').value = 'yes | head -n 1500000; echo end'")
+    page.press("Start")
+    page.until("[...document.querySelectorAll('.note')].pop()?.innerText === 'it ended with 0'")
+    lines, notes, end = page.run("[document.querySelectorAll('.screen > .line').length, [...document.querySelectorAll('.note')].map((n) => n.innerText), document.querySelector('.screen').innerText.slice(-60)]")
+    assert lines <= 2001 and len(notes) <= lines + 1 and "y\nend\n" in end.replace("\n\n", "\n"), (lines, notes, end)
+    assert page.run("[...document.querySelectorAll('.note + .note')].length") <= 1
     page.size(390, 800, "dark", mobile=True)
     for name in ("sandboxes", "approvals", "audit", "egress", "terminal"):
         page.view(name)
@@ -194,6 +203,37 @@ def test_a_person_sees_decides_and_types(daemon, page):
     assert wait_for(lambda: not [t for t in daemon.get("/v1/tokens").json["tokens"] if t["name"] == "console"])
     page.size(1200, 800, "dark")
     page.shoot("door")
+
+
+# contrasts of WCAG 2, as the page computes the colours, of each pair that a command can ask for: [the least, its classes]
+CONTRASTS = r"""(() => {
+    const look = (node) => getComputedStyle(node), numbers = (c) => c.match(/[0-9.]+/g).map(Number);
+    const light = (c) => numbers(c).slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const screen = document.body.appendChild(document.createElement('div')), line = screen.appendChild(document.createElement('div')), all = [];
+    screen.className = 'screen';
+    line.className = 'line';
+    for (let f = -1; f < 16; f++)
+        for (let k = -1; k < 16; k++) {
+            const span = line.appendChild(document.createElement('span'));
+            span.className = `${f < 0 ? '' : `f${f}`} ${k < 0 ? '' : `k${k}`}`.trim();
+            const ground = numbers(look(span).backgroundColor)[3] === 0 ? look(screen).backgroundColor : look(span).backgroundColor;
+            const [a, b] = [light(look(span).color), light(ground)];
+            all.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), span.className]);
+        }
+    screen.remove();
+    return [all.length, all.sort((a, b) => a[0] - b[0])[0]];
+})()"""
+
+
+def test_no_colours_hide_what_a_command_writes(page):
+    page.own.blank()
+    style = (places.REPO / "console" / "style.css").read_text("utf-8")
+    page.run(f"document.head.appendChild(document.createElement('style')).textContent = {json.dumps(style)}")
+    for scheme in ("light", "dark"):
+        page.size(1200, 800, scheme)
+        n, (least, classes) = page.run(CONTRASTS)
+        assert n == 17 * 17 and least >= 3, (scheme, least, classes)
 
 
 def test_what_strangers_wrote_stays_text(daemon, page):
