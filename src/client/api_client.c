@@ -123,9 +123,9 @@ patience(const struct api *api)
     return api->until_ms <= now ? 0 : (int)(api->until_ms - now < INT_MAX ? api->until_ms - now : INT_MAX);
 }
 
-/* What is sent waits no longer than that either. */
+/* connect(2), which waits while the daemon has others waiting, waits no longer than that either. */
 static void
-limit_send(const struct api *api, int fd)
+limit_connect(const struct api *api, int fd)
 {
     int ms = patience(api);
     struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 + 1 };
@@ -147,10 +147,12 @@ api_reach(const struct api *api, struct err *err)
         snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - api->socket), api->socket);
     dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
-        limit_send(api, fd);
+        limit_connect(api, fd);
     if (fd >= 0 && dir >= 0 && snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/%s", dir, name) <
         (int)sizeof(to.sun_path) && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
         return take_fd(&fd);
+    if (errno == EAGAIN && api->until_ms != 0)
+        return late(err);
     if (errno == EACCES || errno == EPERM) {
         err_sys(err, errno, "api.down", "no way to the cloche serve at %s", api->socket);
         return err_hint(err, "its socket is for the user who started it; be that one, or name yours with --socket");
@@ -159,11 +161,25 @@ api_reach(const struct api *api, struct err *err)
     return err_hint(err, "start it (`cloche serve`), or name its socket with --socket or CLOCHE_SOCKET");
 }
 
-int
-api_send(int fd, const uint8_t *p, size_t n)
+/* All of it, or -1 with errno: EAGAIN where the caller's time is over. One send(2) of much waits anew for each part of
+ * it, so that it is poll(2) that waits. */
+static int
+send_all(const struct api *api, int fd, const uint8_t *p, size_t n)
 {
+    struct pollfd out = { .fd = fd, .events = POLLOUT };
+
     while (n > 0) {
-        ssize_t r = send(fd, p, n, MSG_NOSIGNAL);
+        int ms = patience(api);
+        ssize_t r;
+        if (ms == 0) {
+            errno = EAGAIN;
+            return -1;
+        }
+        r = send(fd, p, n, MSG_NOSIGNAL | (ms > 0 ? MSG_DONTWAIT : 0));
+        if (r < 0 && errno == EAGAIN) {
+            (void)poll(&out, 1, ms);        /* whatever it says: the time is looked at again */
+            continue;
+        }
         if (r < 0 && errno == EINTR)
             continue;
         if (r <= 0)
@@ -172,6 +188,12 @@ api_send(int fd, const uint8_t *p, size_t n)
         n -= (size_t)r;
     }
     return 0;
+}
+
+int
+api_send(int fd, const uint8_t *p, size_t n)
+{
+    return send_all(&(struct api){ .until_ms = 0 }, fd, p, n);
 }
 
 /* @key: of a WebSocket that is asked for; NULL none. */
@@ -209,9 +231,9 @@ say(const struct api *api, int fd, const struct api_call *call, const char *key,
     }
     if (http1_write_request(&out, &req) < 0)
         return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", call->method, call->path);
-    r = api_send(fd, out.p, out.n);
+    r = send_all(api, fd, out.p, out.n);
     if (r == 0 && call->body.n > 0)
-        r = api_send(fd, (const uint8_t *)call->body.p, call->body.n);
+        r = send_all(api, fd, (const uint8_t *)call->body.p, call->body.n);
     explicit_bzero(out.p, out.n);
     explicit_bzero(bearer, sizeof(bearer));
     if (r < 0 && errno == EAGAIN)

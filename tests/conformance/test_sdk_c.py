@@ -1,7 +1,11 @@
 """libcloche (include/cloche/cloche.h) against a real daemon, and against servers that say what they should not."""
+import contextlib
 import os
 import re
+import socket
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -81,3 +85,41 @@ def test_hostile_events(program, case, world):
     with sdk.Server(sdk.HOSTILE_EVENTS[case][0], path):
         done = run(program, path, "events")
     assert done.returncode == 0 and done.stdout in ("api.answer\n", "api.time\n"), done       # after 32 MiB, or 2 s
+
+
+def test_a_server_that_takes_slowly_what_is_sent(program, world):
+    """Some of it again and again: each part is in time, the whole is not."""
+    path = world.root / "hostile.sock"
+
+    def serve(listener):
+        client, _ = listener.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with client:
+            until = time.monotonic() + 20
+            while time.monotonic() < until and client.recv(32768):
+                time.sleep(0.2)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        began = time.monotonic()
+        done = run(program, path, "sends")
+    assert done.returncode == 0 and done.stdout == "api.time\n", done
+    assert 1 <= time.monotonic() - began < 6
+
+
+def test_a_server_that_takes_no_connection(program, world):
+    path = world.root / "hostile.sock"
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as stack:
+        listener.bind(str(path))
+        listener.listen(0)
+        for _ in range(10):         # as many as wait there
+            first = stack.enter_context(socket.socket(socket.AF_UNIX))
+            first.setblocking(False)
+            if first.connect_ex(str(path)) != 0:
+                break
+        else:
+            pytest.fail("ten connections wait where none may")
+        done = run(program, path, "sends")
+    assert done.returncode == 0 and done.stdout == "api.time\n", done

@@ -187,10 +187,29 @@ hostile(bool events)
     return 0;
 }
 
+/* To a server at $CLOCHE_SOCKET that takes it slowly, or not at all. */
+static int
+sends(void)
+{
+    struct cloche_error error = { .code = "" };
+    struct cloche *c = cloche_open(NULL, "", &error);
+    uint8_t *data = calloc(1, 8 << 20);
+
+    CHECK(c != NULL && data != NULL);
+    cloche_set_timeout(c, 1);
+    CHECK(cloche_write(c, "box", "f", data, 8 << 20, &error) == -1);
+    cloche_close(c);
+    free(data);
+    printf("%s\n", error.code);
+    return 0;
+}
+
 int
 main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "all") == 0)
         return all();
+    if (argc == 2 && strcmp(argv[1], "sends") == 0)
+        return sends();
     return argc == 2 ? hostile(strcmp(argv[1], "events") == 0) : 2;
 }
