@@ -61,7 +61,8 @@ void cloche_set_timeout(struct cloche *c, unsigned seconds);
 char *cloche_ask(const struct cloche *c, const char *method, const char *path, const char *body, struct cloche_error *error);
 
 /* The same for a route that answers with events: each goes to @fn, with its data of @n bytes and a zero behind them. A number above
- * 0 from @fn ends the stream, and what is streamed. 0 at its end, what @fn returned, or -1 with @error. */
+ * 0 from @fn ends the stream, and what is streamed; one below 0 does too, and is a mistake ("api.request"). 0 at its end, what @fn
+ * returned, or -1 with @error. */
 typedef int cloche_event_fn(void *ctx, const char *event, const char *data, size_t n);
 int cloche_events(const struct cloche *c, const char *method, const char *path, const char *body, cloche_event_fn *fn, void *ctx,
                   struct cloche_error *error);

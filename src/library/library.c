@@ -185,9 +185,12 @@ cloche_events(const struct cloche *c, const char *method, const char *path, cons
     call.ctx = &f;
     r = ask(c, &call, &err);
     sse_free(&f.sse);
-    if (r == 0 || f.said != 0)
+    if (r == 0 || f.said > 0)
         return r;
-    if (err.kind == ERR_NONE)
+    if (f.said < 0)         /* it would look like a failure without a reason */
+        err_set(&err, ERR_USAGE, "api.request", "the function of events returned %d: what ends a stream is above 0",
+                f.said);
+    else if (err.kind == ERR_NONE)
         err_set(&err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long");
     return tell(&err, error);
 }

@@ -32,8 +32,8 @@ on_event(void *ctx, const char *event, const char *data, size_t n)
 static int
 stop_at_once(void *ctx, const char *event, const char *data, size_t n)
 {
-    (void)ctx, (void)event, (void)data, (void)n;
-    return 7;
+    (void)event, (void)data, (void)n;
+    return *(int *)ctx;
 }
 
 struct job {
@@ -148,7 +148,9 @@ all(void)
     snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec", "of-c");
     CHECK(cloche_events(c, "POST", path, "{\"command\": \"echo a; exit 4\"}", on_event, seen, &error) == 0);
     CHECK(strstr(seen, "stdout {\"data\":\"a\\n\"}exit {\"exit_code\":4,") == seen);
-    CHECK(cloche_events(c, "POST", path, "{\"command\": \"echo a; sleep 1000\"}", stop_at_once, NULL, &error) == 7);
+    CHECK(cloche_events(c, "POST", path, "{\"command\": \"echo a; sleep 1000\"}", stop_at_once, &(int){ 7 }, &error) == 7);
+    CHECK(cloche_events(c, "POST", path, "{\"command\": \"echo a; sleep 1000\"}", stop_at_once, &(int){ -5 }, &error) == -1);
+    CHECK(strcmp(error.code, "api.request") == 0 && strstr(error.message, "-5") != NULL);
     CHECK(cloche_ask(c, "GET", "/v1/sandboxes/none", NULL, &error) == NULL && strcmp(error.code, "sandbox.not-found") == 0);
     CHECK(cloche_ask(c, "GET", "/v1 /x\r\nX: y", NULL, &error) == NULL && strcmp(error.code, "api.request") == 0);
     CHECK(cloche_delete(c, "..", &error) == -1 && strcmp(error.code, "api.request") == 0);
