@@ -112,18 +112,38 @@ url_path_canonical(struct str path, char out[PATH_TEXT_MAX + 1], size_t *n)
     return canonical(path, false, out, n);
 }
 
-/* "." or "..", each dot as itself or as %2e. */
-static bool
-dots(const char *p, size_t n)
+/* How long one of @marks is at the beginning of @rest, as itself or in percent; 0: there is none. */
+static size_t
+mark_at(struct str rest, const char *marks)
 {
-    size_t count = 0;
+    uint64_t c;
 
-    for (size_t i = 0, took; i < n; i += took, count++) {
-        took = p[i] == '.' ? 1 : 3;
-        if (took == 3 && (n - i < 3 || p[i] != '%' || p[i + 1] != '2' || (p[i + 2] | 0x20) != 'e'))
-            return false;
+    if (memchr(marks, (unsigned char)rest.p[0], strlen(marks)) != NULL)
+        return 1;
+    return rest.n >= 3 && rest.p[0] == '%' && str_parse_hex((struct str){ rest.p + 1, 2 }, 255, &c) &&
+                   memchr(marks, (int)c, strlen(marks)) != NULL
+               ? 3 : 0;
+}
+
+/* How long the segment is that @rest begins with; whether its name, all before a parameter, is "." or "..". */
+static size_t
+segment_at(struct str rest, bool *dots)
+{
+    size_t i = 0, count = 0, took;
+    bool parameter = false, other = false;
+
+    for (; i < rest.n; i += took) {
+        struct str here = { rest.p + i, rest.n - i };
+        if (mark_at(here, "/\\") > 0)
+            break;
+        parameter |= mark_at(here, ";") > 0;
+        took = parameter ? 0 : mark_at(here, ".");
+        count += took > 0;
+        other |= took == 0 && !parameter;
+        took = took > 0 ? took : 1;
     }
-    return count == 1 || count == 2;
+    *dots = !other && (count == 1 || count == 2);
+    return i;
 }
 
 bool
@@ -131,13 +151,13 @@ url_path_moves(struct str path)
 {
     if (path.n > 1 && path.p[0] == '/' && path.p[1] == '/')
         return true;
-    for (size_t start = 0; start < path.n; start++) {
-        size_t end = start;
-        while (end < path.n && path.p[end] != '/' && path.p[end] != '\\')
-            end++;
-        if (dots(path.p + start, end - start) || (end < path.n && path.p[end] == '\\'))
+    for (size_t i = 0; i < path.n;) {
+        bool dots;
+        i += segment_at((struct str){ path.p + i, path.n - i }, &dots);
+        if (dots || (i < path.n && path.p[i] == '\\'))
             return true;
-        start = end;
+        if (i < path.n)
+            i += mark_at((struct str){ path.p + i, path.n - i }, "/\\");
     }
     return false;
 }

@@ -18,8 +18,9 @@
 bool url_path_canonical(struct str path, char out[PATH_TEXT_MAX + 1], size_t *n);
 
 /* Whether a server that resolves @path names another one than a server that takes it as it is spelled: a dot segment
- * (%2e included), a backslash, more than one slash at the beginning. Less than what has no canonical form: programs
- * send an encoded slash or ";" and mean it. */
+ * (%2e included; ended by a slash or backslash, in percent too, or by a parameter: "..%2f", "..;x"), a backslash, more
+ * than one slash at the beginning. Less than what has no canonical form: programs send an encoded slash or ";" and mean
+ * it. */
 bool url_path_moves(struct str path);
 
 /* The same for a rule's path, a glob of match/path.h without "?" (which begins a query) that then matches canonical

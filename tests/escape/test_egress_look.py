@@ -117,8 +117,9 @@ def test_tls_that_nobody_looks_into(look, flags, passes):
 
 # --- paths that mean another one --------------------------------------------------------------------------------------------
 
-MOVING = ["/public/../hidden", "/public/%2e%2E/hidden", "/public/.%2e/hidden", "/./hidden", "//hidden", "/a/%2e", "/a/.."]
-PLAIN = ["/@scope%2fname", "/a;b=1", "/a//b", "/..a/b..", "/a/...", "/%2e%2e%2e", "/?q=/../x", "/a.b/"]
+MOVING = ["/public/../hidden", "/public/%2e%2E/hidden", "/public/.%2e/hidden", "/./hidden", "//hidden", "/a/%2e", "/a/..",
+          "/public/..%2fhidden", "/public/%2e%2E%2Fhidden", "/public/..%5chidden", "/public/..;x/hidden", "/public%2f..%3bx/hidden"]
+PLAIN = ["/@scope%2fname", "/a;b=1", "/a;..", "/a%2f..b", "/a%5cb", "/a//b", "/..a/b..", "/a/...", "/%2e%2e%2e", "/?q=/../x", "/a.b/"]
 
 
 def test_paths_that_move(look):

@@ -111,10 +111,15 @@ moving(void **state)
         { "/", false }, { "", false }, { "*", false }, { "/a/b", false }, { "/a//b", false }, { "/a/", false },
         { "/@scope%2fname", false }, { "/a;b", false }, { "/...", false }, { "/..a", false }, { "/a..", false },
         { "/%2e%2e%2e", false }, { "/%2", false }, { "/%", false }, { "/a%2e", false }, { "/.a/", false },
-        { "/%252e%252e", false },
+        { "/%252e%252e", false }, { "/a%2fb%5cc", false }, { "/;..", false }, { "/a;/b", false }, { "/a;..%3b", false },
+        { "/...;x", false }, { "/%2f", false }, { "/a%2f", false }, { "/a%2f..b", false }, { "/..%2", false },
         { "/.", true }, { "/..", true }, { "/../a", true }, { "/a/../b", true }, { "/a/./b", true }, { "/a/..", true },
         { "/%2e", true }, { "/%2E%2e/", true }, { "/.%2e/a", true }, { "/%2E./a", true }, { "//", true },
         { "//a", true }, { "///", true }, { "/\\a", true }, { "/a\\b", true }, { "\\", true }, { "/a\\..", true },
+        { "/a/..%2fb", true }, { "/a/%2e%2e%2Fb", true }, { "/a/..%5cb", true }, { "/a/.%2E%5C", true },
+        { "/a%2f..", true }, { "/a%5c..%5Cb", true }, { "/a%2F.%2fb", true }, { "/a/..;x/b", true }, { "/a/..;", true },
+        { "/a/%2e.%3bx=1/b", true }, { "/a/.;/b", true }, { "/a/..%3B/b", true }, { "/a;x%2f../b", true },
+        { "/a;x/../b", true },
     };
 
     (void)state;
