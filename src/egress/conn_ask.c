@@ -334,9 +334,19 @@ ask_open(const struct egress *e)
 
 /* --- after the rules have changed --------------------------------------------------------------------------------- */
 
+/* Whether @c, which @v allows, is looked into as the rules of now say. What is opened goes on unless it is to stay
+ * closed, for each request in it is decided by itself; of what passes closed nobody can read the beginning any more. */
+static bool
+still_looked_into(const struct conn *c, const struct decide_verdict *v)
+{
+    if (c->tls)
+        return !c->open || v->open || v->inspect;
+    return c->http || ((c->inspect || !v->inspect) && (c->open || !v->open) && (c->clear || !v->clear));
+}
+
 /* Whether the rules of now still carry @c. */
 static bool
-still_good(const struct conn *c, struct decide_verdict *out)
+still_good(struct conn *c, struct decide_verdict *out)
 {
     struct decide_request request = { .via = DECIDE_CONNECT, .host = { c->host.name, c->host.n }, .port = c->port };
 
@@ -345,6 +355,14 @@ still_good(const struct conn *c, struct decide_verdict *out)
     decide(c->e->rules, &request, out);
     if (out->kind == DECIDE_DENY && !(conn_approved(c, &c->host, c->port) && out->rule.n == 0))
         return false;
+    if (!still_looked_into(c, out)) {
+        conn_ask_refuse(out, "look-changed", "what is looked into of this host is something else now");
+        out->rule = (struct str){ "", 0 };
+        return false;
+    }
+    c->inspect = out->inspect;
+    c->open = out->open;
+    c->clear = out->clear;
     /* addresses that are not this host's: none is dialled yet, or a parent's */
     if (c->server.fd < 0 || c->parent != NULL || c->next_address == 0)
         return true;

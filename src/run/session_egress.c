@@ -112,6 +112,17 @@ say_look(struct net *n, const struct policy *p, struct err *err)
                .refuse_moving = p->refuse_moving.v);
 }
 
+/* What holds for the whole run. Rules that replaced others while it went on are about hosts: a policy of theirs may say
+ * nothing of this, so it is the run's own that is asked, also by a cloche-egress that is started again. */
+static int
+say_run(struct net *n, struct err *err)
+{
+    const struct policy *p = n->live->s->policy;
+
+    return say_look(n, p, err) < 0 || say_parents(n, p, err) < 0 || say_name_servers(n, p, err) < 0 ||
+           (n->live->vault != NULL && say_vault(n, err) < 0) ? -1 : 0;
+}
+
 int
 net_say_answer(struct net *n, json_int_t number, enum ask_says says, const char *by, struct err *err)
 {
@@ -134,8 +145,7 @@ net_say_rules(struct net *n, uint64_t number, struct err *err)
         say_list(n, DECIDE_DENIES, &n->added.deny_domains, err) < 0 ||
         (p->ask.v && SAY(n, err, EGRESS_ASK, .ms = (uint32_t)p->ask_ms.v) < 0))
         return -1;
-    if (number == 0 && (say_look(n, p, err) < 0 || say_parents(n, p, err) < 0 || say_name_servers(n, p, err) < 0 ||
-                        (n->live->vault != NULL && say_vault(n, err) < 0)))
+    if (number == 0 && say_run(n, err) < 0)
         return -1;
     return SAY(n, err, EGRESS_GO);
 }

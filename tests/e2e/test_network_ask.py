@@ -1,13 +1,14 @@
 """Ask instead of refuse, and rules that change while a run goes on."""
 import json
 import os
+import shlex
 import subprocess
 
 import pytest
 
 from helpers import requirement
 from helpers.internet import ECHO, SITE4
-from helpers.obedient import Obedient, kill_egress
+from helpers.obedient import OBEY, Obedient, kill_egress
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R13", "R28", "R92"), pytest.mark.root]
@@ -330,8 +331,8 @@ def test_a_run_that_has_ended_takes_no_rule(online):
 
 # --- SRT's control descriptor ------------------------------------------------------------------------------------------
 
-def srt_line(allowed, denied=()):
-    return json.dumps({"network": {"allowedDomains": list(allowed), "deniedDomains": list(denied)},
+def srt_line(allowed, denied=(), **network):
+    return json.dumps({"network": {"allowedDomains": list(allowed), "deniedDomains": list(denied), **network},
                        "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}).encode() + b"\n"
 
 
@@ -364,6 +365,53 @@ def test_srt_control_fd(online):
     assert reaches("evil.example.org"), "its end ends nothing"
     _, err = process.communicate(timeout=30)
     assert f"Invalid config on control fd {theirs}: ignored, previous config still in force\n" in err.decode(), err
+
+
+@pytest.fixture
+def controlled(online):
+    """controlled(settings, line): a box behind SRT's settings, which then gets that line; and its end of the channel."""
+    boxes = []
+
+    def make(**settings):
+        file = online.net.root / "srt.json"
+        file.write_bytes(srt_line(**settings))
+        theirs, ours = os.pipe()
+        control = os.fdopen(ours, "wb", 0)
+        box = Obedient(online, process=online.cloche.popen(
+            "srt", "-s", file, "--control-fd", str(theirs), "-c", shlex.join(["/usr/bin/python3", "-I", "-S", "-c", OBEY]),
+            stdin=subprocess.PIPE, pass_fds=[theirs]))
+        os.close(theirs)
+        boxes.append((box, control))
+        return box, control
+    yield make
+    for box, control in boxes:
+        control.close()
+        box.finish()
+
+
+def test_what_is_looked_into_stays_as_the_settings_say(online, controlled):
+    """A line is about hosts: it takes nothing away of the rest, also not from the cloche-egress that is started after it."""
+    box, control = controlled(allowed=[], ambiguousRequestTarget="refuse")
+    control.write(srt_line(["ok.example.org"]))
+    assert wait_for(lambda: "hello" in box.do("page()"))
+    moving = "talk(P, get('ok.example.org', 'http://ok.example.org/a/../b'), 60)[:12].decode()"
+    assert box.do(moving) == "HTTP/1.1 400"
+    kill_egress([])
+    assert "hello" in box.do("page()") and box.do(moving) == "HTTP/1.1 400"
+
+
+def test_a_host_that_is_not_kept_closed_any_more(online, controlled):
+    """Its connections, in which nothing was looked into, end; those of a host that stays so go on."""
+    kept = {"tlsTerminate": {"excludeDomains": ["ok.example.org"]}}
+    box, control = controlled(allowed=["ok.example.org"], **kept)
+    assert box.do("tunnel()") == "b'one'"
+    control.write(srt_line(["ok.example.org", "a.example.org"], **kept))
+    assert wait_for(lambda: "hello" in box.do("page('/', 'a.example.org')"))
+    assert box.do("broken()") == "False"
+    assert box.do("tunnel()") == "b'one'"
+    control.write(srt_line(["ok.example.org", "b.example.org"]))
+    assert wait_for(lambda: "hello" in box.do("page('/', 'b.example.org')"))
+    assert box.do("broken()") == "True"
 
 
 def test_srt_control_fd_that_is_not_there(online):

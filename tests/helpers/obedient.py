@@ -38,11 +38,11 @@ for line in sys.stdin: print(eval(line), flush=True)
 
 
 class Obedient:
-    def __init__(self, online, allow=("ok.example.org", f"ok.example.org:{ECHO}"), flags=(), report=True):
+    def __init__(self, online, allow=("ok.example.org", f"ok.example.org:{ECHO}"), flags=(), report=True, process=None):
         self.report_file = online.net.root / "report.json"
         more = ["--report", str(self.report_file)] if report else []
-        self.process = online.popen(["/usr/bin/python3", "-I", "-S", "-c", OBEY], allow=allow, flags=[*more, *flags],
-                                    stdin=subprocess.PIPE)
+        self.process = process or online.popen(["/usr/bin/python3", "-I", "-S", "-c", OBEY], allow=allow, flags=[*more, *flags],
+                                               stdin=subprocess.PIPE)
         assert self.process.stdout.readline() == b"up\n", self.process.communicate()
 
     def do(self, expression):
