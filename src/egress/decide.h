@@ -71,7 +71,7 @@ enum decide_which { DECIDE_ALLOWS, DECIDE_DENIES, DECIDE_HOST_PORT, DECIDE_KEPT 
 struct decide_look {
     bool open_tls;              /* TLS to every host that is allowed, but to DECIDE_KEPT */
     bool refuse_opaque;         /* what is not looked into does not pass */
-    bool refuse_moving;         /* requests whose path url_path_moves() */
+    bool refuse_moving;         /* requests whose path url_path_moves(), or whose @meant is unclear */
 };
 
 /* Compiled rules of one sandbox. Made once, then only read. */

@@ -12,13 +12,21 @@ is_kept(const struct decide_rules *rules, const struct host *host, uint16_t port
     return false;
 }
 
+/* A field that names another path counts like a path that moves; so do words about the method that cannot all be
+ * meant, for who sends them wants servers to differ. */
+static bool
+moves(const struct decide_request *request)
+{
+    return url_path_moves(request->path) || request->meant.unclear;
+}
+
 /* @out is what the rules say, ALLOW or ASK: say what has to be opened, or deny a path that moves. */
 static void
 look_into(const struct decide_rules *rules, const struct decide_request *request, struct decide_verdict *out)
 {
     const struct decide_look *look = &rules->look;
 
-    if (request->via == DECIDE_HTTP && look->refuse_moving && url_path_moves(request->path)) {
+    if (request->via == DECIDE_HTTP && look->refuse_moving && moves(request)) {
         out->kind = DECIDE_DENY;
         out->reason = "path-moves";
         out->detail = "servers differ in which path is meant";

@@ -139,6 +139,23 @@ print(json.dumps(said))
     assert {r["path"] for r in look.net.requests} == set(PLAIN)
 
 
+FIELDS = ["X-Original-URL: /hidden", "x_rewrite_url: /hidden", "X.Override.Url: /hidden",
+          "X-HTTP-Method-Override: PUT\r\nX-Method-Override: DELETE"]
+HARMLESS = ["X-Original-Host: a", "X-Rewrite: /hidden", "X-HTTP-Method-Override: PUT"]
+
+
+def test_fields_that_name_another_path(look):
+    """Servers that heed them serve that one, whatever the first line says."""
+    code = f"""
+said = []
+for field in {FIELDS + HARMLESS!r}:
+    s = dial('{OK}', 80); s.sendall(get('{OK}', '/public', CLOSE + field + '\\r\\n')); said.append(int(drain(s).split()[1]))
+print(json.dumps(said))
+"""
+    assert set(json.loads(look("--open-tls", code=code))) == {200}
+    assert json.loads(look("--open-tls", "--refuse-moving-paths", code=code)) == [400] * len(FIELDS) + [200] * len(HARMLESS)
+
+
 # --- fields that do not come back -------------------------------------------------------------------------------------------
 
 SPELLED = b"Set-Cookie: a=1\r\nset_cookie: b=2\r\nSET.COOKIE: c=3\r\nX-Kept: yes\r\nSet-Cookies: no\r\n"
