@@ -1,9 +1,11 @@
 /* signer/token_serve.c: the process that has a PKCS#11 module, and nothing else of ours
  *
  * A module is somebody else's code. So this process gives up what it can before it loads one: every capability,
- * the right to gain any, to be dumped or debugged, to start programs, to look into other processes, and to change what
- * is mounted. It keeps its user, files and sockets: a module reads its token's files, or talks to a device or a server.
- * It has the PIN and what the module has in memory, and never a transaction: 32 bytes come, 64 go.
+ * the right to gain any, to be dumped or debugged, to make processes and start programs, to look into others and to
+ * signal them, and to change what is mounted, its user or its namespaces. It keeps its user, files and sockets: a
+ * module reads its token's files, or talks to a device or a server. So one that is malicious has the key, by the PIN
+ * and the session, and the files of that user. It has no memory of the signer's, and no transaction: 32 bytes come,
+ * 64 go.
  */
 #include <errno.h>
 #include <string.h>
@@ -78,10 +80,19 @@ give_up(struct err *err)
         SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount, SYS_fsopen,
         SYS_mount_setattr, SYS_setns, SYS_unshare, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl,
         SYS_add_key, SYS_request_key, SYS_io_uring_setup, SYS_init_module, SYS_finit_module, SYS_kexec_load,
-        SYS_setuid, SYS_setresuid, SYS_kill, SYS_tkill, SYS_pidfd_send_signal };
+        SYS_setuid, SYS_setreuid, SYS_setresuid, SYS_setfsuid, SYS_setgid, SYS_setregid, SYS_setresgid, SYS_setfsgid,
+        SYS_setgroups, SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
+        SYS_pidfd_send_signal,
+#if defined(SYS_fork)
+        SYS_fork, SYS_vfork,
+#endif
+    };
     const struct service_plan plan = { .dies = true, .keep_user = true, .all_files = true };
+    /* which keeps it out of /proc/PID/mem of others, too; where the kernel has none of it, the calls below are all */
+    const struct landlock_plan scope = { .scope_signal = true };
 
-    return service_give_up(&plan, err) < 0 || service_deny(never, ARRAY_LEN(never), err) < 0 ? -1 : 0;
+    return service_give_up(&plan, err) < 0 || landlock_restrict(&scope, NULL, err) < 0 ||
+                   service_deny_module(never, ARRAY_LEN(never), err) < 0 ? -1 : 0;
 }
 
 int

@@ -72,5 +72,9 @@ int service_filter(const struct service_plan *plan, struct err *err);
 /* The opposite: all but @calls stays, and no_new_privs. They are EPERM, here and in what this process starts, which may
  * be a program of others' that goes on without; so is what is not this architecture's. */
 int service_deny(const unsigned *calls, size_t n, struct err *err);
+/* The same of a process that loads code of others: nor does it make processes, by clone(2), or namespaces, have the
+ * kernel send a signal to others (fcntl(2), ioctl(2)), be dumpable or outlive its starter (prctl(2)), or change limits
+ * of others. Threads stay. */
+int service_deny_module(const unsigned *calls, size_t n, struct err *err);
 
 #endif

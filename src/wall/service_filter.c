@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <asm/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -59,6 +60,22 @@ static const struct argument {
     { SYS_mprotect, 2, PROT_EXEC, 1, { 0 } },
 };
 
+/* The same for code of others, all of whose calls stay but some (service_deny_module()): an argument that is one of
+ * @values passes, or does not. */
+static const struct {
+    struct argument of;
+    bool passes;
+} module_arguments[] = {
+    { { SYS_fcntl, 1, UINT32_MAX, 3, { F_SETOWN, F_SETSIG, F_SETOWN_EX } }, false },
+    { { SYS_ioctl, 1, UINT32_MAX, 2, { FIOSETOWN, SIOCSPGRP } }, false },
+    /* a thread, in the namespaces that there are; no process, which would outlive its parent */
+    { { SYS_clone, 0, CLONE_THREAD | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                          CLONE_NEWPID | CLONE_NEWNET, 1, { CLONE_THREAD } }, true },
+    { { SYS_prctl, 0, UINT32_MAX, 3, { PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_PTRACER } }, false },
+    /* limits of its own alone */
+    { { SYS_prlimit64, 0, UINT32_MAX, 1, { 0 } }, true },
+};
+
 struct program { size_t n; struct sock_filter at[26 + 2 * SERVICE_CALLS_MAX + N(arguments) * (4 + 2 * VALUES_MAX)]; };
 
 static void
@@ -75,9 +92,10 @@ put_answer(struct program *p, unsigned call, uint32_t answer)
     service_filter_put(p, BPF_RET | BPF_K, answer, 0, 0);
 }
 
-/* @call passes with one of @values in that argument, of which the kernel looks at the lower half; otherwise never. */
+/* @call is answered with @match where that argument, of which the kernel looks at the lower half, is one of @values;
+ * with @otherwise where it is none. */
 static void
-put_argument(struct program *p, const struct argument *a)
+put_argument(struct program *p, const struct argument *a, uint32_t match, uint32_t otherwise)
 {
     const uint32_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
 
@@ -87,9 +105,9 @@ put_argument(struct program *p, const struct argument *a)
     service_filter_put(p, BPF_ALU | BPF_AND | BPF_K, a->mask, 0, 0);
     for (size_t i = 0; i < a->n; i++) {
         service_filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, a->values[i], 0, 1);
-        service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+        service_filter_put(p, BPF_RET | BPF_K, match, 0, 0);
     }
-    service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+    service_filter_put(p, BPF_RET | BPF_K, otherwise, 0, 0);
 }
 
 static void
@@ -97,7 +115,7 @@ put_call(struct program *p, unsigned call)
 {
     for (size_t i = 0; i < N(arguments); i++) {
         if (arguments[i].call == call) {
-            put_argument(p, &arguments[i]);
+            put_argument(p, &arguments[i], SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
             return;
         }
     }
@@ -131,7 +149,7 @@ write_program(struct program *p, const struct service_plan *plan)
     for (size_t i = 0; i < plan->n_calls; i++)
         put_call(p, plan->calls[i]);
     if (family.n > 0)
-        put_argument(p, &family);
+        put_argument(p, &family, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
     service_filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 }
 
@@ -171,8 +189,8 @@ service_filter(const struct service_plan *plan, struct err *err)
     return install(&program, SEEN_BY_LIST, err);
 }
 
-int
-service_deny(const unsigned *calls, size_t n, struct err *err)
+static int
+deny(const unsigned *calls, size_t n, bool module, struct err *err)
 {
     const uint32_t refused = SECCOMP_RET_ERRNO | EPERM;
     struct program p = { .n = 0 };
@@ -188,6 +206,23 @@ service_deny(const unsigned *calls, size_t n, struct err *err)
 #endif
     for (size_t i = 0; i < n; i++)
         put_answer(&p, calls[i], refused);
+    for (size_t i = 0; module && i < N(module_arguments); i++)
+        put_argument(&p, &module_arguments[i].of, module_arguments[i].passes ? SECCOMP_RET_ALLOW : refused,
+                     module_arguments[i].passes ? refused : SECCOMP_RET_ALLOW);
+    if (module)     /* its flags are in memory; a C library without it takes clone(2) */
+        put_answer(&p, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
     service_filter_put(&p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     return install(&p, SEEN_BY_DENIALS, err);
+}
+
+int
+service_deny(const unsigned *calls, size_t n, struct err *err)
+{
+    return deny(calls, n, false, err);
+}
+
+int
+service_deny_module(const unsigned *calls, size_t n, struct err *err)
+{
+    return deny(calls, n, true, err);
 }
