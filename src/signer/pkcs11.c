@@ -5,13 +5,12 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <p11-kit/pkcs11.h>
 
 #include "base/array.h"
 #include "base/str.h"
+#include "signer/module_path.h"
 
 #define SLOTS_MAX 64
 #define LABEL 32        /* bytes of a token's, filled with blanks */
@@ -30,28 +29,12 @@ failed(struct err *err, const char *call, CK_RV rv)
 
 /* --- the module --------------------------------------------------------------------------------------------------- */
 
-/* What is loaded runs here, beside the PIN: nobody but its owner and us may be able to put something else there. */
-static int
-trusted(const char *path, struct err *err)
-{
-    struct stat st;
-
-    if (path[0] != '/' || stat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
-        err_set(err, ERR_USAGE, "sign.token.module", "%s is no PKCS#11 module", path);
-        return err_hint(err, "the absolute path of a shared library, such as /usr/lib/softhsm/libsofthsm2.so");
-    }
-    if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        err_set(err, ERR_POLICY, "sign.token.module", "others may write the module %s", path);
-        return err_hint(err, "it has to be root's or yours, and writable by nobody else");
-    }
-    return 0;
-}
-
 static int
 load(struct pkcs11 *p, const char *path, struct err *err)
 {
     CK_RV (*get)(CK_FUNCTION_LIST **list) = NULL;
-    void *module = trusted(path, err) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    /* what is loaded runs here, beside the PIN */
+    void *module = module_path_safe(path, err) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     void *symbol = module != NULL ? dlsym(module, "C_GetFunctionList") : NULL;
     CK_RV rv;
 

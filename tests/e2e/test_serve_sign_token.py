@@ -128,6 +128,36 @@ def test_a_module_that_others_may_write(token, tmp_path):
         assert token.add(module=str(copy)).ok
 
 
+def test_a_way_to_the_module_that_is_others(token, tmp_path):
+    """Whoever may write in a folder on the way, or has a link there, puts another file where the module was."""
+    folder, outer = tmp_path / "outer/folder", tmp_path / "outer"
+    folder.mkdir(parents=True)
+    shutil.copy(token.module, folder / "module.so")
+    (folder / "module.so").chmod(0o755)
+    (tmp_path / "link.so").symlink_to("outer/folder/../folder/module.so")
+    (tmp_path / "loop.so").symlink_to("loop.so")
+
+    def refused(path):
+        said = token.add(module=str(path))
+        assert said.code == 125 and "[sign.token.module]" in said.err, said
+        return said.err
+    for where in (folder, outer):
+        where.chmod(0o777)
+        assert f'"{where.name}" on the way is for them to write in' in refused(folder / "module.so")
+        assert f'"{where.name}"' in refused(tmp_path / "link.so"), "by the link, too"
+        where.chmod(0o755)
+    refused(tmp_path / "loop.so")
+    refused(folder / "module.so/x")
+    refused(folder)
+    outer.chmod(0o1777)      # where what is ours stays
+    if os.geteuid() == 0:
+        for one in (folder, folder / "module.so", tmp_path / "link.so"):
+            os.chown(one, 4711, 4711, follow_symlinks=False)
+            refused(tmp_path / "link.so")
+            os.chown(one, 0, 0, follow_symlinks=False)
+    assert token.add(module=str(tmp_path / "link.so")).ok
+
+
 @pytest.mark.parametrize("words", [["--module", "/x.so"], ["--token", "t"], ["--module", "/x", "--token", "t"], ["--generate", "--module", "/x", "--token", "t", "--object", "o"]])
 def test_flags_that_belong_together(cloche, words):
     said = cloche("signer", "add", "main", *words, stdin="1234\n")
