@@ -50,7 +50,7 @@ on_field(void *ctx, enum MHD_ValueKind kind, const char *name_p, size_t name_n, 
         f->origins++;
         f->origin = value;
     }
-    if (http1_is_hop(name) || !preview_goes_in(name))
+    if (http1_is_hop(name) || !preview_goes_in(name, value))
         return MHD_YES;
     for (size_t i = 0; i < f->n_options; i++)
         if (http1_equal(name, f->options[i]))

@@ -84,24 +84,28 @@ preview_target(struct str uri, bool host_form, struct preview_target *out)
 }
 
 bool
-preview_goes_in(struct str name)
+preview_goes_in(struct str name, struct str value)
 {
     /* what a client holds for us; what says where it came by, which is written anew or not the sandbox's business; what
      * was for this connection */
     static const char *const not[] = {
         "authorization", "cookie", "cookie2", "x-sandbox-key", "proxy-authorization", "idempotency-key", "referer",
+        "e2b-traffic-access-token", "x-access-token",
         "forwarded", "x-real-ip", "host", "content-length", "expect", "origin", "via",
         /* and what proxies that let people in say of who asks: some of it opens other servers to whoever has it */
         "client-cert", "client-cert-chain", "teleport-jwt-assertion", "x-ms-client-principal", "x-client-ip",
         "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip",
     };
+    /* a program's own, unless it is one of ours: E2B's clients send a token so (docs/e2b.md) */
+    static const char *const keys[] = { "x-api-key" }, *const ours[] = { "cloche_" };
     static const char *const no_heads[] = {
         FORWARDED, "cf-access-", "oidc_", "ssl-client-", "tailscale-user-", "remote-", "x-amzn-mtls-", "x-amzn-oidc-",
         "x-auth-request-", "x-authentik-", "x-client-cert", "x-goog-authenticated-user-", "x-goog-iap-",
         "x-ms-client-principal-", "x-ms-token-", "x-pomerium-", "x-remote-", "x-ssl-client-", "x-vouch-", "x-webauth-",
     };
 
-    return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads));
+    return !named(name, not, ARRAY_LEN(not)) && !begins(name, no_heads, ARRAY_LEN(no_heads)) &&
+           !(named(name, keys, ARRAY_LEN(keys)) && begins(value, ours, ARRAY_LEN(ours)));
 }
 
 bool

@@ -34,7 +34,7 @@ bool preview_target(struct str uri, bool host_form, struct preview_target *out);
 
 /* Whether a field of the request goes in; and one of the answer out. Those of one connection (RFC 9110 7.6.1) and those
  * that frame are judged elsewhere. */
-bool preview_goes_in(struct str name);
+bool preview_goes_in(struct str name, struct str value);
 bool preview_goes_out(struct str name, bool host_form);
 /* Whether what is of that Content-Type has parts with fields of their own, which browsers heed as the answer's. */
 bool preview_has_parts(struct str type);

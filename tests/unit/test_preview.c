@@ -77,15 +77,19 @@ fields(void **state)
                                             "X-Forwarded-User", "x-forwarded-port", "X-FORWARDED-", "Forwarded",
                                             "X-Real-IP", "Host", "Content-Length", "Remote-User", "X-Amzn-Oidc-Data",
                                             "CF-Access-JWT-Assertion", "X-SSL-Client-Cert", "Via",
-                                            "OIDC_access_token", "X-Vouch-IdP-AccessToken" };
+                                            "OIDC_access_token", "X-Vouch-IdP-AccessToken",
+                                            "E2b-Traffic-Access-Token", "X-Access-Token" };
     static const char *const never_out[] = { "Set-Cookie", "set-cookie2", "WWW-Authenticate", "Clear-Site-Data",
                                              "Strict-Transport-Security", "Alt-Svc", "X-Accel-Redirect", "X-Sendfile",
                                              "X-Reproxy-URL" };
 
     (void)state;
     for (size_t i = 0; i < N(never_in); i++)
-        assert_false(preview_goes_in(str_of(never_in[i])));
-    assert_true(preview_goes_in(STR_LIT("Accept")) && preview_goes_in(STR_LIT("X-Cookie")));
+        assert_false(preview_goes_in(str_of(never_in[i]), STR_LIT("x")));
+    assert_true(preview_goes_in(STR_LIT("Accept"), STR_LIT("")) && preview_goes_in(STR_LIT("X-Cookie"), STR_LIT("a")));
+    assert_true(preview_goes_in(STR_LIT("X-API-Key"), STR_LIT("its own")));
+    assert_false(preview_goes_in(STR_LIT("X-API-Key"), STR_LIT("cloche_agent_0123")) ||
+                 preview_goes_in(STR_LIT("x-api-key"), STR_LIT("Cloche_key_0123")));
     for (size_t i = 0; i < N(never_out); i++)
         assert_false(preview_goes_out(str_of(never_out[i]), true) || preview_goes_out(str_of(never_out[i]), false));
     assert_true(preview_goes_out(STR_LIT("Service-Worker-Allowed"), true));
