@@ -581,6 +581,7 @@ int
 deed_key(struct warden *w, const struct ask_key *m, struct deed *out, struct err *err)
 {
     char id[EDGE_ID + 1], owner[EDGE_ID + 1];
+    json_t *params;
     int r;
 
     if (w->who.role != EDGE_OPERATOR || w->who.id[0] == '\0')
@@ -591,6 +592,8 @@ deed_key(struct warden *w, const struct ask_key *m, struct deed *out, struct err
     find_owner(w, id, owner);
     if (strcmp(owner, w->who.id) == 0)
         return 0;
-    return deed_make(w, "token_create", id, json_pack("{s:s}", "role", edge_role_name(EDGE_KEY)), "", 0, out, err) < 0
-           ? -1 : 1;
+    params = json_pack("{s:s}", "role", edge_role_name(EDGE_KEY));
+    if (m->more)        /* the former ones stay good */
+        json_object_set_new(params, "more", json_true());
+    return deed_make(w, "token_create", id, params, "", 0, out, err) < 0 ? -1 : 1;
 }
