@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "keeper/keeper.h"
 
-#define FAR_BEHIND (RUN_LOG_BYTES / 2)
-#define HOLD_US    2000000          /* for somebody who reads nothing, or not yet */
+#define HOLD_US 2000000          /* for somebody who reads nothing, or not yet */
 
 struct run *
 run_find(const struct keeper_live *k, uint64_t number)
@@ -172,6 +171,15 @@ run_ended(struct op *o, uint8_t flags, uint8_t code)
         context_ended(o->k, run);
 }
 
+/* Half of what is kept: of bytes, or of pieces, which are small ones where the streams change with each write. */
+static bool
+is_far(const struct run_log *log, const struct run_reader *at)
+{
+    const uint64_t piece = at->piece > log->first ? at->piece : log->first;
+
+    return run_log_left(log, at) > RUN_LOG_BYTES / 2 || log->next - piece > RUN_LOG_PIECES / 2;
+}
+
 bool
 run_holds(const struct op *o)
 {
@@ -180,12 +188,12 @@ run_holds(const struct op *o)
     if (o->run != NULL && o->run->context != NULL)
         return context_holds(o->run);
     if (o->run != NULL && !o->run->followed && clock_since(now, o->run->begun_us) < HOLD_US &&
-        o->run->log.end - o->run->log.begin > FAR_BEHIND)
+        is_far(&o->run->log, &(struct run_reader){ .piece = 0 }))
         return true;
     for (size_t i = 0; i < RUN_ASKERS_MAX && o->run != NULL; i++) {
         const struct run_asker *a = o->k->askers[i];
         if (a != NULL && a->run == o->run && a->what == RUN_FOLLOW && clock_since(now, a->moved_us) < HOLD_US &&
-            run_log_left(&o->run->log, &a->reader) > FAR_BEHIND)
+            is_far(&o->run->log, &a->reader))
             return true;
     }
     return false;
