@@ -50,6 +50,8 @@ ends_token(struct warden *w, const struct edge_token *gone)
     follow_look(w);
     pool_owner_gone(w, gone->id);
     approvals_caller_ended(w, &who);
+    if (gone->role == EDGE_OPERATOR)
+        lent_keys_end(w);
     for (struct box *b = w->boxes; b != NULL; b = b->next) {
         tell(b, gone->id);
         if (strcmp(b->r.owner, gone->id) == 0)

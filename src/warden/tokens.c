@@ -118,6 +118,26 @@ credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who *wh
     return err_hint(err, "it was revoked or replaced, its sandbox or whose that is is gone, or it never was one");
 }
 
+static void
+more_key_ends(struct box *b)
+{
+    explicit_bzero(b->more_key, sizeof(b->more_key));
+    b->more_lent = false;
+}
+
+/* Of those who were told another's second key one may be whose token is over: it is for nobody any more. */
+void
+lent_keys_end(struct warden *w)
+{
+    for (struct box *b = w->boxes; b != NULL; b = b->next) {
+        if (!b->more_lent)
+            continue;
+        more_key_ends(b);
+        epoch_next(&w->epochs->credentials);
+        ends_key(b);
+    }
+}
+
 const char *
 box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
 {
@@ -136,7 +156,7 @@ box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
         explicit_bzero(out, EDGE_CREDENTIAL_MAX + 1);
         return NULL;
     }
-    explicit_bzero(b->more_key, sizeof(b->more_key));
+    more_key_ends(b);
     epoch_next(&b->w->epochs->credentials);     /* the former ones are none any more */
     ends_key(b);
     return out;
@@ -290,6 +310,7 @@ another_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err)
         return NULL;
     }
     memcpy(out, b->more_key, sizeof(b->more_key));
+    b->more_lent |= b->w->who.id[0] != '\0' && strcmp(b->w->who.id, b->r.owner) != 0;
     return out;
 }
 

@@ -187,6 +187,7 @@ struct box {
     /* another key of it, while this warden is there ("": none yet), and its hash; to be wiped (tokens.c) */
     char more_key[EDGE_CREDENTIAL_MAX + 1];
     uint8_t more_hash[SHA256_SIZE];
+    bool more_lent;                     /* it was told to somebody who did not make the sandbox */
     struct masks masks;                 /* values that must not be in a record of it */
     struct call *call;                  /* of a tool, that it is made for (calls.c); NULL none */
     const char *why;                    /* it ends, or ended, when that is known; owned */
@@ -455,6 +456,7 @@ bool hash_of_text(const char *text, uint8_t out[SHA256_SIZE]);  /* of 64 hexadec
  * sandboxes; of @b's former key; and, as time passes, of tokens that are over. */
 void ends_token(struct warden *w, const struct edge_token *gone);
 void ends_key(struct box *b);
+void lent_keys_end(struct warden *w);       /* tokens.c: second keys that others than who made the sandbox were told */
 void ends_session(struct box *b, const char id[EDGE_ID + 1]);   /* of an editor */
 void ends_next(struct warden *w);           /* there is another token: wait for the next end of one */
 

@@ -309,3 +309,16 @@ def test_a_life_is_not_made_longer_without_being_judged(cloche, tmp_path):
     # who is not judged may
     assert daemon.remote("")("POST", f"/e2b/sandboxes/{mine.id}/timeout", {"timeout": 5000}, {"X-API-Key": token(daemon, "operator")["token"]}).status in (204, 401)
     assert daemon.stop() == 0, daemon.log
+
+
+def test_a_revoked_token_leaves_no_key(daemon, two):
+    """An operator is told the second key of an agent's sandbox; it is none when the operator's token is."""
+    mine, other = two
+    operator = token(daemon, "operator")
+    lent = mine.api("POST", f"/v2/sandboxes/{mine.id}/connect", {}, **{"X-API-Key": operator["token"]}).json["envdAccessToken"]
+    kept = other.api("POST", f"/v2/sandboxes/{other.id}/connect", {}).json["envdAccessToken"]
+    assert mine.envd("GET", "/health", key=lent).status == 204 and other.envd("GET", "/health", key=kept).status == 204
+    assert daemon("DELETE", f"/v1/tokens/{operator['id']}").ok
+    assert mine.envd("GET", "/health", key=lent).status == 502
+    assert mine.envd("GET", "/health").status == 204 and other.envd("GET", "/health", key=kept).status == 204
+    assert mine.api("POST", f"/v2/sandboxes/{mine.id}/connect", {}).json["envdAccessToken"] != lent
