@@ -161,6 +161,8 @@ execute(struct session *s, const struct run_options *o, struct err *err)
     s->io = choose_io(o);
     s->capture = o->json;
     s->quiet = o->quiet || o->json;
+    for (size_t i = 0; !s->quiet && i < s->policy->notes.n; i++)
+        cli_warn("%s", s->policy->notes.v[i].value);
     int ended = open_report(o, &report, err) == 0 ? session_run(s, r, err) : -1;
     planted_after(s, r, &planted);
     if (ended == 0 && (!o->json || report_write(s, r, &planted, true, STDOUT_FILENO, err) == 0) &&

@@ -281,6 +281,7 @@ check_policy(struct serve_plan *plan, struct err *err)
 {
     cleanup_policy struct policy p = { 0 };
     struct policy_host host;
+    char from[POLICY_ORIGIN_TEXT_MAX];
 
     if (plan->security[0] == '\0' && plan->settings[0] == '\0')
         return 0;
@@ -290,6 +291,12 @@ check_policy(struct serve_plan *plan, struct err *err)
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off (enabled: false) makes no sandbox");
         return err_hint(err, "use light, standard or max");
     }
+    for (size_t i = 0; strcmp(plan->gate, "off") == 0 && i < p.notes.n; i++)
+        if (str_ends(str_of(p.notes.v[i].written), STR_LIT("hitl.enabled"))) {
+            err_set(err, ERR_POLICY, "policy.hitl", "%s: %s: people are to be asked, and gate: off asks nobody",
+                    policy_origin_text(&p.notes.v[i].from, from), p.notes.v[i].written);
+            return err_hint(err, "leave one of them out (docs/gate.md)");
+        }
     cli_policy_hash(&p, plan->defaults);
     return policy_fits_daemon(&p, err) < 0 ? -1 : policy_validate(&p, err);
 }

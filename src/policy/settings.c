@@ -313,14 +313,30 @@ apply_languages(struct loader *l, const struct node *v, const struct key_rule *r
     return 0;
 }
 
-/* The gate asks people, and LOW is not asked about: what says otherwise is the daemon's configuration. */
+/* A note (policy->notes) that is @written like its key. */
+static int
+note_hitl(struct loader *l, const struct node *v)
+{
+    char text[SCHEMA_PATH_MAX + 256];
+    struct policy_entry entry = { .literal = true, .from = schema_where(l, v).from };
+
+    snprintf(text, sizeof(text), "%s:%u: %s: people are asked by the gate of cloche serve, and nowhere else; --ask "
+             "asks about hosts  [policy.hitl]", l->name, v->key_line, l->path);
+    entry.value = arena_copy(l->p->arena, str_of(text));
+    entry.written = arena_copy(l->p->arena, str_of(l->path));
+    return entry.value != NULL && entry.written != NULL ? list_push(l->p, &l->p->notes, entry, l->err)
+                                                        : policy_no_memory(l->err);
+}
+
+/* The gate asks people, and LOW is not asked about: what says otherwise is the daemon's configuration. Where there is
+ * no gate, whoever loads this says so. */
 static int
 apply_hitl_switch(struct loader *l, const struct node *v, const struct key_rule *rule)
 {
     if (schema_expect(l, v, NODE_BOOL) < 0)
         return -1;
     if (v->truth)
-        return 0;
+        return strcmp(rule->name, "enabled") == 0 ? note_hitl(l, v) : 0;
     schema_fail(l, v, "policy.hitl", "whom to ask is no matter of one sandbox's settings");
     return err_hint(l->err, "in the configuration of cloche serve: %s (docs/gate.md)", (const char *)rule->arg);
 }

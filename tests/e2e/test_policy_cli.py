@@ -102,6 +102,16 @@ def test_duplicate_keys_in_json_are_refused(cloche, settings):
     assert result.code == 125 and "mode" in result.err, result
 
 
+@requirement("R67")
+def test_who_relies_on_being_asked_is_warned(cloche, settings):
+    """There is no gate here."""
+    asks = settings("security:\n  hitl: {enabled: true}\n")
+    said = cloche("run", "--settings", asks, "--", "echo", "ran")
+    assert said.out == "ran\n" and ":2: security.hitl.enabled" in said.err and "[policy.hitl]" in said.err, said
+    quiet = cloche("run", "--quiet", "--settings", asks, "--", "echo", "ran")
+    assert quiet.out == "ran\n" and "hitl" not in quiet.err, quiet
+
+
 def test_json_settings(cloche, settings):
     path = settings('{"version": 1, "mode": "max", "limits": {"memory": "100m"}}\n', "p.json")
     report = cloche("run", "--settings", path, "--json", "--", "true").json

@@ -86,6 +86,7 @@ REFUSED = [
     ("security:\n  sandbox:\n    languages: {python: {default_packages: [x]}}\n", "policy.languages.not-yet", ":3:"),
     ("security:\n  sandbox:\n    languages: {cobol: {}}\n", "policy.languages.unknown", ":3:"),
     ("security:\n  sandbox:\n    network: {allowed_registries: {pypi: [a.example.org]}}\n", "policy.network.not-yet", "network.registries"),
+    ("gate: off\nsecurity:\n  hitl: {enabled: true}\n", "policy.hitl", ":3: security.hitl.enabled"),
     ("security:\n  hitl: {enabled: false}\n", "policy.hitl", "gate: off"),
     ("security:\n  sandbox:\n    hitl: {auto_approve_low_risk: false}\n", "policy.hitl", "auto-approve"),
     ("{security: {sandbox: {}}, rate-limit: 3}\n", "serve.config.security", ":1:"),
