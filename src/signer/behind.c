@@ -81,8 +81,10 @@ behind_sign(void *ctx, const uint8_t digest[TX_HASH], uint8_t rs[64], struct err
     memcpy(ask.digest, digest, sizeof(ask.digest));
     if (b->broken || proto_send(b->fd, TOKEN_SIGN, TOKEN_SIGN_SHAPE(), &ask, -1) < 0)
         return broken(b, "has ended", err);
-    if (hear(b, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made, err) < 0)
+    if (hear(b, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made, err) < 0) {
+        b->broken |= b->program->once;
         return -1;
+    }
     memcpy(rs, made.rs, 64);
     return 0;
 }

@@ -8,6 +8,8 @@
 #ifndef CLOCHE_SIGNER_BEHIND_H
 #define CLOCHE_SIGNER_BEHIND_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/str.h"
 #include "proto/edge_sign.h"
@@ -19,6 +21,7 @@
  * place of a build tree. */
 struct behind_program {
     const char *word, *program, *folder;
+    bool once;                      /* it ends when it has refused a signature, and is started anew with the signer */
     const char *what;               /* for people: "the process with the PKCS#11 module" */
 };
 

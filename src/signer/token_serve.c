@@ -62,7 +62,7 @@ on_digest(struct token *t, const struct token_digest *m)
     struct err err = ERR_INIT;
 
     if (pkcs11_sign(t->p, m->digest, made.rs, &err) < 0)
-        return refuse(t, &err);
+        return refuse(t, &err) - 1;     /* the session may be gone for good: another process has another one */
     say(t, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made);
     return 0;
 }
