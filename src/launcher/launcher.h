@@ -84,6 +84,7 @@ struct lesser {
     pid_t pid;                  /* 0: none */
     uint64_t ms;                /* the minute whose deaths are counted began */
     unsigned deaths;
+    bool given_up;              /* until the daemon is restarted: it said that another try would do harm */
 };
 
 #define LISTENERS_MAX (2 * SERVE_LISTEN_MAX)    /* ours, and those that were passed in */

@@ -10,19 +10,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "launcher/launcher.h"
+#include "proto/edge_sign.h"
 
 static const struct {
     const char *name;
     const char *gone;           /* what is so without it */
     bool outlives;              /* wardens */
     uint64_t end_ms;            /* that it has for its end */
+    int last;                   /* the exit status after which it is not started again; 0: none */
     enum maker_program program;
     int (*start)(struct launcher *l, struct err *err);
 } kinds[LESSERS] = {
-    [LESSER_WEBHOOK] = { "cloche-webhook", "nobody is told of approvals", false, 0, MAKE_WEBHOOK, start_webhook },
-    [LESSER_SIGNER] = { "cloche-signer", "nothing is signed", false, 0, MAKE_SIGNER, start_signer },
+    [LESSER_WEBHOOK] = { "cloche-webhook", "nobody is told of approvals", false, 0, 0, MAKE_WEBHOOK, start_webhook },
+    [LESSER_SIGNER] = { "cloche-signer", "nothing is signed", false, 0, SIGNER_EXIT_PIN, MAKE_SIGNER,
+                        start_signer },
     /* which takes a second for what waits */
-    [LESSER_OTLP] = { "cloche-otlp", "nothing is exported", true, 1500, MAKE_OTLP, start_otlp },
+    [LESSER_OTLP] = { "cloche-otlp", "nothing is exported", true, 1500, 0, MAKE_OTLP, start_otlp },
 };
 
 int
@@ -58,6 +61,12 @@ reap(struct launcher *l, enum which_lesser which)
     if (p->pid <= 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
         return;
     p->pid = 0;
+    if (kinds[which].last != 0 && WIFEXITED(status) && WEXITSTATUS(status) == kinds[which].last) {
+        p->given_up = true;
+        log_say(LEVEL_ERROR, "%s is not started again after that; %s until cloche serve is restarted", name,
+                kinds[which].gone);
+        return;
+    }
     if (l->ending || (!kinds[which].outlives && !launcher_warden_lives(l, status)))
         return;         /* its warden's end was its own */
     if (clock_since(now, p->ms) >= DEATHS_MS) {

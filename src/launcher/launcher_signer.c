@@ -8,7 +8,7 @@ start_signer(struct launcher *l, struct err *err)
     char *argv[] = { name, serve, l->plan->signing_key, l->plan->signing_policy, NULL };
     int edge;
 
-    if (l->plan->signing_key[0] == '\0')
+    if (l->plan->signing_key[0] == '\0' || l->lessers[LESSER_SIGNER].given_up)
         return 0;
     lesser_end(l, LESSER_SIGNER);
     edge = lesser_make(l, LESSER_SIGNER, argv, -1, err);

@@ -113,6 +113,10 @@ PROTO_STRUCT(signer_no, SIGNER_NO);
     M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 
+/* How cloche-signer ends when the token does not take the PIN: to start it again would be one wrong try more, and a few
+ * of these lock a token. */
+#define SIGNER_EXIT_PIN 3
+
 /* --- the signer and the process that asks for signatures: of a PKCS#11 module, or a server ------------------------ */
 
 #define TOKEN_WORD_MAX 255

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "proto/edge_sign.h"
 #include "signer/signer.h"
 #include "signer/token.h"
 #include "vault/seal.h"
@@ -29,7 +30,7 @@ serve(const char *name, const char *path)
     else
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     sign_key_free(key);
-    return r < 0;
+    return r == 0 ? 0 : key == NULL && strcmp(err.code, "sign.token.pin") == 0 ? SIGNER_EXIT_PIN : 1;
 }
 
 int

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers import requirement
-from helpers.daemon import Daemon, answers, caller
+from helpers.daemon import Daemon, answers, caller, restart
 from helpers.places import is_sanitized
 from helpers.runner import wait_for
 from helpers.signing import ADDRESS, ETH, KEY, body, signed
@@ -76,6 +76,17 @@ def process_of(policy):
     return found[0]
 
 
+def signers_of(policy):
+    return [one for one in Path("/proc").iterdir() if one.name.isdigit() and is_signer(one, policy)]
+
+
+def is_signer(process, policy):
+    try:
+        return (process / "cmdline").read_bytes().startswith(b"cloche-signer\0serve\0") and str(policy) in (process / "cmdline").read_text()
+    except OSError:
+        return False
+
+
 def test_a_token_signs(token, tmp_path):
     """With nonces of its own: each signature is another one, and each is the key's, low and of the right parity, or the signer would not have let it out."""
     added = token.add()
@@ -105,6 +116,56 @@ def test_a_token_signs(token, tmp_path):
         assert wait_for(lambda: agent.post("/api/sandbox/sign", body(nonce=9, gasLimit="21000")).status == 200)
     finally:
         daemon.stop()
+
+
+@pytest.fixture
+def rich(tmp_path):
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(RICH), encoding="utf-8")
+    return policy
+
+
+@pytest.fixture
+def trader(token, rich):
+    """(daemon, an agent of it): a daemon that signs with the token's key."""
+    assert token.add().ok
+    daemon = Daemon(token.cloche, "--signing-key", "main", "--signing-policy", str(rich))
+    agent = caller(daemon, "agent", name="trader")
+    assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+    yield daemon, agent
+    daemon.stop()
+
+
+def test_a_wrong_pin_is_tried_once(token, trader, rich):
+    """A few wrong ones lock a token: nobody tries it again by themselves, not even for a new warden."""
+    daemon, agent = trader
+    signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))
+    token.util("--init-token", "--token", "wallets", "--label", "wallets", "--so-pin", "so-pin-of-it", "--pin", "another-pin-by-now")
+    os.kill(process_of(rich)[0], 9)
+    agent.post("/api/sandbox/sign", body(gasLimit="21000"))
+    assert wait_for(lambda: not signers_of(rich))
+    restart(daemon)
+    assert agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 503 and not signers_of(rich)
+    daemon.stop()
+    assert daemon.log.count("[sign.token.pin]") == 1 and "nothing is signed until cloche serve is restarted" in daemon.log, daemon.log
+
+
+def test_a_session_that_is_gone(token, trader):
+    """The token is away, and comes back: so do signatures, in a session of another process."""
+    daemon, agent = trader
+    tokens = token.cloche.home / "tokens"
+    signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))
+    (one,) = tokens.iterdir()
+    keys = [f for f in one.iterdir() if f.suffix == ".object" and f.name != "token.object"]
+    aside = token.cloche.home / "aside"
+    aside.mkdir()
+    for key in keys:
+        key.rename(aside / key.name)
+    gone = agent.post("/api/sandbox/sign", body(gasLimit="21000"))
+    assert gone.status == 403 and "PKCS#11" in gone.json["error"], gone
+    for key in keys:
+        (aside / key.name).rename(key)
+    assert wait_for(lambda: agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 200), daemon.get("/api/sandbox/sign/address")
 
 
 @pytest.mark.parametrize("wrong, code", [({"pin": "not-the-pin-of-it"}, "sign.token.pin"), ({"token": "none"}, "sign.token.token"),
