@@ -52,7 +52,7 @@ tx_of(const struct edge_tx *m)
     return tx;
 }
 
-/* It counts before it is made. */
+/* It counts before it leaves; what was not made does not. */
 static void
 count(struct signer *s, const struct sign_past *now)
 {
@@ -79,8 +79,10 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
         return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
     if (!sign_cost(tx, &fee, &now.spent) || tx_digest(tx, digest, err) < 0)
         return -1;
+    if (sign_key_sign(s->key, digest, &signature, err) < 0)
+        return -1;
     count(s, &now);
-    return sign_key_sign(s->key, digest, &signature, err) < 0 ? -1 : tx_write(tx, &signature, raw, err);
+    return tx_write(tx, &signature, raw, err);
 }
 
 static int
@@ -115,9 +117,9 @@ make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], st
         typed_digest(m->words, digest);
     else
         message_digest(m->text, strlen(m->text), digest);
-    count(s, &now);
     if (sign_key_sign(s->key, digest, &signature, err) < 0)
         return -1;
+    count(s, &now);
     memcpy(out, signature.r, 32);
     memcpy(out + 32, signature.s, 32);
     out[64] = (uint8_t)(27 + signature.parity);

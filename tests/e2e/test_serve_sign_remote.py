@@ -107,6 +107,22 @@ def test_a_server_signs(cloche, kept, server, tmp_path):
         daemon.stop()
 
 
+def test_what_was_not_signed_does_not_count(cloche, kept, server, tmp_path):
+    assert kept(server.url).ok
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({**RICH, "maxTransactionsPerHour": 2}), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    try:
+        agent = caller(daemon, "agent", name="trader")
+        assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+        server.how = "500"
+        assert all(agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 403 for _ in range(3))
+        server.how = "well"
+        signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))
+    finally:
+        daemon.stop()
+
+
 def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     assert kept(server.url).ok
     server.key += 1
