@@ -112,8 +112,10 @@ protect_fill(struct cow_view *view, const struct policy_host *host, struct err *
     view->places = calloc(p->credentials.n + view->n_led + 1, sizeof(*view->places));
     if (view->names == NULL || view->places == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
-    for (size_t i = 0; i < p->protect.n; i++)
+    for (size_t i = 0; i < p->protect.n; i++) {
         view->names[view->protect.n_names++] = p->protect.v[i].value;
+        view->protect.n_given += p->protect.v[i].from.kind != ORIGIN_BUILTIN;
+    }
     for (size_t i = 0; i < p->credentials.n; i++) {
         struct str place = str_of(p->credentials.v[i].value);
         if (place.n > project.n + 1 && memcmp(place.p, project.p, project.n) == 0 && place.p[project.n] == '/')

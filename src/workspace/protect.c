@@ -80,15 +80,17 @@ is_unpacked(struct str path)
     return false;
 }
 
-/* @names in @path, or in the @end of it, that @there says is in the project. As the guard has it: what is obeyed in a
- * home directory only is looked for at the top, and further down where it is one already, perhaps. */
+/* The names @i in @path, or in the @end of it, that @there says is in the project. As the guard has it: what is obeyed
+ * in a home directory only is looked for at the top, and further down where it is one already, perhaps. */
 static enum protect_match
-match_names(struct str names, struct str path, struct str end, bool there)
+match_names(const struct protect *rules, size_t i, struct str path, struct str end, bool there)
 {
+    struct str names = str_of(rules->names[i]);
     enum protect_match best = match_anywhere(names, end);
+    bool given = i + rules->n_given >= rules->n_names;
 
-    return best == PROTECT_NOT || !planted_of_home(names) || (there && !is_unpacked(path)) ? best
-                                                                                           : match_here(names, path);
+    return best == PROTECT_NOT || given || !planted_of_home(names) || (there && !is_unpacked(path))
+               ? best : match_here(names, path);
 }
 
 /* .git/modules/NAME/{hooks,config}, where NAME may have several components: the repositories of submodules. Branches
@@ -147,7 +149,7 @@ given_names(const struct protect *rules, struct str path)
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++) {
         struct str names = str_of(rules->names[i]);
-        enum protect_match m = match_names(names, path, path, false);
+        enum protect_match m = match_names(rules, i, path, path, false);
         if (!about_git(names, path, m))
             best = stronger(best, m);
     }
@@ -197,7 +199,7 @@ match_in(const struct protect *rules, struct str path, struct str end, bool ther
     enum protect_match best = submodule_configuration(path) ? PROTECT_AT : PROTECT_NOT;
 
     for (size_t i = 0; i < rules->n_names && best != PROTECT_AT; i++)
-        best = stronger(best, match_names(str_of(rules->names[i]), path, end, there));
+        best = stronger(best, match_names(rules, i, path, end, there));
     for (size_t i = 0; i < ARRAY_LEN(git_redirects) && best != PROTECT_AT; i++)
         best = stronger(best, match_anywhere(str_of(git_redirects[i]), end));
     for (size_t i = 0; i < rules->n_places && best != PROTECT_AT; i++)

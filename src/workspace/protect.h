@@ -17,6 +17,7 @@ struct protect {
     size_t n_names;
     const char *const *places;      /* protected at this one place, relative to the project; borrowed */
     size_t n_places;
+    size_t n_given;                 /* the last of @names, which a user added: they count wherever they are */
 };
 
 enum protect_match {

@@ -282,10 +282,25 @@ journal_refuses(void **state)
     journal_free(&j);
 }
 
+/* What a user adds counts wherever it is, also a name that is a home's among the built-in ones. */
+static void
+given_names(void **state)
+{
+    static const char *const names[] = { ".bashrc", ".config/fish", ".zshrc", ".config/own" };
+    static const struct protect rules = { names, ARRAY_LEN(names), NULL, 0, 2 };
+
+    (void)state;
+    assert_int_equal(protect_test(&rules, STR_LIT("a/.bashrc"), false), PROTECT_NOT);
+    assert_int_equal(protect_test(&rules, STR_LIT("a/.config/fish"), false), PROTECT_NOT);
+    assert_int_equal(protect_test(&rules, STR_LIT("a/.zshrc"), false), PROTECT_AT);
+    assert_int_equal(protect_test(&rules, STR_LIT("node_modules/a/.config/own/x"), true), PROTECT_AT);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(given_names),
         cmocka_unit_test(protected_names), cmocka_unit_test(names_of_a_home),
         cmocka_unit_test(what_is_protected_step_by_step),
         cmocka_unit_test(links_that_leave), cmocka_unit_test(names_for_people),
