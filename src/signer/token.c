@@ -5,7 +5,9 @@
 
 #include "signer/behind.h"
 
-static const struct behind_program program = { .word = "token", .once = true, .what = "the process with the PKCS#11 module" };
+static const struct behind_program program = {
+    .word = "token", .once = true, .what = "the process with the PKCS#11 module"
+};
 
 struct sign_key *
 token_key(const uint8_t *text, size_t n, struct err *err)

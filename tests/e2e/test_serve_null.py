@@ -54,6 +54,8 @@ def bodies(daemon, box):
             whole = {"name": f"t{next(numbers)}"}
         elif path.endswith("/attach/open"):
             whole = {"ticket": ticket(daemon, box)["ticket"]}
+        elif path.endswith("/console/open"):
+            whole = {"ticket": daemon.post("/v1/console", {}).json["ticket"]}
         return at, whole
     return fresh
 
