@@ -113,8 +113,10 @@ together(struct computer *c, const json_t *keys)
     for (size_t i = 0; i < n; i++) {
         const json_t *key = json_array_get(keys, i);
         struct str s = { json_string_value(key), json_string_length(key) };
+        if (s.p == NULL)
+            return false;
         char small = s.n == 1 && s.p[0] >= 'A' && s.p[0] <= 'Z' ? (char)(s.p[0] | 0x20) : 0;    /* "C" is the key */
-        if (s.p == NULL || !key_put(&out, small != 0 ? (struct str){ &small, 1 } : s))
+        if (!key_put(&out, small != 0 ? (struct str){ &small, 1 } : s))
             return false;
     }
     computer_word(c, "%.*s", (int)out.n, (const char *)out.p);
