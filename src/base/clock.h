@@ -16,6 +16,10 @@ uint64_t clock_boot_ms(void);
 uint64_t clock_wall_ms(void);
 uint64_t clock_wall_us(void);
 
+#define CLOCK_TEXT 39
+/* Milliseconds since 1970, of whatever year, as RFC 3339 has them: "2026-11-21T17:00:00.123Z". */
+void clock_text(int64_t ms, char out[CLOCK_TEXT + 1]);
+
 /* How long ago @then was at @now; none where it is later, for @then may have been read after @now was. */
 static inline uint64_t
 clock_since(uint64_t now, uint64_t then)

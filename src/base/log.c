@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 static struct {
@@ -134,20 +135,16 @@ put_escaped(struct buf *b, const char *text, bool quotes)
 void
 log_begin(struct buf *b, enum log_level level, const char *message)
 {
-    struct timespec now;
-    struct tm tm;
-    char date[32];
+    char date[CLOCK_TEXT + 1];
 
     if (!out.json) {
         buf_printf(b, "%s: ", out.process);
         put_escaped(b, message, false);
         return;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (gmtime_r(&now.tv_sec, &tm) == NULL || strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        date[0] = '\0';
-    buf_printf(b, "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"process\":\"%s\",\"message\":\"", date,
-               now.tv_nsec / 1000000, names[level], out.process);
+    clock_text((int64_t)clock_wall_ms(), date);
+    buf_printf(b, "{\"time\":\"%s\",\"level\":\"%s\",\"process\":\"%s\",\"message\":\"", date, names[level],
+               out.process);
     put_escaped(b, message, true);
     buf_put_u8(b, '"');
 }

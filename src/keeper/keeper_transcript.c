@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit/parse.h"
@@ -50,13 +49,10 @@ put_text(struct buf *out, const struct transcript *t, const struct op_trace *tra
 static void
 begin_line(struct buf *out, uint64_t number, const char *event)
 {
-    struct timespec now;
-    char date[32];
-    struct tm utc;
+    char date[CLOCK_TEXT + 1];
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
-    buf_printf(out, "{\"at\":\"%s.%03ldZ\"", date, now.tv_nsec / 1000000);
+    clock_text((int64_t)clock_wall_ms(), date);
+    buf_printf(out, "{\"at\":\"%s\"", date);
     if (number != 0)
         buf_printf(out, ",\"operation\":%llu", (unsigned long long)number);
     buf_printf(out, ",\"event\":\"%s\"", event);

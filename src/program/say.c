@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -141,10 +140,7 @@ struct cli_time
 cli_time(const struct timespec *when)
 {
     struct cli_time out;
-    struct tm utc;
-    char date[32];
 
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&when->tv_sec, &utc));
-    snprintf(out.text, sizeof(out.text), "%s.%03ldZ", date, when->tv_nsec / 1000000);
+    clock_text((int64_t)when->tv_sec * 1000 + when->tv_nsec / 1000000, out.text);
     return out;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 enum exit_code {
@@ -30,7 +31,7 @@ int cli_flush(struct err *err);
 /* Text with any bytes as a JSON string: itself when it is UTF-8, else as `cloche diff` would print it. */
 json_t *cli_json_text(const char *bytes);
 /* "2026-11-21T09:05:00.123Z" */
-struct cli_time { char text[48]; };
+struct cli_time { char text[CLOCK_TEXT + 1]; };
 struct cli_time cli_time(const struct timespec *when);
 /* "cloche: warning: ..." on stderr; in a process that keeps a log, a line of that. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

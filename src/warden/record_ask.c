@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "warden/record_priv.h"
 
 #define MILLISECONDS (AUDIT_TIME_TEXT - 4)      /* "…T17:00:00.123": all that is in that one is in it */
@@ -192,12 +192,10 @@ tell_all(struct telling *t, const struct audit_filter *filter)
 static void
 moment(uint64_t ms, char out[AUDIT_TIME_TEXT + 1])
 {
-    time_t seconds = (time_t)(ms / 1000);
-    char date[32];
-    struct tm utc;
+    char text[CLOCK_TEXT + 1];
 
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &utc));
-    snprintf(out, AUDIT_TIME_TEXT + 1, "%.19s.%03u000Z", date, (unsigned)(ms % 1000));
+    clock_text((int64_t)ms, text);
+    snprintf(out, AUDIT_TIME_TEXT + 1, "%.23s000Z", text);
 }
 
 int

@@ -105,11 +105,31 @@ test_this_boot(void **state)
     assert_true(strchr(a, '/') != NULL && clock_boot_ms() >= clock_ms());
 }
 
+static void
+test_text_of_a_moment(void **state)
+{
+    static const struct { int64_t ms; const char *text; } rows[] = {
+        { 0, "1970-01-01T00:00:00.000Z" }, { 1795974646718, "2026-11-29T17:50:46.718Z" },
+        { -1, "1969-12-31T23:59:59.999Z" }, { 253402300800000, "10000-01-01T00:00:00.000Z" },
+        { INT64_MAX, ".807Z" },         /* no year that there is a text for */
+    };
+    char text[CLOCK_TEXT + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        clock_text(rows[i].ms, text);
+        if (rows[i].ms != INT64_MAX)
+            assert_string_equal(text, rows[i].text);
+        else
+            assert_string_equal(text + strlen(text) - 5, rows[i].text);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_after), cmocka_unit_test(test_ends_of_numbers),
-                                        cmocka_unit_test(test_this_boot),
+                                        cmocka_unit_test(test_this_boot), cmocka_unit_test(test_text_of_a_moment),
                                         cmocka_unit_test(test_age), cmocka_unit_test(test_age_of_any_number) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,10 +57,10 @@ static json_t *
 box_json(const struct edge_box *box)
 {
     uint64_t begun = box->started_ms != 0 ? box->started_ms : box->created_ms;
-    char started[32], ends[32];
+    char started[CLOCK_TEXT + 1], ends[CLOCK_TEXT + 1];
 
-    e2b_time(begun, started);
-    e2b_time(begun + (box->life_s != 0 ? box->life_s : E2B_FAR_S) * 1000ULL, ends);
+    clock_text((int64_t)begun, started);
+    clock_text((int64_t)(begun + (box->life_s != 0 ? box->life_s : E2B_FAR_S) * 1000ULL), ends);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:s, s:o}", "templateID", template_of(box),
                      "sandboxID", box->id, "clientID", "cloche", "startedAt", started, "endAt", ends, "cpuCount", 0,
                      "memoryMB", 0, "diskSizeMB", 0, "state", box->paused ? "paused" : "running", "envdVersion",

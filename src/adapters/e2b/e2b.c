@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -82,16 +81,6 @@ e2b_fail(struct visit *r, const struct err *err)
     else
         e2b_message(r, json_pack("{s:{s:s, s:o}}", "error", "code", code, "message",
                                  json_of_text((const uint8_t *)err->msg, strlen(err->msg))), true);
-}
-
-void
-e2b_time(uint64_t ms, char out[32])
-{
-    const time_t at = (time_t)(ms / 1000);
-    struct tm utc;
-    size_t n = gmtime_r(&at, &utc) != NULL ? strftime(out, 24, "%Y-%m-%dT%H:%M:%S", &utc) : 0;
-
-    snprintf(out + n, 32 - n, ".%03uZ", (unsigned)(ms % 1000));
 }
 
 struct edge_op *

@@ -46,7 +46,6 @@ void e2b_unfit(struct visit *r, const char *what);              /* 400 */
 void e2b_fail(struct visit *r, const struct err *err);
 /* A message of a stream in Connect's form; the last one ends it. Takes the reference. */
 void e2b_message(struct visit *r, json_t *message, bool last);
-void e2b_time(uint64_t ms, char out[32]);                       /* since 1970, as RFC 3339 has it */
 /* A path as operations have it: below the workspace, which is /workspace and /home/user to clients. @room has
  * EDGE_PATH_MAX + 1. NULL: too long. */
 const char *e2b_path(const char *said, char *room);

@@ -10,6 +10,7 @@
 
 #include "adapters/e2b/e2b.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "wire/json_text.h"
 #include "wire/multipart.h"
 
@@ -68,10 +69,10 @@ static json_t *
 entry_json(const char *shown, uint32_t mode, uint64_t size, uint64_t mtime_ns)
 {
     const char *slash = strrchr(shown, '/'), *name = slash != NULL && slash[1] != '\0' ? slash + 1 : shown;
-    char allowed[11], when[32];
+    char allowed[11], when[CLOCK_TEXT + 1];
 
     permissions(mode, allowed);
-    e2b_time(mtime_ns / 1000000, when);
+    clock_text((int64_t)(mtime_ns / 1000000), when);
     return json_pack("{s:o, s:s, s:o, s:o, s:i, s:s, s:s, s:s, s:s, s:b}", "name",
                      json_of_text((const uint8_t *)name, strlen(name)), "type", type_of(mode), "path",
                      json_of_text((const uint8_t *)shown, strlen(shown)), "size",
