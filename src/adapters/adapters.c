@@ -1,11 +1,12 @@
 /* adapters/adapters.c: from a request to the adapter that answers it (see visit.h) */
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "adapters/api.h"
 #include "adapters/desktop.h"
 #include "adapters/e2b/e2b.h"
 #include "adapters/mcp/mcp.h"
+#include "match/package.h"
 #include "wire/whole.h"
 
 #define FUNCTION(method, path, function, flags) function,
@@ -22,7 +23,6 @@ int
 adapters_open(const char *engine)
 {
     api_platform_look(engine);
-    tzset();            /* what tells times opens a file once, which can be done now */
     return mcp_open();
 }
 
@@ -58,6 +58,17 @@ json_well(struct visit *r)
         refuse_json(r, HTTP_BAD_REQUEST, strcmp(paths[r->row], "/api/sandbox/screen/screenshot") == 0
                                             ? "Invalid JSON body" : "Invalid JSON in request body");
     return r->json != NULL;
+}
+
+void
+adapters_packages(const struct language *l, struct edge_op *op)
+{
+    static char packages[128];
+
+    if (l->packages == NULL)
+        return;
+    snprintf(packages, sizeof(packages), "%s=" PACKAGES_PYTHON, l->packages);
+    op->env[op->n_env++] = packages;
 }
 
 void

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "match/language.h"
-#include "match/package.h"
 #include "proto/edge_limits.h"
 #include "wire/json_text.h"
 
@@ -180,17 +179,6 @@ static const struct visit_op_answers runs = { .out = on_out, .rich = on_rich, .r
                                               .failed = on_not_run };
 
 static void
-add_packages(const struct language *l, struct edge_op *op)
-{
-    static char packages[128];
-
-    if (l->packages == NULL)
-        return;
-    snprintf(packages, sizeof(packages), "%s=" PACKAGES_PYTHON, l->packages);
-    op->env[op->n_env++] = packages;
-}
-
-static void
 on_context(struct visit *r, const struct edge_run *run)
 {
     r->e2b->number = run->number;
@@ -238,7 +226,7 @@ make_context(struct visit *r, const struct language *l, const struct visit_op_an
     op->context = EDGE_CONTEXT_NEW;
     op->argv[0] = l->name;
     op->n_argv = 1;
-    add_packages(l, op);
+    adapters_packages(l, op);
     visit_op(r, r->id[0] != '\0' ? r->id : e2b_box(r), op, &plain, said);
 }
 

@@ -133,7 +133,7 @@ create(struct visit *r)
     op.path = "";
     op.argv[0] = l->name;
     op.n_argv = 1;
-    call_packages(l, &op);
+    adapters_packages(l, &op);
     visit_op(r, r->mcp->box, &op, &plain, &told);
 }
 

@@ -88,17 +88,6 @@ on_executed(struct visit *r, uint8_t flags, uint32_t code, uint64_t ms)
 static const struct visit_op_answers executed = { .out = call_output, .exit = on_executed, .failed = mcp_fail_err,
                                                   .rich = context_result, .run = context_ran };
 
-void
-call_packages(const struct language *l, struct edge_op *op)
-{
-    static char packages[128];
-
-    if (l->packages == NULL)
-        return;
-    snprintf(packages, sizeof(packages), "%s=" PACKAGES_PYTHON, l->packages);
-    op->env[op->n_env++] = packages;
-}
-
 static void
 execute(struct visit *r)
 {
@@ -129,7 +118,7 @@ execute(struct visit *r)
         op.argv[op.n_argv] = l->argv[op.n_argv];
         op.n_argv++;
     }
-    call_packages(l, &op);
+    adapters_packages(l, &op);
     visit_op(r, r->mcp->box, &op, &call_granted, &executed);
 }
 

@@ -158,7 +158,6 @@ void context_ran(struct visit *r, const struct edge_run *run);
 json_t *context_put(struct visit *r, json_t *body);
 void call_context(struct visit *r);
 void call_execute(struct visit *r);       /* call_run.c */
-void call_packages(const struct language *l, struct edge_op *op);      /* where what was installed lies, for its code */
 /* ... and for others that run a command: its output, which is kept and told as progress; that and what ended it into a
  * result; its exit code; what happens when it begins. */
 void call_output(struct visit *r, bool is_err, const uint8_t *p, size_t n);
