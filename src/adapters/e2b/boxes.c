@@ -241,6 +241,16 @@ not_running(struct visit *r, const struct edge_box *box)
     visit_refuse(r, HTTP_NOT_FOUND, "sandbox.not-found", "", text);
 }
 
+/* Look at the one that it is about first. */
+static void
+look_first(struct visit *r, const struct visit_answers *then)
+{
+    const char *id = e2b_box(r);
+
+    if (id != NULL)
+        VISIT_ASK(r, EDGE_ASK_GET, then, .id = id);
+}
+
 static void
 on_shown(struct visit *r, const struct edge_box *box)
 {
@@ -255,10 +265,7 @@ static const struct visit_answers shown = { .box = on_shown };
 void
 e2b_get(struct visit *r)
 {
-    const char *id = e2b_box(r);
-
-    if (id != NULL)
-        VISIT_ASK(r, EDGE_ASK_GET, &shown, .id = id);
+    look_first(r, &shown);
 }
 
 static void
@@ -284,10 +291,7 @@ static const struct visit_answers to_kill = { .box = on_to_kill };
 void
 e2b_kill(struct visit *r)
 {
-    const char *id = e2b_box(r);
-
-    if (id != NULL)
-        VISIT_ASK(r, EDGE_ASK_GET, &to_kill, .id = id);
+    look_first(r, &to_kill);
 }
 
 void
@@ -316,10 +320,7 @@ static const struct visit_answers to_pause = { .box = on_to_pause };
 void
 e2b_pause(struct visit *r)
 {
-    const char *id = e2b_box(r);
-
-    if (id != NULL)
-        VISIT_ASK(r, EDGE_ASK_GET, &to_pause, .id = id);
+    look_first(r, &to_pause);
 }
 
 /* --- connecting: it goes on if it was paused, lives for so long from now, and who comes has a key ----------------- */
@@ -356,13 +357,7 @@ lengthen(struct visit *r, const struct edge_box *box)
         VISIT_ASK(r, EDGE_ASK_LIFE, &lengthened, .id = box->id, .seconds = seconds);
 }
 
-static void
-on_resumed(struct visit *r, const struct edge_box *box)
-{
-    lengthen(r, box);
-}
-
-static const struct visit_answers resumed = { .box = on_resumed };
+static const struct visit_answers resumed = { .box = lengthen };
 
 static void
 on_to_connect(struct visit *r, const struct edge_box *box)
@@ -380,10 +375,7 @@ static const struct visit_answers to_connect = { .box = on_to_connect };
 void
 e2b_connect(struct visit *r)
 {
-    const char *id = e2b_box(r);
-
-    if (id != NULL)
-        VISIT_ASK(r, EDGE_ASK_GET, &to_connect, .id = id);
+    look_first(r, &to_connect);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -486,8 +478,5 @@ static const struct visit_answers health = { .box = on_health };
 void
 e2b_health(struct visit *r)
 {
-    const char *id = e2b_box(r);
-
-    if (id != NULL)
-        VISIT_ASK(r, EDGE_ASK_GET, &health, .id = id);
+    look_first(r, &health);
 }
