@@ -8,6 +8,7 @@
 #define CLOCHE_ADAPTERS_E2B_E2B_H
 
 #include "adapters/adapters.h"
+#include "wire/multipart.h"
 #include "wire/rich.h"
 
 #define E2B_ENVD      "0.5.7"       /* the version of their server whose calls these are */
@@ -29,7 +30,8 @@ struct e2b {
     uint64_t had[2];                /* bytes of its output that were told */
     char *path, *to;                /* as the client said them, owned */
     json_t *left;                   /* of a listing: folders to look into */
-    size_t depth;
+    struct multipart form;          /* of an upload: what is behind the files that were written, */
+    unsigned files;                 /* and how many are left in it */
     json_t *keep;                   /* texts that an operation borrows */
     struct rich rich;
     const char *language;

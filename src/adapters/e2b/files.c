@@ -451,7 +451,7 @@ on_written(struct visit *r, uint64_t count)
     json_array_append_new(r->list, json_pack("{s:o, s:s, s:o}", "name",
                                              json_of_text((const uint8_t *)name, strlen(name)), "type", "file", "path",
                                              json_of_text((const uint8_t *)shown, strlen(shown))));
-    if (r->e2b->depth == 0)
+    if (r->e2b->files == 0)
         visit_json(r, HTTP_OK, json_incref(r->list));
     else
         upload_next(r);
@@ -477,22 +477,16 @@ write_one(struct visit *r, const char *said, struct str content)
     visit_op(r, e2b_box(r), op, &plain, &writes);
 }
 
-/* The file number r->e2b->tries of the form, which is well. */
+/* The next file of the form, which is well and has one more. */
 static void
 upload_next(struct visit *r)
 {
     static struct multipart_part part;
-    struct multipart m;
-    const char *said = NULL;
-    size_t at = 0;
+    const char *said = r->e2b->known ? path_asked(r) : NULL;
 
-    (void)multipart_begin(&m, visit_header(r, "Content-Type"), (struct str){ (const char *)r->out.p, r->out.n });
-    while (multipart_next(&m, &part) > 0 && (!part.is_file || at++ < r->e2b->tries))
+    while (multipart_next(&r->e2b->form, &part) > 0 && !part.is_file)
         ;
-    r->e2b->tries++;
-    r->e2b->depth--;
-    if (r->e2b->known)
-        said = path_asked(r);
+    r->e2b->files--;
     write_one(r, said != NULL ? said : part.file, part.content);
 }
 
@@ -545,7 +539,8 @@ e2b_upload(struct visit *r)
         visit_refuse(r, HTTP_UNAVAILABLE, "http.busy", "try again", "there is no room for the files");
         return;
     }
-    r->e2b->depth = (size_t)n;
+    (void)multipart_begin(&r->e2b->form, type, (struct str){ (const char *)r->out.p, r->out.n });
+    r->e2b->files = (unsigned)n;
     r->e2b->known = n == 1;         /* of one file, its place is the path */
     upload_next(r);
 }
