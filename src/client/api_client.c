@@ -114,20 +114,21 @@ late(struct err *err)
 
 /* Milliseconds until then, for poll(2): -1 no limit, 0 it is over. */
 static int
-patience(const struct api *api)
+patience(uint64_t until_ms)
 {
-    uint64_t now = clock_ms();
+    uint64_t now;
 
-    if (api->until_ms == 0)
+    if (until_ms == 0)
         return -1;
-    return api->until_ms <= now ? 0 : (int)(api->until_ms - now < INT_MAX ? api->until_ms - now : INT_MAX);
+    now = clock_ms();
+    return until_ms <= now ? 0 : (int)(until_ms - now < INT_MAX ? until_ms - now : INT_MAX);
 }
 
 /* connect(2), which waits while the daemon has others waiting, waits no longer than that either. */
 static void
-limit_connect(const struct api *api, int fd)
+limit_connect(uint64_t until_ms, int fd)
 {
-    int ms = patience(api);
+    int ms = patience(until_ms);
     struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 + 1 };
 
     if (ms >= 0)
@@ -135,8 +136,8 @@ limit_connect(const struct api *api, int fd)
 }
 
 /* A folder may have a longer path than an address of a socket. */
-int
-api_reach(const struct api *api, struct err *err)
+static int
+reach(const struct api *api, uint64_t until_ms, struct err *err)
 {
     const char *slash = strrchr(api->socket, '/'), *name = slash != NULL ? slash + 1 : api->socket;
     cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), dir = -1;
@@ -147,11 +148,11 @@ api_reach(const struct api *api, struct err *err)
         snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - api->socket), api->socket);
     dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
-        limit_connect(api, fd);
+        limit_connect(until_ms, fd);
     if (fd >= 0 && dir >= 0 && snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/%s", dir, name) <
         (int)sizeof(to.sun_path) && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
         return take_fd(&fd);
-    if (errno == EAGAIN && api->until_ms != 0)
+    if (errno == EAGAIN && until_ms != 0)
         return late(err);
     if (errno == EACCES || errno == EPERM) {
         err_sys(err, errno, "api.down", "no way to the cloche serve at %s", api->socket);
@@ -161,15 +162,21 @@ api_reach(const struct api *api, struct err *err)
     return err_hint(err, "start it (`cloche serve`), or name its socket with --socket or CLOCHE_SOCKET");
 }
 
+int
+api_reach(const struct api *api, struct err *err)
+{
+    return reach(api, 0, err);
+}
+
 /* All of it, or -1 with errno: EAGAIN where the caller's time is over. One send(2) of much waits anew for each part of
  * it, so that it is poll(2) that waits. */
 static int
-send_all(const struct api *api, int fd, const uint8_t *p, size_t n)
+send_all(uint64_t until_ms, int fd, const uint8_t *p, size_t n)
 {
     struct pollfd out = { .fd = fd, .events = POLLOUT };
 
     while (n > 0) {
-        int ms = patience(api);
+        int ms = patience(until_ms);
         ssize_t r;
         if (ms == 0) {
             errno = EAGAIN;
@@ -193,7 +200,7 @@ send_all(const struct api *api, int fd, const uint8_t *p, size_t n)
 int
 api_send(int fd, const uint8_t *p, size_t n)
 {
-    return send_all(&(struct api){ .until_ms = 0 }, fd, p, n);
+    return send_all(0, fd, p, n);
 }
 
 /* @key: of a WebSocket that is asked for; NULL none. */
@@ -231,9 +238,9 @@ say(const struct api *api, int fd, const struct api_call *call, const char *key,
     }
     if (http1_write_request(&out, &req) < 0)
         return err_set(err, ERR_USAGE, "api.request", "the request cannot be written: %s %s", call->method, call->path);
-    r = send_all(api, fd, out.p, out.n);
+    r = send_all(call->until_ms, fd, out.p, out.n);
     if (r == 0 && call->body.n > 0)
-        r = send_all(api, fd, (const uint8_t *)call->body.p, call->body.n);
+        r = send_all(call->until_ms, fd, (const uint8_t *)call->body.p, call->body.n);
     explicit_bzero(out.p, out.n);
     explicit_bzero(bearer, sizeof(bearer));
     if (r < 0 && errno == EAGAIN)
@@ -264,13 +271,13 @@ await(int fd)
 
 /* More of what the daemon says behind @in: how many bytes, 0 at the end, -1 with @err. */
 static ssize_t
-more(const struct api *api, int fd, struct buf *in, struct err *err)
+more(uint64_t until_ms, int fd, struct buf *in, struct err *err)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     ssize_t r;
 
-    while (api->until_ms != 0) {
-        int ms = patience(api);
+    while (until_ms != 0) {
+        int ms = patience(until_ms);
         r = ms > 0 ? poll(&p, 1, ms) : 0;       /* over is over, also where there is always something to read */
         if (r == 0)
             return late(err);
@@ -292,14 +299,14 @@ more(const struct api *api, int fd, struct buf *in, struct err *err)
 
 /* The head of the answer, and behind it in @in what has come of the body. */
 static int
-hear_head(const struct api *api, int fd, const char *method, struct buf *in, struct http1_head *head, struct err *err)
+hear_head(const struct api_call *call, int fd, struct buf *in, struct http1_head *head, struct err *err)
 {
     enum http1_result result = HTTP1_MORE;
     unsigned interim = 0;
 
     for (;;) {
         if (in->n > 0)
-            result = http1_parse_response(in->p, in->n, str_of(method), head);
+            result = http1_parse_response(in->p, in->n, str_of(call->method), head);
         if (result == HTTP1_OK && head->status >= 200 && head->status < 300 && head->framing == HTTP1_BODY_UNTIL_CLOSE)
             return err_set(err, ERR_PROTOCOL, "api.answer", "an answer that does not say where it ends");
         if (result == HTTP1_OK && (head->status >= 200 || head->status == 101))
@@ -313,7 +320,7 @@ hear_head(const struct api *api, int fd, const char *method, struct buf *in, str
             return err_set(err, ERR_PROTOCOL, "api.answer", "an answer of the daemon's that does not begin");
         if (result != HTTP1_MORE)
             return err_set(err, ERR_PROTOCOL, "api.answer", "not an answer of cloche serve: %s", http1_word(result));
-        ssize_t r = more(api, fd, in, err);
+        ssize_t r = more(call->until_ms, fd, in, err);
         if (r < 0)
             return -1;
         if (r == 0)
@@ -324,7 +331,7 @@ hear_head(const struct api *api, int fd, const char *method, struct buf *in, str
 /* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err; with @shown, which is that @fn prints
  * what comes, API_UNREAD when nobody reads that any more. */
 static int
-hear_body(const struct api *api, int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn,
+hear_body(uint64_t until_ms, int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn,
           void *ctx, struct err *err)
 {
     struct http1_body body;
@@ -350,7 +357,7 @@ hear_body(const struct api *api, int fd, struct buf *in, const struct http1_head
             break;
         if (shown && !await(fd))
             return API_UNREAD;
-        r = more(api, fd, in, err);
+        r = more(until_ms, fd, in, err);
         if (r < 0)
             return -1;
         if (r == 0) {
@@ -448,13 +455,13 @@ api_client_begin(const struct api *api, const struct api_call *call, const char 
                  struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
-    cleanup_close int fd = api_reach(api, err);
+    cleanup_close int fd = reach(api, call->until_ms, err);
 
-    if (fd < 0 || say(api, fd, call, key, err) < 0 || hear_head(api, fd, call->method, in, head, err) < 0)
+    if (fd < 0 || say(api, fd, call, key, err) < 0 || hear_head(call, fd, in, head, err) < 0)
         return -1;
     if (head->status >= 300) {
         buf_consume(in, head->length);
-        (void)hear_body(api, fd, in, head, false, keep, &why, NULL);
+        (void)hear_body(call->until_ms, fd, in, head, false, keep, &why, NULL);
         return refused(head->status, &why, err);
     }
     if ((head->status == 101) != (key != NULL) || (key != NULL && !accepts(head, key)))
@@ -477,7 +484,7 @@ api_call(const struct api *api, const struct api_call *call, struct err *err)
     struct http1_head head;
     cleanup_close int fd = api_client_begin(api, call, NULL, &in, &head, err);
 
-    return fd < 0 ? -1 : hear_body(api, fd, &in, &head, false, call->fn, call->ctx, err);
+    return fd < 0 ? -1 : hear_body(call->until_ms, fd, &in, &head, false, call->fn, call->ctx, err);
 }
 
 int
@@ -562,7 +569,7 @@ api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struc
     struct api_call call = get(path, "text/event-stream");
     struct http1_head head;
     cleanup_close int fd = api_client_begin(api, &call, NULL, &in, &head, err);
-    int r = fd < 0 ? -1 : hear_body(api, fd, &in, &head, true, feed, &f, err);
+    int r = fd < 0 ? -1 : hear_body(0, fd, &in, &head, true, feed, &f, err);
 
     sse_free(&f.sse);
     return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;

@@ -26,7 +26,6 @@ struct api {
     char socket[PATH_MAX];      /* absolute, or from the working directory */
     char token[128];            /* "" none */
     bool named;                 /* by --socket or $CLOCHE_SOCKET: it is that one, or none */
-    uint64_t until_ms;          /* of clock_ms(): nothing is waited for after that (api.time); 0 as long as it takes */
 };
 
 /* A request with any body, and what is done with the answer's body. All of it is borrowed. */
@@ -37,6 +36,7 @@ struct api_call {
     struct str body;            /* p NULL none */
     api_bytes_fn *fn;           /* each piece, as it comes; something else than 0 ends the call */
     void *ctx;
+    uint64_t until_ms;          /* of clock_ms(): nothing is waited for after that (api.time); 0 as long as it takes */
 };
 
 /* Where it usually is: $CLOCHE_SOCKET, else api.sock in the state folder; and $CLOCHE_TOKEN. 0 or -1 with @err. */

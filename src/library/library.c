@@ -89,17 +89,12 @@ cloche_set_timeout(struct cloche *c, unsigned seconds)
 /* --- any route ---------------------------------------------------------------------------------------------------- */
 
 static int
-ask(const struct cloche *c, const struct api_call *call, struct err *err)
+ask(const struct cloche *c, struct api_call *call, struct err *err)
 {
-    struct api api = c->api;
-    int r;
-
     if (strpbrk(call->path, " \r\n\t#") != NULL || call->path[0] != '/')
         return err_set(err, ERR_USAGE, "api.request", "\"%s\" is no path of a request", call->path);
-    api.until_ms = c->timeout_s != 0 ? clock_ms() + c->timeout_s * 1000ULL : 0;
-    r = api_call(&api, call, err);
-    explicit_bzero(&api, sizeof(api));
-    return r;
+    call->until_ms = c->timeout_s != 0 ? clock_ms() + c->timeout_s * 1000ULL : 0;
+    return api_call(&c->api, call, err);
 }
 
 static int
