@@ -328,11 +328,11 @@ hear_head(const struct api_call *call, int fd, struct buf *in, struct http1_head
     }
 }
 
-/* The body, each piece to @fn. 0 at its end, what @fn returned, or -1 with @err; with @shown, which is that @fn prints
- * what comes, API_UNREAD when nobody reads that any more. */
+/* The body, each piece to the call's function. 0 at its end, what that returned, or -1 with @err; with @shown, which is
+ * that it prints what comes, API_UNREAD when nobody reads that any more. */
 static int
-hear_body(uint64_t until_ms, int fd, struct buf *in, const struct http1_head *head, bool shown, api_bytes_fn *fn,
-          void *ctx, struct err *err)
+hear_body(const struct api_call *call, int fd, struct buf *in, const struct http1_head *head, bool shown,
+          struct err *err)
 {
     struct http1_body body;
     enum http1_result result = http1_body_begin(&body, head, UINT64_MAX);
@@ -347,7 +347,7 @@ hear_body(uint64_t until_ms, int fd, struct buf *in, const struct http1_head *he
             result = http1_body_next(&body, in->p, in->n, &data, &used);
             if (result != HTTP1_OK && result != HTTP1_MORE)
                 break;
-            said = data.n > 0 ? fn(ctx, data.p, data.n) : 0;
+            said = data.n > 0 ? call->fn(call->ctx, data.p, data.n) : 0;
             if (said != 0)
                 return said;
             buf_consume(in, used);
@@ -357,7 +357,7 @@ hear_body(uint64_t until_ms, int fd, struct buf *in, const struct http1_head *he
             break;
         if (shown && !await(fd))
             return API_UNREAD;
-        r = more(until_ms, fd, in, err);
+        r = more(call->until_ms, fd, in, err);
         if (r < 0)
             return -1;
         if (r == 0) {
@@ -455,13 +455,14 @@ api_client_begin(const struct api *api, const struct api_call *call, const char 
                  struct http1_head *head, struct err *err)
 {
     cleanup_buf struct buf why = BUF_INIT(65536);
+    struct api_call reason = { .fn = keep, .ctx = &why, .until_ms = call->until_ms };
     cleanup_close int fd = reach(api, call->until_ms, err);
 
     if (fd < 0 || say(api, fd, call, key, err) < 0 || hear_head(call, fd, in, head, err) < 0)
         return -1;
     if (head->status >= 300) {
         buf_consume(in, head->length);
-        (void)hear_body(call->until_ms, fd, in, head, false, keep, &why, NULL);
+        (void)hear_body(&reason, fd, in, head, false, NULL);
         return refused(head->status, &why, err);
     }
     if ((head->status == 101) != (key != NULL) || (key != NULL && !accepts(head, key)))
@@ -477,14 +478,21 @@ get(const char *path, const char *accept)
     return (struct api_call){ .method = "GET", .path = path, .accept = accept, .type = "application/json" };
 }
 
-int
-api_call(const struct api *api, const struct api_call *call, struct err *err)
+/* @shown: as of hear_body. */
+static int
+ask(const struct api *api, const struct api_call *call, bool shown, struct err *err)
 {
     cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
     struct http1_head head;
     cleanup_close int fd = api_client_begin(api, call, NULL, &in, &head, err);
 
-    return fd < 0 ? -1 : hear_body(call->until_ms, fd, &in, &head, false, call->fn, call->ctx, err);
+    return fd < 0 ? -1 : hear_body(call, fd, &in, &head, shown, err);
+}
+
+int
+api_call(const struct api *api, const struct api_call *call, struct err *err)
+{
+    return ask(api, call, false, err);
 }
 
 int
@@ -561,16 +569,28 @@ feed(void *ctx, const void *p, size_t n)
     return r;
 }
 
+/* Each event of the answer to @fn. */
+static int
+ask_events(const struct api *api, struct api_call call, bool shown, sse_fn *fn, void *ctx, struct err *err)
+{
+    struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
+    int r;
+
+    call.fn = feed;
+    call.ctx = &f;
+    r = ask(api, &call, shown, err);
+    sse_free(&f.sse);
+    return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;
+}
+
 int
 api_events(const struct api *api, const char *path, sse_fn *fn, void *ctx, struct err *err)
 {
-    cleanup_buf struct buf in = BUF_INIT(HTTP1_HEAD_MAX + 2 * PIECE);
-    struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
-    struct api_call call = get(path, "text/event-stream");
-    struct http1_head head;
-    cleanup_close int fd = api_client_begin(api, &call, NULL, &in, &head, err);
-    int r = fd < 0 ? -1 : hear_body(0, fd, &in, &head, true, feed, &f, err);
+    return ask_events(api, get(path, "text/event-stream"), true, fn, ctx, err);
+}
 
-    sse_free(&f.sse);
-    return r < 0 && f.too_long ? err_set(err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long") : r;
+int
+api_call_events(const struct api *api, const struct api_call *call, sse_fn *fn, void *ctx, struct err *err)
+{
+    return ask_events(api, *call, false, fn, ctx, err);
 }

@@ -59,6 +59,8 @@ int api_ask(const struct api *api, const char *method, const char *path, const j
 /* Ask so; a status of 2xx is a success, whatever is in the body. 0, what @fn returned, or -1 with @err as above.
  * Nothing is printed, and nobody need read standard output. */
 int api_call(const struct api *api, const struct api_call *call, struct err *err);
+/* The same of an answer of events, each of which goes to this @fn in place of the call's. */
+int api_call_events(const struct api *api, const struct api_call *call, sse_fn *fn, void *ctx, struct err *err);
 
 /* What the daemon says of a failure (docs/openapi.yaml, Error) in @err: its words, its code (which lasts until the next
  * call), its detail as the hint. Returns -1. */

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "client/api_client.h"
-#include "client/sse.h"
 #include "cloche/cloche.h"
 
 struct cloche {
@@ -88,13 +87,14 @@ cloche_set_timeout(struct cloche *c, unsigned seconds)
 
 /* --- any route ---------------------------------------------------------------------------------------------------- */
 
+/* Whether @call can be asked. Its time begins. */
 static int
-ask(const struct cloche *c, struct api_call *call, struct err *err)
+begin(const struct cloche *c, struct api_call *call, struct err *err)
 {
     if (strpbrk(call->path, " \r\n\t#") != NULL || call->path[0] != '/')
         return err_set(err, ERR_USAGE, "api.request", "\"%s\" is no path of a request", call->path);
     call->until_ms = c->timeout_s != 0 ? clock_ms() + c->timeout_s * 1000ULL : 0;
-    return api_call(&c->api, call, err);
+    return 0;
 }
 
 static int
@@ -109,7 +109,7 @@ ask_whole(const struct cloche *c, struct api_call *call, struct buf *out, struct
 {
     call->fn = keep;
     call->ctx = out;
-    if (ask(c, call, err) < 0 && buf_ok(out))
+    if (begin(c, call, err) < 0 || (api_call(&c->api, call, err) < 0 && buf_ok(out)))
         return -1;
     return buf_nul(out) == 0 ? 0 : err_set(err, ERR_LIMIT, "api.answer", "the answer has more than the caller takes");
 }
@@ -143,7 +143,6 @@ cloche_ask(const struct cloche *c, const char *method, const char *path, const c
 }
 
 struct feed {
-    struct sse sse;
     cloche_event_fn *fn;
     void *ctx;
     int said;                   /* by @fn, last */
@@ -159,34 +158,23 @@ on_event(void *ctx, const char *name, const char *id, const char *data, size_t n
     return f->said;
 }
 
-static int
-on_bytes(void *ctx, const void *p, size_t n)
-{
-    struct feed *f = ctx;
-
-    return sse_feed(&f->sse, p, n, on_event, f);
-}
-
 int
 cloche_events(const struct cloche *c, const char *method, const char *path, const char *body, cloche_event_fn *fn,
               void *ctx, struct cloche_error *error)
 {
-    struct feed f = { .sse = SSE_INIT, .fn = fn, .ctx = ctx };
+    struct feed f = { .fn = fn, .ctx = ctx };
     struct api_call call = of_text(method, path, "text/event-stream", body);
     struct err err = ERR_INIT;
     int r;
 
-    call.fn = on_bytes;
-    call.ctx = &f;
-    r = ask(c, &call, &err);
-    sse_free(&f.sse);
+    if (begin(c, &call, &err) < 0)
+        return tell(&err, error);
+    r = api_call_events(&c->api, &call, on_event, &f, &err);
     if (r == 0 || f.said > 0)
         return r;
     if (f.said < 0)         /* it would look like a failure without a reason */
         err_set(&err, ERR_USAGE, "api.request", "the function of events returned %d: what ends a stream is above 0",
                 f.said);
-    else if (err.kind == ERR_NONE)
-        err_set(&err, ERR_LIMIT, "api.answer", "an event of the daemon's is too long");
     return tell(&err, error);
 }
 
