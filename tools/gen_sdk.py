@@ -6,6 +6,7 @@ for its words.
     tools/gen_sdk.py            write them
     tools/gen_sdk.py --check    exit 1 when they are not what would be written
 """
+import functools
 import keyword
 import os
 import re
@@ -70,6 +71,13 @@ POSITIONAL = {'Exec': ['command', 'background'], 'Execute': ['language', 'code']
 # Whoever has these may do something: they are not shown where a record is printed.
 SECRET = {('Sandbox', 'key'), ('Key', 'key'), ('Token', 'token'), ('Attach', 'ticket'), ('Attach', 'token'), ('Attach', 'path'),
           ('Attach', 'url'), ('Port', 'path'), ('Port', 'url'), ('Port', 'host_url')}
+
+
+@functools.cache
+def description():
+    """docs/openapi.yaml, which takes a second or two to be read."""
+    with open(os.path.join(REPO, 'docs/openapi.yaml'), encoding='utf-8') as f:
+        return yaml.safe_load(f)
 
 
 def left_out(path):
@@ -330,8 +338,7 @@ def typescript_api(api):
 
 
 def written():
-    with open(os.path.join(REPO, 'docs/openapi.yaml'), encoding='utf-8') as f:
-        api = yaml.safe_load(f)
+    api = description()
     with open(os.path.join(REPO, PYTHON, '_async.py'), encoding='utf-8') as f:
         asynchronous = f.read()
     return {f'{PYTHON}/__init__.py': python_init(api, asynchronous), f'{PYTHON}/_api.py': python_api(api),

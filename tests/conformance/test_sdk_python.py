@@ -86,8 +86,7 @@ def test_classes_of_errors_are_of_codes_that_exist():
                                          ("/v1/events/stream", "DaemonEvents.stream"), ("/v1/sandboxes/{id}/watch", "Files.watch"),
                                          ("/v1/sandboxes/{id}/exec/{exec_id}/stream", "Command.stream")])
 def test_queries_are_those_of_the_description(path, method):
-    import yaml
-    described = yaml.safe_load((REPO / "docs" / "openapi.yaml").read_text(encoding="utf-8"))["paths"][path]["get"]["parameters"]
+    described = gen_sdk.description()["paths"][path]["get"]["parameters"]
     found = api._sync
     for name in method.split("."):
         found = getattr(found, name)
