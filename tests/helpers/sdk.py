@@ -76,20 +76,12 @@ HOSTILE_EVENTS = {
 }
 
 
-class Server(threading.Thread):
-    """A server at 127.0.0.1, or the unix socket @path, that says @says to each client, whatever it is asked; `heard` has what it was asked."""
+class Listener(threading.Thread):
+    """Calls serve() with each client of @listener, from here to the end of `with`."""
 
-    def __init__(self, says, path=None):
+    def __init__(self, listener):
         super().__init__(daemon=True)
-        self.says, self.heard = says, []
-        if path is None:
-            self.listener = socket.create_server(("127.0.0.1", 0))
-            self.port = self.listener.getsockname()[1]
-            self.url = f"http://127.0.0.1:{self.port}"
-        else:
-            self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(str(path))
-            self.listener.listen()
+        self.listener = listener
         self.start()
 
     def run(self):
@@ -98,7 +90,33 @@ class Server(threading.Thread):
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+            self.serve(client)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.listener.shutdown(socket.SHUT_RDWR)     # wakes who accepts
+        self.listener.close()
+
+
+class Server(Listener):
+    """A server at 127.0.0.1, or the unix socket @path, that says @says to each client, whatever it is asked; `heard` has what it was asked."""
+
+    def __init__(self, says, path=None):
+        self.says, self.heard = says, []
+        if path is None:
+            listener = socket.create_server(("127.0.0.1", 0))
+            self.port = listener.getsockname()[1]
+            self.url = f"http://127.0.0.1:{self.port}"
+        else:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(path))
+            listener.listen()
+        super().__init__(listener)
+
+    def serve(self, client):
+        threading.Thread(target=self.answer, args=(client,), daemon=True).start()
 
     def answer(self, client):
         with client:
@@ -116,38 +134,25 @@ class Server(threading.Thread):
             except OSError:
                 pass
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *error):
-        self.listener.shutdown(socket.SHUT_RDWR)     # wakes who accepts
-        self.listener.close()
-
-
-class Relay(threading.Thread):
+class Relay(Listener):
     """A port that is the daemon's socket. The first @cuts answers break off where the bytes @behind come; or, with `hold`,
     they stop there, and `held` is set."""
 
     def __init__(self, path, cuts, behind):
-        super().__init__(daemon=True)
         self.path, self.cuts, self.behind = str(path), cuts, behind
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         self.made = 0
         self.hold, self.held = False, threading.Event()
-        self.start()
+        super().__init__(listener)
 
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.made += 1
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self.path)
-            threading.Thread(target=self.pump, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, self.made <= self.cuts), daemon=True).start()
+    def serve(self, client):
+        self.made += 1
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self.path)
+        threading.Thread(target=self.pump, args=(client, server, False), daemon=True).start()
+        threading.Thread(target=self.pump, args=(server, client, self.made <= self.cuts), daemon=True).start()
 
     def pump(self, source, sink, cut):
         said = b""
@@ -165,13 +170,6 @@ class Relay(threading.Thread):
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.listener.shutdown(socket.SHUT_RDWR)     # wakes who accepts
-        self.listener.close()
 
 
 def examples(page, language):
