@@ -1,4 +1,4 @@
-/* What tests/conformance/test_sdk_c.py has done by libcloche: sdk_c all | hostile CODE ...; 0, or a line of what failed. */
+/* What tests/conformance/test_sdk_c.py has done by libcloche: sdk_c all | bytes | events | sends; 0, or a line of what failed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
