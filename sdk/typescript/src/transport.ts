@@ -160,6 +160,10 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
     else if (data !== undefined) headers["Transfer-Encoding"] = "chunked";
     else if (!["GET", "HEAD", "DELETE"].includes(ask.method)) headers["Content-Length"] = "0";
     let place: { address: string; done: () => void } | undefined;
+    const release = (): void => {
+      place?.done();
+      place = undefined;
+    };
     try {
       place = target.socket !== undefined ? socketAddress(target.socket) : undefined;
     } catch (error) {
@@ -188,7 +192,7 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
     if (Number.isFinite(ask.timeout))
       timer = setTimeout(() => end(new TimedOut("no answer in the time that the caller gave")), Math.min(Math.max(0, ask.timeout * 1000), TIMER_MAX));
     if (ask.signal?.aborted) {
-      place?.done();
+      release();
       request.on("error", () => undefined);
       aborted();
       return;
@@ -199,14 +203,8 @@ export function send(target: Target, ask: Ask): Promise<Answer> {
         connected = true;
         if (ask.asked) ask.asked.unknown = true;
       });
-      socket.once("connect", () => {
-        place?.done();
-        place = undefined;
-      });
-      socket.once("close", () => {
-        place?.done();
-        place = undefined;
-      });
+      socket.once("connect", release);
+      socket.once("close", release);
     });
     request.on("information", () => {
       if (++interim > INTERIM_MAX) end(new AnswerError("an answer that does not begin"));
