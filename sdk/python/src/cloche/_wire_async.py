@@ -30,13 +30,9 @@ def _drop(opening: asyncio.Task[Streams]) -> None:
 
 
 # asyncio.wait_for of Python 3.10 and 3.11 forgets that a task was cancelled when what it waits for is there already.
-async def _opened(opening: Callable[[], Awaitable[Streams]], deadline: float | None, late: str) -> Streams:
+async def _opened(opening: Callable[[], Coroutine[Any, Any, Streams]], deadline: float | None, late: str) -> Streams:
     seconds = left(deadline)
-
-    async def begin() -> Streams:
-        return await opening()
-
-    task = asyncio.ensure_future(begin())
+    task = asyncio.ensure_future(opening())
     try:
         await asyncio.wait({task}, timeout=seconds)
         if not task.done():
