@@ -176,10 +176,7 @@ class AsyncOutputStream(AsyncStream["Output | api.Display | api.ResultFile"], Ge
         except StopAsyncIteration:
             raise ConnectionLost("the stream ended before the command had") from None
         if event.name in ("stdout", "stderr"):
-            data = said.get("data") if isinstance(said, dict) else None
-            if not isinstance(data, str):
-                raise AnswerError("an event has no data")
-            return Output("stdout" if event.name == "stdout" else "stderr", data, self._encoding)
+            return _output(event, said, self._encoding)
         if event.name == "result":
             return read(api.Display, said)
         if event.name == "file":
@@ -404,6 +401,13 @@ def _object(said: Any) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise AnswerError("an answer is no object")
     return said
+
+
+def _output(event: Event, said: Any, encoding: str) -> Output:
+    data = said.get("data") if isinstance(said, dict) else None
+    if not isinstance(data, str):
+        raise AnswerError("an event has no data")
+    return Output("stdout" if event.name == "stdout" else "stderr", data, encoding)
 
 
 def _result(kind: type[R], said: Any, encoding: str) -> R:
@@ -645,24 +649,28 @@ class AsyncSandbox:
 
     # --- its life
 
-    async def refresh(self) -> api.SandboxInfo:
-        self._info = read(api.SandboxInfo, await self._ask(api.GET_SANDBOXES_ID))
+    async def _now(self, route: api.Route) -> api.SandboxInfo:
+        """Ask what answers with its record: that is its record then."""
+        self._info = read(api.SandboxInfo, await self._ask(route))
         return self._info
+
+    async def refresh(self) -> api.SandboxInfo:
+        return await self._now(api.GET_SANDBOXES_ID)
 
     async def delete(self) -> None:
         """End it, with everything that runs in it. One that has ended is left as it is."""
         if (await self.refresh()).state != "stopped":
-            self._info = read(api.SandboxInfo, await self._ask(api.DELETE_SANDBOXES_ID))
+            await self._now(api.DELETE_SANDBOXES_ID)
 
     async def pause(self) -> None:
-        self._info = read(api.SandboxInfo, await self._ask(api.POST_SANDBOXES_ID_PAUSE))
+        await self._now(api.POST_SANDBOXES_ID_PAUSE)
 
     async def resume(self) -> None:
-        self._info = read(api.SandboxInfo, await self._ask(api.POST_SANDBOXES_ID_RESUME))
+        await self._now(api.POST_SANDBOXES_ID_RESUME)
 
     async def recover(self) -> None:
         """Make one that is degraded or stopped anew, empty."""
-        self._info = read(api.SandboxInfo, await self._ask(api.POST_SANDBOXES_ID_RECOVER))
+        await self._now(api.POST_SANDBOXES_ID_RECOVER)
 
     async def fork(self, count: int = 1, *, name: str | None = None) -> List[Self]:
         """New sandboxes that begin with its files. The caller ends them, by delete() or `async with`."""
@@ -843,8 +851,8 @@ class AsyncCommandStream:
         said = _object(event.json())
         self._tries = 0
         self.position = event.id or self.position
-        if event.name in ("stdout", "stderr") and isinstance(said.get("data"), str):
-            return Output("stdout" if event.name == "stdout" else "stderr", said["data"], self._encoding)
+        if event.name in ("stdout", "stderr"):
+            return _output(event, said, self._encoding)
         if event.name == "gap" and isinstance(said.get("bytes"), int):
             return Gap(str(said.get("stream")), said["bytes"])
         if event.name != "exit":

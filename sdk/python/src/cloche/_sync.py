@@ -177,10 +177,7 @@ class OutputStream(Stream["Output | api.Display | api.ResultFile"], Generic[R]):
         except StopIteration:
             raise ConnectionLost("the stream ended before the command had") from None
         if event.name in ("stdout", "stderr"):
-            data = said.get("data") if isinstance(said, dict) else None
-            if not isinstance(data, str):
-                raise AnswerError("an event has no data")
-            return Output("stdout" if event.name == "stdout" else "stderr", data, self._encoding)
+            return _output(event, said, self._encoding)
         if event.name == "result":
             return read(api.Display, said)
         if event.name == "file":
@@ -405,6 +402,13 @@ def _object(said: Any) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise AnswerError("an answer is no object")
     return said
+
+
+def _output(event: Event, said: Any, encoding: str) -> Output:
+    data = said.get("data") if isinstance(said, dict) else None
+    if not isinstance(data, str):
+        raise AnswerError("an event has no data")
+    return Output("stdout" if event.name == "stdout" else "stderr", data, encoding)
 
 
 def _result(kind: type[R], said: Any, encoding: str) -> R:
@@ -646,24 +650,28 @@ class Sandbox:
 
     # --- its life
 
-    def refresh(self) -> api.SandboxInfo:
-        self._info = read(api.SandboxInfo, self._ask(api.GET_SANDBOXES_ID))
+    def _now(self, route: api.Route) -> api.SandboxInfo:
+        """Ask what answers with its record: that is its record then."""
+        self._info = read(api.SandboxInfo, self._ask(route))
         return self._info
+
+    def refresh(self) -> api.SandboxInfo:
+        return self._now(api.GET_SANDBOXES_ID)
 
     def delete(self) -> None:
         """End it, with everything that runs in it. One that has ended is left as it is."""
         if (self.refresh()).state != "stopped":
-            self._info = read(api.SandboxInfo, self._ask(api.DELETE_SANDBOXES_ID))
+            self._now(api.DELETE_SANDBOXES_ID)
 
     def pause(self) -> None:
-        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_PAUSE))
+        self._now(api.POST_SANDBOXES_ID_PAUSE)
 
     def resume(self) -> None:
-        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_RESUME))
+        self._now(api.POST_SANDBOXES_ID_RESUME)
 
     def recover(self) -> None:
         """Make one that is degraded or stopped anew, empty."""
-        self._info = read(api.SandboxInfo, self._ask(api.POST_SANDBOXES_ID_RECOVER))
+        self._now(api.POST_SANDBOXES_ID_RECOVER)
 
     def fork(self, count: int = 1, *, name: str | None = None) -> List[Self]:
         """New sandboxes that begin with its files. The caller ends them, by delete() or `with`."""
@@ -844,8 +852,8 @@ class CommandStream:
         said = _object(event.json())
         self._tries = 0
         self.position = event.id or self.position
-        if event.name in ("stdout", "stderr") and isinstance(said.get("data"), str):
-            return Output("stdout" if event.name == "stdout" else "stderr", said["data"], self._encoding)
+        if event.name in ("stdout", "stderr"):
+            return _output(event, said, self._encoding)
         if event.name == "gap" and isinstance(said.get("bytes"), int):
             return Gap(str(said.get("stream")), said["bytes"])
         if event.name != "exit":
