@@ -11,12 +11,6 @@ bad_answer(struct exchange *x, const char *detail)
     exchange_fail(x, 502, "Bad Gateway", "http-response", detail);
 }
 
-static bool
-strips(const struct exchange *x)
-{
-    return x->strip != NULL && x->strip->n > 0;
-}
-
 /* @edit may be NULL. @framing NONE with a length: what a HEAD would have had. */
 static int
 write_head(struct exchange *x, const struct http1_head *head, const struct exchange_edit *edit,
@@ -28,11 +22,7 @@ write_head(struct exchange *x, const struct http1_head *head, const struct excha
 
     if (edit != NULL && (edit->n_drop > EXCHANGE_EDITS_MAX || edit->n_add > EXCHANGE_EDITS_MAX))
         return -1;
-    if (strips(x)) {
-        less = *head;
-        strip_fields(x->strip, &less);
-        head = &less;
-    }
+    head = strip_head(x->strip, head, &less);
     r.out = (struct http1_out){ .from = head, .framing = framing, .body_length = length };
     if (edit != NULL) {
         r.out.drop = edit->drop;
@@ -132,7 +122,7 @@ final(struct exchange *x, const struct http1_head *head)
         return;
     }
     /* trailers pass with the framing, and may be what is stripped */
-    x->down.raw = x->down.raw && !strips(x);
+    x->down.raw = x->down.raw && (x->strip == NULL || x->strip->n == 0);
     x->server_keeps = head->keep_alive;
     x->spoilt |= head->status == 401;       /* credentials are asked for */
     x->closing = !x->client_keeps || x->request != REQUEST_DONE || framing == HTTP1_BODY_UNTIL_CLOSE;

@@ -57,11 +57,7 @@ final(struct h2_stream *s, const struct http1_head *head, bool end)
 
     if (!ask_filter(s, head, &edit))
         return;
-    if (s->h->strip != NULL && s->h->strip->n > 0) {
-        less = *head;
-        strip_fields(s->h->strip, &less);
-        head = &less;
-    }
+    head = strip_head(s->h->strip, head, &less);
     filtered = s->filter != NULL && s->filter->response_body != NULL && edit.body != EXCHANGE_BODY_PASS && !end;
     if (s->down_id < 0 || h2_fields_response(&fields, head, &edit, edit.body != EXCHANGE_BODY_STREAM) < 0) {
         h2_fields_free(&fields);

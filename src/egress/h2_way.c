@@ -231,7 +231,7 @@ send_trailer(struct h2_stream *s, struct h2_way *w)
     struct exchange_edit edit = { .n_drop = 0 };
     struct h2_fields fields = { .n = 0 };
     nghttp2_nv nv[H2_FIELDS_MAX];
-    struct http1_head head;
+    struct http1_head head, less;
     int (*ask)(void *, const struct http1_head *, struct exchange_edit *) =
         s->filter == NULL ? NULL : w->up ? s->filter->request_trailer : s->filter->response_trailer;
     int r = -1;
@@ -239,9 +239,7 @@ send_trailer(struct h2_stream *s, struct h2_way *w)
     if (http1_parse_response(w->trailer.p, w->trailer.n, STR_LIT("GET"), &head) != HTTP1_OK ||
         (ask != NULL && ask(s->filter_ctx, &head, &edit) < 0))
         return -1;
-    if (!w->up && s->h->strip != NULL)
-        strip_fields(s->h->strip, &head);
-    if (h2_fields_trailer(&fields, &head, &edit) == 0)
+    if (h2_fields_trailer(&fields, w->up ? &head : strip_head(s->h->strip, &head, &less), &edit) == 0)
         r = nghttp2_submit_trailer(h2_sink(s, w)->s, sink_id(s, w), nv, h2_nv(&fields, nv));
     h2_fields_free(&fields);
     return r == 0 ? 0 : -1;

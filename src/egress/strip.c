@@ -33,17 +33,19 @@ strip_add(struct strip *s, struct str name)
     return 0;
 }
 
-void
-strip_fields(const struct strip *s, struct http1_head *head)
+const struct http1_head *
+strip_head(const struct strip *s, const struct http1_head *head, struct http1_head *room)
 {
-    size_t kept = 0;
-
+    if (s == NULL || s->n == 0)
+        return head;
+    *room = *head;
+    room->n_fields = 0;
     for (size_t i = 0; i < head->n_fields; i++) {
         bool out = false;
         for (size_t k = 0; k < s->n && !out; k++)
             out = same(s->names[k], head->fields[i].name);
         if (!out)
-            head->fields[kept++] = head->fields[i];
+            room->fields[room->n_fields++] = head->fields[i];
     }
-    head->n_fields = kept;
+    return room;
 }

@@ -17,7 +17,7 @@ struct strip {
 
 /* 0, or -1: no room, or no name of a field. */
 int strip_add(struct strip *s, struct str name);
-/* Take those fields out of @head. Nothing of @s is kept. */
-void strip_fields(const struct strip *s, struct http1_head *head);
+/* @head without those fields, in @room; @head itself where @s is NULL or has no names. */
+const struct http1_head *strip_head(const struct strip *s, const struct http1_head *head, struct http1_head *room);
 
 #endif
