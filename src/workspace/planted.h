@@ -61,9 +61,10 @@ bool planted_changed(const struct timespec *since, const struct timespec *t);
 
 /* planted_table.c: a file that a tool obeys. */
 struct planted_row {
-    const char *dir;        /* a directory that it lies in or below, or NULL: anywhere; "./x": that it lies in */
+    const char *dir;        /* a directory that it lies in or below, or NULL: anywhere */
     const char *name;       /* its own name; "*": any; "*.x": any that ends so */
     const char *what, *runs;
+    bool directly;          /* in @dir, not below */
 };
 
 /* The row for a file called @name, whose directory is (@in) or lies below one that planted_dir() knew; NULL: none. */

@@ -179,7 +179,7 @@ static const struct planted_row rows[] = {
     { NULL, "lazygit.yml", "lazygit", VCS }, { NULL, ".lazygit.yml", "lazygit", VCS },
     { ".sl", "config", "Sapling", VCS }, { ".pijul", "config", "Pijul", VCS },
     { "sl", "config", "Sapling", VCS }, { "sl", "config-git-user", "Sapling", VCS },
-    { "sl", "config-git-repo", "Sapling", VCS }, { "./.jj", "repo", "Jujutsu", VCS },
+    { "sl", "config-git-repo", "Sapling", VCS }, { ".jj", "repo", "Jujutsu", VCS, true },
     { "_darcs", "defaults", "darcs", VCS },
     { ".jj", "config.toml", "Jujutsu", VCS }, { ".jj", "workspace-config.toml", "Jujutsu", VCS },
     { ".svn", "config", "Subversion", VCS },
@@ -217,18 +217,6 @@ fits(const char *pattern, const char *name)
     return n >= tail && strcasecmp(name + n - tail, pattern + 1) == 0;
 }
 
-static bool
-directly(const struct planted_row *r)
-{
-    return r->dir != NULL && r->dir[0] == '.' && r->dir[1] == '/';
-}
-
-static const char *
-dir_of(const struct planted_row *r)
-{
-    return directly(r) ? r->dir + 2 : r->dir;
-}
-
 const struct planted_row *
 planted_match(const char *dir, bool in, const char *name)
 {
@@ -236,9 +224,9 @@ planted_match(const char *dir, bool in, const char *name)
         const struct planted_row *r = &rows[i];
         /* of a hundred thousand names nearly all go by here */
         if ((r->name[0] != '*' && (r->name[0] | 0x20) != (name[0] | 0x20)) ||
-            (r->dir != NULL && (dir == NULL || (directly(r) && !in))))
+            (r->dir != NULL && (dir == NULL || (r->directly && !in))))
             continue;
-        if ((r->dir == NULL || strcmp(dir_of(r), dir) == 0) && fits(r->name, name))
+        if ((r->dir == NULL || strcmp(r->dir, dir) == 0) && fits(r->name, name))
             return r;
     }
     return NULL;
@@ -247,11 +235,9 @@ planted_match(const char *dir, bool in, const char *name)
 const char *
 planted_dir(const char *name)
 {
-    for (size_t i = 0; i < N_ROWS; i++) {
-        const char *dir = dir_of(&rows[i]);
-        if (dir != NULL && (dir[0] | 0x20) == (name[0] | 0x20) && strcasecmp(dir, name) == 0)
-            return dir;
-    }
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (rows[i].dir != NULL && (rows[i].dir[0] | 0x20) == (name[0] | 0x20) && strcasecmp(rows[i].dir, name) == 0)
+            return rows[i].dir;
     return NULL;
 }
 
@@ -261,7 +247,7 @@ planted_below(const char *name)
     const char *dir = planted_dir(name);
 
     for (size_t i = 0; dir != NULL && i < N_ROWS; i++)
-        if (rows[i].dir != NULL && strcmp(dir_of(&rows[i]), dir) == 0)
+        if (rows[i].dir == dir)
             return &rows[i];
     return NULL;
 }
