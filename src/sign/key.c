@@ -140,6 +140,12 @@ sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS])
     memcpy(out, k->address, TX_ADDRESS);
 }
 
+void
+sign_key_address_text(const struct sign_key *k, char out[SIGN_ADDRESS_TEXT + 1])
+{
+    sign_address_text(k->address, out);
+}
+
 /* The two forms of s are of one signature, and networks take the low one (EIP-2). */
 static bool
 make_low(uint8_t rs[64])

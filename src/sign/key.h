@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "sign/address.h"
 #include "sign/tx.h"
 
 #define SIGN_KEY_SIZE 32
@@ -39,6 +40,7 @@ void sign_key_free(struct sign_key *k);
 bool sign_key_lives(const struct sign_key *k);
 
 void sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS]);
+void sign_key_address_text(const struct sign_key *k, char out[SIGN_ADDRESS_TEXT + 1]);
 /* @digest is of one of this room's own forms. 0, or -1 with @err (sign.failed). */
 int sign_key_sign(const struct sign_key *k, const uint8_t digest[TX_HASH], struct tx_signature *out, struct err *err);
 /* Whose key made @s of @digest. False: nobody's. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 #define FD_SIGNER 3
 
@@ -129,7 +130,7 @@ become(const struct behind_program *p, const char *path, int fd)
         env[0] = NULL;
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
         (fd == FD_SIGNER ? fcntl(fd, F_SETFD, 0) : dup2(fd, FD_SIGNER)) < 0 ||
-        close_range(FD_SIGNER + 1, ~0U, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        io_close_from(FD_SIGNER + 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         _exit(1);
     execve(path, argv, env);
     _exit(1);

@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "signer/signer.h"
-#include "sign/address.h"
 #include "signer/far.h"
 #include "signer/token.h"
 #include "vault/cmd.h"
@@ -44,15 +43,6 @@ generate(struct secret *value, struct err *err)
     return r;
 }
 
-static void
-say_address(const struct sign_key *key, char out[SIGN_ADDRESS_TEXT + 1])
-{
-    uint8_t address[TX_ADDRESS];
-
-    sign_key_address(key, address);
-    sign_address_text(address, out);
-}
-
 /* A key that is there stays: what it signed for would be out of reach, and nobody could have meant that. */
 static int
 keep(const char *name, const struct secret *value, struct err *err)
@@ -80,76 +70,73 @@ keep(const char *name, const struct secret *value, struct err *err)
     return store_new_id(m->id, err) < 0 ? -1 : store_put_key(&s, m, value, err);
 }
 
-/* Where a token has the key, with the PIN that was read. */
 static int
-in_token(const struct options *o, const struct cmd_options *from, struct secret *value, struct err *err)
+address_of(const struct secret *value, char out[SIGN_ADDRESS_TEXT + 1], struct err *err)
 {
-    const size_t max = sizeof(TOKEN_FORM) + strlen(o->module) + strlen(o->token) + strlen(o->object) + 4;
-    cleanup_secret struct secret pin = { NULL, 0 };
-    int n;
+    struct sign_key *key = signer_key_of(value->p, value->n, err);
 
-    if (value_read(from, &pin, err) < 0 || secret_alloc(value, max + pin.n, err) < 0)
+    if (key == NULL)
         return -1;
-    n = snprintf((char *)value->p, max, TOKEN_FORM "%s\n%s\n%s\n", o->module, o->token, o->object);
-    memcpy(value->p + n, pin.p, pin.n);
-    value->n = (size_t)n + pin.n;
+    sign_key_address_text(key, out);
+    sign_key_free(key);
     return 0;
 }
 
-/* A server that signs, with what it knows its caller by, which was read; @address "-": whichever key it has. */
+/* A key that is not here (token.h, far.h): where it is, and what was read. */
 static int
-at_server(const struct options *o, const char *address, const struct secret *bearer, struct secret *value,
+elsewhere(const char *form, const char *const where[3], const struct secret *read, struct secret *value,
           struct err *err)
 {
-    const char *ca = o->ca != NULL ? o->ca : "-";
-    const size_t max = sizeof(FAR_FORM) + strlen(o->url) + strlen(ca) + strlen(address) + 4;
+    const size_t max = strlen(form) + strlen(where[0]) + strlen(where[1]) + strlen(where[2]) + 4;
     int n;
 
-    if (secret_alloc(value, max + bearer->n, err) < 0)
+    if (secret_alloc(value, max + read->n, err) < 0)
         return -1;
-    n = snprintf((char *)value->p, max, FAR_FORM "%s\n%s\n%s\n", o->url, ca, address);
-    memcpy(value->p + n, bearer->p, bearer->n);
-    value->n = (size_t)n + bearer->n;
+    n = snprintf((char *)value->p, max, "%s%s\n%s\n%s\n", form, where[0], where[1], where[2]);
+    memcpy(value->p + n, read->p, read->n);
+    value->n = (size_t)n + read->n;
     return 0;
 }
 
 /* Its key is the one that it has now. */
 static int
-add_server(const struct options *o, const struct cmd_options *from, struct secret *value, struct err *err)
+at_server(const struct options *o, const struct secret *bearer, struct secret *value,
+          char address[SIGN_ADDRESS_TEXT + 1], struct err *err)
 {
-    cleanup_secret struct secret bearer = { NULL, 0 }, first = { NULL, 0 };
-    char address[SIGN_ADDRESS_TEXT + 1];
-    struct sign_key *key;
+    const char *where[] = { o->url, o->ca != NULL ? o->ca : "-", "-" };
+    cleanup_secret struct secret any = { NULL, 0 };
 
-    if (value_read(from, &bearer, err) < 0 || at_server(o, "-", &bearer, &first, err) < 0)
+    if (elsewhere(FAR_FORM, where, bearer, &any, err) < 0 || address_of(&any, address, err) < 0)
         return -1;
-    key = signer_key_of(first.p, first.n, err);
-    if (key == NULL)
+    where[2] = address;
+    return elsewhere(FAR_FORM, where, bearer, value, err);
+}
+
+/* What is kept, and its key's address. */
+static int
+make_value(const struct options *o, struct secret *value, char address[SIGN_ADDRESS_TEXT + 1], struct err *err)
+{
+    const struct cmd_options from = { .name = o->name, .from_env = o->from_env, .from_file = o->from_file };
+    const char *const where[] = { o->module, o->token, o->object };
+    cleanup_secret struct secret read = { NULL, 0 };
+
+    if (o->url != NULL)
+        return value_read(&from, &read, err) < 0 ? -1 : at_server(o, &read, value, address, err);
+    if ((o->generate ? generate(value, err) : value_read(&from, o->module != NULL ? &read : value, err)) < 0 ||
+        (o->module != NULL && elsewhere(TOKEN_FORM, where, &read, value, err) < 0))
         return -1;
-    say_address(key, address);
-    sign_key_free(key);
-    return at_server(o, address, &bearer, value, err);
+    return address_of(value, address, err);
 }
 
 static int
 cmd_add(const struct options *o, struct err *err)
 {
-    const struct cmd_options from = { .name = o->name, .from_env = o->from_env, .from_file = o->from_file };
     cleanup_secret struct secret value = { NULL, 0 };
     char address[SIGN_ADDRESS_TEXT + 1];
-    struct sign_key *key;
     int r;
 
-    if (secret_memory_init(err) < 0 || (o->generate ? generate(&value, err)
-                                        : o->module != NULL ? in_token(o, &from, &value, err)
-                                        : o->url != NULL ? add_server(o, &from, &value, err)
-                                        : value_read(&from, &value, err)) < 0)
+    if (secret_memory_init(err) < 0 || make_value(o, &value, address, err) < 0)
         return -1;
-    key = signer_key_of(value.p, value.n, err);
-    if (key == NULL)
-        return -1;
-    say_address(key, address);
-    sign_key_free(key);
     r = keep(o->name, &value, err);
     if (r == 0 && o->json)
         printf("{\"name\": \"%s\", \"address\": \"%s\"}\n", o->name, address);
@@ -165,13 +152,9 @@ list_one(const struct store *s, size_t i, const char *name, json_t *array)
     cleanup_secret struct secret value = { NULL, 0 };
     char address[SIGN_ADDRESS_TEXT + 1] = "-";
     struct err ignored = ERR_INIT;
-    struct sign_key *key = NULL;
 
     if (store_value(s, i, &value, &ignored) == 0)
-        key = signer_key_of(value.p, value.n, &ignored);
-    if (key != NULL)
-        say_address(key, address);
-    sign_key_free(key);
+        (void)address_of(&value, address, &ignored);
     if (array != NULL)
         json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "address", address));
     else
@@ -244,7 +227,7 @@ cmd_check(const struct options *o, struct err *err)
         return -1;
     if (secret_memory_init(err) < 0 || (key = signer_key(o->name, err)) == NULL)
         return -1;
-    say_address(key, address);
+    sign_key_address_text(key, address);
     sign_key_free(key);
     printf("%s: %s%s%s\n", o->name, address, o->file != NULL ? "; good: " : "", o->file != NULL ? o->file : "");
     return 0;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "sign/address.h"
 #include "signer/behind.h"
 
 static const struct behind_program program = {
@@ -14,10 +13,8 @@ static bool
 is_still(const struct sign_key *key, const char *pinned)
 {
     char text[SIGN_ADDRESS_TEXT + 1];
-    uint8_t address[TX_ADDRESS];
 
-    sign_key_address(key, address);
-    sign_address_text(address, text);
+    sign_key_address_text(key, text);
     return strcmp(pinned, "-") == 0 || strcmp(pinned, text) == 0;
 }
 
