@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/array.h"
 #include "base/str.h"
@@ -26,22 +25,6 @@ room(struct warden *w)
         if (now >= w->console[i].until_ms)
             return &w->console[i];
     return NULL;
-}
-
-static int
-new_ticket(char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
-{
-    uint8_t raw[SHA256_SIZE];
-    char text[SHA256_TEXT + 1];
-
-    if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-        return -1;
-    sha256_text(raw, text);
-    snprintf(out, EDGE_CREDENTIAL_MAX + 1, EDGE_CONSOLE_TICKET "%s", text);
-    sha256_of(out, strlen(out), hash);
-    explicit_bzero(raw, sizeof(raw));
-    explicit_bzero(text, sizeof(text));
-    return 0;
 }
 
 /* Where the record is required, the question waits for its entry: true. */
@@ -69,7 +52,7 @@ asked_console(struct warden *w, const struct ask_console *m)
         err_set(&err, ERR_LIMIT, "console.busy", "%zu tickets wait to be used; that is the limit",
                 ARRAY_LEN(w->console));
         err_hint(&err, "each is gone after the time it was made for: try again in some minutes");
-    } else if (new_id(told.id) < 0 || new_ticket(text, made.hash) < 0) {
+    } else if (new_id(told.id) < 0 || secret_new(EDGE_CONSOLE_TICKET, text, made.hash) < 0) {
         err_sys(&err, errno, "serve.random", "getrandom");
     }
     if (err.kind != ERR_NONE) {

@@ -23,7 +23,7 @@ hash_of_text(const char *text, uint8_t out[SHA256_SIZE])
 }
 
 int
-credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
+secret_new(const char *begins, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
 {
     uint8_t raw[SHA256_SIZE];
     char text[SHA256_TEXT + 1];
@@ -31,11 +31,20 @@ credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t h
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return -1;
     sha256_text(raw, text);
-    snprintf(out, EDGE_CREDENTIAL_MAX + 1, "cloche_%s_%s", edge_role_name(role), text);
+    snprintf(out, EDGE_CREDENTIAL_MAX + 1, "%s%s", begins, text);
     sha256_of(out, strlen(out), hash);
     explicit_bzero(raw, sizeof(raw));
     explicit_bzero(text, sizeof(text));
     return 0;
+}
+
+int
+credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE])
+{
+    char begins[32];
+
+    snprintf(begins, sizeof(begins), "cloche_%s_", edge_role_name(role));
+    return secret_new(begins, out, hash);
 }
 
 /* --- who one is for ----------------------------------------------------------------------------------------------- */

@@ -441,7 +441,9 @@ int credential_who(struct warden *w, const uint8_t hash[SHA256_SIZE], struct who
  * To be wiped by explicit_bzero. */
 const char *box_new_key(struct box *b, char out[EDGE_CREDENTIAL_MAX + 1], struct err *err);
 
-/* A new credential of @role: its text and its hash. -1 with errno. To be wiped as well. */
+/* What nobody guesses, behind @begins: its text and its hash. -1 with errno. To be wiped as well. */
+int secret_new(const char *begins, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
+/* The same as a credential of @role. */
 int credential_new(enum edge_role role, char out[EDGE_CREDENTIAL_MAX + 1], uint8_t hash[SHA256_SIZE]);
 
 /* A new token of @t's role, name and times, put on record: answered with EDGE_TOKEN. @by: whose doing, for people. 0,
