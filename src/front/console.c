@@ -54,11 +54,9 @@ mint(struct request *r)
 static bool
 is_ticket(const char *text)
 {
-    static const char begins[] = EDGE_CONSOLE_TICKET;
-    size_t n = sizeof(begins) - 1;
+    const size_t n = sizeof(EDGE_CONSOLE_TICKET) - 1;
 
-    return text != NULL && strncmp(text, begins, n) == 0 && strspn(text + n, "0123456789abcdef") == SHA256_TEXT &&
-           text[n + SHA256_TEXT] == '\0';
+    return text != NULL && strncmp(text, EDGE_CONSOLE_TICKET, n) == 0 && edge_digest_well(text + n);
 }
 
 static const struct answers opened_answers = { .token = token_reply };
