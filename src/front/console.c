@@ -82,20 +82,16 @@ open_it(struct request *r)
 static void
 file_reply(struct request *r, const struct console_file *file)
 {
-    static const char *const headers[][2] = {
+    static const char *const own[][2] = {
         { "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
                                      "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
                                      "require-trusted-types-for 'script'; trusted-types 'none'" },
-        { "X-Frame-Options", "DENY" },
         { "Referrer-Policy", "no-referrer" },
-        { "Cross-Origin-Opener-Policy", "same-origin" },
-        { "Cross-Origin-Resource-Policy", "same-origin" },
         { "Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()" },
+        { NULL, NULL },
     };
 
-    reply_text(r, MHD_HTTP_OK, file->type, file->text, strlen(file->text));
-    for (size_t i = 0; r->response != NULL && i < ARRAY_LEN(headers); i++)
-        (void)MHD_add_response_header(r->response, headers[i][0], headers[i][1]);
+    reply_page(r, MHD_HTTP_OK, file->type, file->text, strlen(file->text), own);
 }
 
 static void

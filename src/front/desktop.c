@@ -373,18 +373,14 @@ person(struct request *r)
 static void
 page_reply(struct request *r, const char *type, const char *text)
 {
-    static const char *const headers[][2] = {
+    static const char *const own[][2] = {
         { "Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors "
                                      "'none'; base-uri 'none'; form-action 'none'" },
-        { "X-Frame-Options", "DENY" },
         { "Referrer-Policy", "no-referrer" },
-        { "Cross-Origin-Opener-Policy", "same-origin" },
-        { "Cross-Origin-Resource-Policy", "same-origin" },
+        { NULL, NULL },
     };
 
-    reply_text(r, MHD_HTTP_OK, type, text, strlen(text));
-    for (size_t i = 0; r->response != NULL && i < ARRAY_LEN(headers); i++)
-        (void)MHD_add_response_header(r->response, headers[i][0], headers[i][1]);
+    reply_page(r, MHD_HTTP_OK, type, text, strlen(text), own);
 }
 
 static void

@@ -410,6 +410,9 @@ bool json_number(const json_t *v, json_int_t min, json_int_t max, uint32_t *out)
 bool reply_member(struct request *r, const char *code, const char *name, const char *known);
 /* As it is, of that type; copied. */
 void reply_text(struct request *r, unsigned status, const char *type, const void *p, size_t n);
+/* The same of a page of ours, or a file of one, in nobody's frame. @own: further headers, then NULL. */
+void reply_page(struct request *r, unsigned status, const char *type, const void *p, size_t n,
+                const char *const own[][2]);
 json_t *json_of_event(const struct edge_event *event);
 /* r->list as {NAME: ...}, by the name that struct answers has for it: the end of a list that has no pages */
 void reply_list(struct request *r, uint32_t count, bool more);
@@ -581,11 +584,8 @@ void visit_time(struct front *f);       /* those whose stream goes on are looked
 bool box_name_of(struct request *r, const char **out);
 
 /* v1.c, files.c, life.c, tokens.c, audit.c, watch.c: the routes. */
-extern const struct route volume_routes[], execute_routes[];
-extern const size_t volume_n_routes, execute_n_routes;
-/* templates.c */
-extern const struct route template_routes[];
-extern const size_t template_n_routes;
+extern const struct route volume_routes[], execute_routes[], template_routes[];
+extern const size_t volume_n_routes, execute_n_routes, template_n_routes;
 void fork_free(struct request *r);
 extern const struct route v1_routes[], files_routes[], life_routes[], token_routes[], audit_routes[];
 extern const size_t v1_n_routes, files_n_routes, life_n_routes, token_n_routes, audit_n_routes;

@@ -65,14 +65,12 @@ front_page_begin(struct buf *b, const char *title)
 static void
 reply(struct request *r, unsigned status, struct buf *b)
 {
-    static const char *const headers[][2] = {
+    static const char *const own[][2] = {
         { "Content-Security-Policy",
           "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'" },
-        { "X-Frame-Options", "DENY" },
         /* not "no-referrer": a browser would say "null" as the Origin of our own form */
         { "Referrer-Policy", "same-origin" },
-        { "Cross-Origin-Opener-Policy", "same-origin" },
-        { "Cross-Origin-Resource-Policy", "same-origin" },
+        { NULL, NULL },
     };
 
     buf_puts(b, "</body></html>\n");
@@ -82,9 +80,7 @@ reply(struct request *r, unsigned status, struct buf *b)
         reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "out of memory");
         return;
     }
-    reply_text(r, status, "text/html; charset=utf-8", b->p, b->n);
-    for (size_t i = 0; r->response != NULL && i < ARRAY_LEN(headers); i++)
-        (void)MHD_add_response_header(r->response, headers[i][0], headers[i][1]);
+    reply_page(r, status, "text/html; charset=utf-8", b->p, b->n, own);
 }
 
 static void

@@ -137,6 +137,28 @@ reply_text(struct request *r, unsigned status, const char *type, const void *p, 
         headers(r, type);
 }
 
+static void
+put_all(struct request *r, const char *const list[][2])
+{
+    for (size_t i = 0; r->response != NULL && list[i][0] != NULL; i++)
+        (void)MHD_add_response_header(r->response, list[i][0], list[i][1]);
+}
+
+void
+reply_page(struct request *r, unsigned status, const char *type, const void *p, size_t n, const char *const own[][2])
+{
+    static const char *const all[][2] = {
+        { "X-Frame-Options", "DENY" },
+        { "Cross-Origin-Opener-Policy", "same-origin" },
+        { "Cross-Origin-Resource-Policy", "same-origin" },
+        { NULL, NULL },
+    };
+
+    reply_text(r, status, type, p, n);
+    put_all(r, all);
+    put_all(r, own);
+}
+
 void
 reply_list(struct request *r, uint32_t count, bool more)
 {
