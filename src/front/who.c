@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "front/front.h"
+#include "wire/http1.h"
 
 #define SPOKEN "cloche.bearer."
 
@@ -22,15 +23,13 @@ static unsigned
 spoken_in(const struct header *list, struct str *text)
 {
     const size_t before = sizeof(SPOKEN) - 1;
+    struct str rest = { list->value, list->size }, word;
     unsigned n = 0;
 
-    for (size_t i = 0, size; i < list->size; i += size + 1) {
-        const char *at = list->value + i;
-        for (size = 0; i + size < list->size && strchr(", \t", at[size]) == NULL;)
-            size++;
-        if (size < before || memcmp(at, SPOKEN, before) != 0)
+    while (http1_list_next(&rest, &word)) {
+        if (!str_starts(word, STR_LIT(SPOKEN)))
             continue;
-        *text = (struct str){ at + before, size - before };
+        *text = (struct str){ word.p + before, word.n - before };
         n++;
     }
     return n;
