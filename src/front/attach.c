@@ -82,14 +82,8 @@ on_opened(struct request *r, const struct edge_attach *a, const char *text)
     json_t *one = json_of_attach(a);
 
     json_object_set_new(one, "token", json_string(text));
-    if (a->screen) {
-        char room[300];
-        const char *base = ports_base(r, room);
-        json_t *path = json_sprintf("/desktop#%s=%s:%s", edge_attach_mode(true, a->writes), text, a->box);
-        json_object_set_new(one, "url", base == NULL || path == NULL
-                                            ? json_null() : json_sprintf("%s%s", base, json_string_value(path)));
-        json_object_set_new(one, "path", path);
-    }
+    if (a->screen)
+        ports_put(r, one, json_sprintf("/desktop#%s=%s:%s", edge_attach_mode(true, a->writes), text, a->box));
     reply_json(r, MHD_HTTP_CREATED, one);
 }
 

@@ -17,15 +17,11 @@
 static void
 on_ticket(struct request *r, const struct edge_token *token, const char *text)
 {
-    char room[300];
-    const char *base = ports_base(r, room);
-    json_t *path = json_sprintf("/console#ticket=%s", text), *url = json_null();
+    json_t *one = json_pack("{s:s, s:s, s:I}", "ticket", text, "role", edge_role_name(token->role), "expires_ms",
+                            (json_int_t)token->expires_ms);
 
-    if (base != NULL && path != NULL)
-        url = json_sprintf("%s%s", base, json_string_value(path));
-    reply_json(r, MHD_HTTP_CREATED, json_pack("{s:s, s:s, s:I, s:o, s:o}", "ticket", text, "role",
-                                              edge_role_name(token->role), "expires_ms",
-                                              (json_int_t)token->expires_ms, "path", path, "url", url));
+    ports_put(r, one, json_sprintf("/console#ticket=%s", text));
+    reply_json(r, MHD_HTTP_CREATED, one);
 }
 
 static const struct answers ticket_answers = { .token = on_ticket };

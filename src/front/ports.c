@@ -32,6 +32,17 @@ ports_have_address(const struct request *r)
     return ports_base(r, room) != NULL;
 }
 
+void
+ports_put(const struct request *r, json_t *out, json_t *path)
+{
+    char room[300];
+    const char *base = ports_base(r, room);
+
+    json_object_set_new(out, "url", base != NULL && path != NULL
+                                        ? json_sprintf("%s%s", base, json_string_value(path)) : json_null());
+    json_object_set_new(out, "path", path);
+}
+
 /* The same host, with an origin for this capability alone; false: its name leads nowhere. */
 static bool
 own_host(const char *base, const char *capability, char *out, size_t size)
@@ -65,10 +76,8 @@ json_of_port(const struct request *r, const struct edge_port *p, const char *cap
 
     if (one == NULL || capability[0] == '\0')
         return one;
+    ports_put(r, one, json_sprintf("%s%s/", PREVIEW_PATH, capability));
     base = ports_base(r, room);
-    json_object_set_new(one, "path", json_sprintf("%s%s/", PREVIEW_PATH, capability));
-    json_object_set_new(one, "url", base != NULL ? json_sprintf("%s%s%s/", base, PREVIEW_PATH, capability)
-                                                 : json_null());
     json_object_set_new(one, "host_url", base != NULL && own_host(base, capability, host, sizeof(host))
                                              ? json_sprintf("%s/", host) : json_null());
     return one;

@@ -20,6 +20,8 @@ size_t preview_held(const struct request *r);   /* bytes of an answer that waits
 /* ports.c: a port as JSON; with where it is found when there is a capability. */
 bool ports_have_address(const struct request *r);     /* that has a URL */
 const char *ports_base(const struct request *r, char room[300]);       /* its beginning; NULL: none */
+/* "path", which is taken, and "url", the same behind the beginning or null, into @out. */
+void ports_put(const struct request *r, json_t *out, json_t *path);
 json_t *json_of_port(const struct request *r, const struct edge_port *p, const char *capability);
 
 #endif
