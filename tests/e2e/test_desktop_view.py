@@ -42,10 +42,7 @@ def told(box, *kinds):
 def refusal(path, uri, headers=()):
     """Of a WebSocket that is none: its status and code."""
     ws = WebSocket(path, uri, headers=headers)
-    size = next(int(line.split(":")[1]) for line in ws.head.lower().splitlines() if line.startswith("content-length"))
-    said = json.loads(ws.exactly(size))
-    ws.close()
-    return ws.status, said["code"]
+    return ws.status, ws.refusal()["code"]
 
 
 # --- looking and sitting there ----------------------------------------------------------------------------------------------

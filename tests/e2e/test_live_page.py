@@ -1,6 +1,4 @@
 """A page of a browser that runs a command over a WebSocket: its credential is a subprotocol (docs/daemon.md)."""
-import json
-import re
 import socket
 
 import pytest
@@ -28,10 +26,7 @@ def offers(*words):
 
 
 def code_of(ws):
-    length = int(re.search(r"(?i)content-length: (\d+)", ws.head)[1])
-    said = json.loads(ws.exactly(length))
-    ws.close()
-    return ws.status, said["code"]
+    return ws.status, ws.refusal()["code"]
 
 
 def test_a_page_says_its_credential_where_it_can(daemon):

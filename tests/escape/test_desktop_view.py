@@ -1,5 +1,4 @@
 """Who looks at a desktop presses no key and moves nothing, however it is said; and nobody looks whom it was not given to (docs/desktop.md)."""
-import json
 import select
 import struct
 from concurrent.futures import ThreadPoolExecutor
@@ -145,12 +144,10 @@ def test_a_greeting_is_one_of_one(daemon):
 
 def status(daemon, uri, headers=()):
     ws = WebSocket(daemon.path, uri, headers=headers)
-    code = None
     if ws.status != 101:
-        size = next(int(line.split(":")[1]) for line in ws.head.lower().splitlines() if line.startswith("content-length"))
-        code = json.loads(ws.exactly(size))["code"]
+        return ws.status, ws.refusal()["code"]
     ws.close()
-    return ws.status, code
+    return ws.status, None
 
 
 def bearer(text_):

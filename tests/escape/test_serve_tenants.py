@@ -3,7 +3,6 @@ import ctypes
 import http.client
 import json
 import os
-import re
 import select
 import socket
 import sqlite3
@@ -199,9 +198,7 @@ def tried(attacker, method, path, target):
     if ws.status == 101:
         last = Command.over(ws, "touch was-here").end()
         return (403 if last["code"] == "auth.role" else 200), last.get("code"), last
-    length = int(re.search(r"(?i)content-length: (\d+)", ws.head)[1])
-    said = json.loads(ws.exactly(length))
-    ws.close()
+    said = ws.refusal()
     return ws.status, said["code"], said["error"]
 
 

@@ -3,6 +3,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import socket
 import struct
 
@@ -41,6 +42,13 @@ class WebSocket:
         if self.status == 101:
             accept = base64.b64encode(hashlib.sha1(key + GUID).digest()).decode()
             assert f"sec-websocket-accept: {accept}".lower() in self.head.lower(), head
+
+    def refusal(self):
+        """Of a WebSocket that is none: what the answer says."""
+        length = int(re.search(r"(?i)content-length: (\d+)", self.head)[1])
+        said = json.loads(self.exactly(length))
+        self.close()
+        return said
 
     def raw(self, data):
         self.socket.sendall(data)
