@@ -37,9 +37,7 @@ def ticket(who, **body):
 
 
 def opened(daemon, text, headers=None):
-    remote = daemon.remote("")
-    remote.credential = lambda: {}
-    return remote("POST", "/v1/console/open", {"ticket": text}, headers or {})
+    return daemon.remote()("POST", "/v1/console/open", {"ticket": text}, headers)
 
 
 def refused(daemon, text):
@@ -59,21 +57,20 @@ def session(daemon, **body):
 
 def test_the_page_is_files_of_ours_and_nothing_else(daemon):
     """All of it is what is in console/, under headers that let nothing else in; whoever asks, and without a credential."""
-    remote = daemon.remote("")
-    remote.credential = lambda: {}
+    remote = daemon.remote()
     types = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
     for name in FILES:
         at = "/console" if name == "index.html" else f"/console/{name}"
-        said = remote("GET", at, None, {})
+        said = remote("GET", at)
         assert said.status == 200 and said.body == (CONSOLE / name).read_bytes(), (name, said.status)
         assert said.headers["Content-Type"] == types[name.rsplit(".")[-1]], name
         assert {k: said.headers[k] for k in HEADERS} == HEADERS, name
         assert dict(part.strip().split(" ", 1) for part in said.headers["Content-Security-Policy"].split(";")) == POLICY, name
         assert "Set-Cookie" not in said.headers and not [h for h in said.headers if h.lower().startswith("access-control")], name
     for name in ("none.js", "index.html", "..%2fopenapi.yaml", "main.js/", "", "main.js%00"):
-        assert remote("GET", f"/console/{name}", None, {}).status in (400, 404), name
+        assert remote("GET", f"/console/{name}").status in (400, 404), name
     for method in ("POST", "PUT", "DELETE"):
-        assert remote(method, "/console", None, {}).status == 405
+        assert remote(method, "/console").status == 405
 
 
 def test_the_files_need_nothing_else():
@@ -140,11 +137,10 @@ def test_what_is_asked_for_must_be_well(daemon):
                  {"within": 601}, {"more": 1}, [], "x"):
         said = daemon.post("/v1/console", body)
         assert (said.status, said.json["code"]) in ((400, "console.request"), (400, "http.json")), (body, said)
-    remote = daemon.remote("")
-    remote.credential = lambda: {}
+    remote = daemon.remote()
     for body in (None, {}, {"ticket": 1}, {"ticket": "x" * 97}, {"ticket": NEVER, "role": "operator"}, {"ticket": "a\0b"}, [], {"ticket": ""},
                  {"ticket": NEVER[:-1]}, {"ticket": NEVER + "0"}, {"ticket": NEVER.upper()}, {"ticket": "cloche_operator_" + "0" * 64}):
-        assert remote("POST", "/v1/console/open", body, {}).status == 400, body
+        assert remote("POST", "/v1/console/open", body).status == 400, body
     assert refused(daemon, NEVER) == "console.ticket"
 
 
@@ -165,9 +161,7 @@ def test_only_who_may_make_tokens_may_make_a_ticket(daemon):
     for role, who in people.items():
         said = who.post("/v1/console", {"role": "auditor"})
         assert (said.status, said.json.get("code")) == ((201, None) if role == "operator" else (403, "auth.role")), (role, said)
-    nobody = daemon.remote("")
-    nobody.credential = lambda: {}
-    assert nobody("POST", "/v1/console", {}, {}).status == 401
+    assert daemon.remote()("POST", "/v1/console", {}).status == 401
 
 
 def test_a_session_may_what_its_role_may(daemon):

@@ -54,8 +54,7 @@ def test_a_page_says_its_credential_where_it_can(daemon):
     assert ws.status == 101 and "sec-websocket-protocol" not in ws.head.lower(), ws.head
     ws.close()
     # and nowhere else
-    remote = daemon.remote("")
-    remote.credential = lambda: {}
+    remote = daemon.remote()
     operator = daemon.token()
     for path in ("/v1/sandboxes", box.at, f"{box.at}/desktop/view"):
         said = remote("GET", path, None, {"Sec-WebSocket-Protocol": f"cloche.bearer.{operator}"})

@@ -82,13 +82,8 @@ OPEN = {"/health", "/ready", "/v1/health", "/desktop", "/desktop/page.js", "/con
 def stranger(cloche):
     daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
     box = daemon.create(name="one")
-    yield daemon, box, daemon.remote("")
+    yield daemon, box, daemon.remote()
     assert daemon.stop() == 0, daemon.log
-
-
-def bare(remote, method, path, body):
-    remote.credential = lambda: {}
-    return remote(method, path, body, {})
 
 
 def test_an_unguarded_path_is_refused(stranger):
@@ -97,7 +92,7 @@ def test_an_unguarded_path_is_refused(stranger):
     before, guarded = daemon.get("/v1/sandboxes").json, 0
     for method, path in sorted(documented()):
         at, body = request_of(method, path, box.id)
-        answer = bare(remote, method, at, body)
+        answer = remote(method, at, body)
         if path.startswith(("/preview/", "/desktop/ws/")):
             assert answer.status == 404, (method, path, answer)         # by a capability, which this is none
         elif path == "/v1/console/open":
@@ -108,7 +103,7 @@ def test_an_unguarded_path_is_refused(stranger):
     assert guarded > 60
     for path in ("/v1", "/v1/", "/v1/internal", "/v1/sandboxes/../sandboxes", "/v1/sandboxes/one/../../tokens", "//v1/sandboxes", "/V1/sandboxes",
                  "/v1/sandboxes%2fone", "/debug", "/admin", "/.git/config", "/v1/sandboxes/one;/exec", "/api", "/api/sandbox/none"):
-        answer = bare(remote, "GET", path, None)
+        answer = remote("GET", path, None)
         assert 400 <= answer.status < 500, (path, answer)
         with_token = daemon.remote(caller(daemon, "agent").headers["Authorization"].split()[1])("GET", path, None)
         assert 400 <= with_token.status < 500, (path, with_token)

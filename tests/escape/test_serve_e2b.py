@@ -43,8 +43,7 @@ class Guest:
     """One who speaks to the daemon as E2B's clients do."""
 
     def __init__(self, daemon, credential):
-        self.remote = daemon.remote("")
-        self.remote.credential = lambda: {}
+        self.remote = daemon.remote()
         self.credential = credential
         made = self.api("POST", "/v2/sandboxes", {"templateID": "base", "timeout": 300})
         assert made.status == 201, made
@@ -307,7 +306,7 @@ def test_a_life_is_not_made_longer_without_being_judged(cloche, tmp_path):
     assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 10}).status == 204 and lives() < 60
     assert mine.api("POST", f"/sandboxes/{mine.id}/timeout", {"timeout": 200}).status == 204 and lives() < 260
     # who is not judged may
-    assert daemon.remote("")("POST", f"/e2b/sandboxes/{mine.id}/timeout", {"timeout": 5000}, {"X-API-Key": token(daemon, "operator")["token"]}).status in (204, 401)
+    assert daemon.remote()("POST", f"/e2b/sandboxes/{mine.id}/timeout", {"timeout": 5000}, {"X-API-Key": token(daemon, "operator")["token"]}).status in (204, 401)
     assert daemon.stop() == 0, daemon.log
 
 
