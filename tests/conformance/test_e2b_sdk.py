@@ -17,7 +17,7 @@ LIB = Path(__file__).resolve().parents[1] / "lib"
 
 @pytest.fixture
 def served(cloche):
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
+    daemon = Daemon(cloche, tcp=True)
     port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])
     url = f"http://127.0.0.1:{port}/e2b"
     yield {**cloche.env, "E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_VALIDATE_API_KEY": "false",

@@ -75,7 +75,7 @@ class Proxy:
 def url(cloche, world):
     """Of a daemon with the other adapter."""
     with other_adapter(cloche, world, "mcp_adapter"):
-        daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "10000")
+        daemon = Daemon(cloche, "--rate-limit", "10000", tcp=True)
         port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])
         proxy = Proxy(port, token(daemon, "agent")["token"])
         yield f"http://127.0.0.1:{proxy.port}/mcp"

@@ -21,7 +21,7 @@ def way(request, cloche):
     if request.param == "stdio":
         yield ["stdio", cloche.binary, "mcp", "--gate", "off"]
         return
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
+    daemon = Daemon(cloche, tcp=True)
     port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", daemon.heard)[1])
     yield ["http", f"http://127.0.0.1:{port}/mcp", token(daemon, "agent")["token"]]
     assert daemon.stop() == 0, daemon.log

@@ -37,7 +37,7 @@ def proxy(cloche, tmp_path):
         pytest.skip("nginx is not installed in /usr")
     config = cloche.home / "serve.yaml"
     config.write_text(f"allowed-hosts: {NAME}\n", encoding="ascii")
-    daemon = Daemon(cloche, "--config", str(config), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, "--config", str(config), path=cloche.home / "s", tcp=True)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]

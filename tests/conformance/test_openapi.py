@@ -185,7 +185,7 @@ def test_a_client_that_is_generated(cloche, tmp_path):
                            "--output-path", tmp_path / "made"], capture_output=True, text=True, timeout=300, check=False)
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "will not be generated" not in said and "Unable to process" not in said, said
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, path=cloche.home / "s", tcp=True)
     url = "http://%s:%d" % daemon.addresses()[0]
     used = subprocess.run([python, "-c", USES, url, daemon.token()], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert used.stdout.split("\n") == ["g", "200", "in it", "42", "", ""], used.stdout + used.stderr

@@ -240,7 +240,7 @@ def test_keys_are_keys(daemon, box):
 def test_over_tcp(cloche):
     """The same way over the daemon's address for others, for the session's credential alone."""
     needs()
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, path=cloche.home / "s", tcp=True)
     box = daemon.create(name="one")
     one = session(daemon, box, "inspect")
     for headers, status in (([], 401), ([f"Authorization: Bearer {daemon.token()}"], 403), ([bearer(one)], 101)):

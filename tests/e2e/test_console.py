@@ -25,7 +25,7 @@ POLICY = {"default-src": "'none'", "script-src": "'self'", "style-src": "'self'"
 
 @pytest.fixture
 def daemon(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    made = Daemon(cloche, tcp=True)
     yield made
     assert made.stop() == 0, made.log
 
@@ -120,7 +120,7 @@ def test_a_ticket_is_good_for_a_while_in_this_daemon(daemon, tmp_path):
     assert wait_for(lambda: time.time() * 1000 > said.json["expires_ms"], 10)
     assert refused(daemon, said.json["ticket"]) == "console.late"
     mine = ticket(daemon)
-    other = Daemon(daemon.cloche, "--state-dir", str(tmp_path / "other"), "--listen", f"unix:{tmp_path / 'o'}", "--listen", "tcp:127.0.0.1:0", path=tmp_path / "o")
+    other = Daemon(daemon.cloche, "--state-dir", str(tmp_path / "other"), path=tmp_path / "o", tcp=True)
     try:
         theirs = ticket(other)
         assert refused(daemon, theirs) == "console.ticket" and refused(other, mine) == "console.ticket"
@@ -227,7 +227,7 @@ def test_an_agent_is_nobody_here(daemon):
 def test_another_sites_page_opens_nothing(cloche, tmp_path):
     config = tmp_path / "serve.yaml"
     config.write_text("allowed-origins: [https://friend.example.org]\n")
-    daemon = Daemon(cloche, "--config", str(config), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, "--config", str(config), tcp=True)
     host, port = daemon.addresses()[0]
     mine = ticket(daemon)
     for headers, code in (({"Origin": "https://evil.example.org"}, "http.origin"), ({"Origin": "null"}, "http.origin"), ({"Origin": "https://friend.example.org"}, "http.origin"),

@@ -93,7 +93,7 @@ def page(tmp_path):
 def daemon(cloche, tmp_path):
     settings = tmp_path / "settings.yaml"
     settings.write_text(NET + "with: [curl]\n")
-    made = Daemon(cloche, "--settings", str(settings), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s", gate=None)
+    made = Daemon(cloche, "--settings", str(settings), gate=None, tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

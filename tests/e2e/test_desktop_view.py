@@ -29,7 +29,7 @@ def desk(daemon):
 
 @pytest.fixture
 def tcp(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    made = Daemon(cloche, path=cloche.home / "s", tcp=True)
     assert made.post("/api/sandbox/start").ok
     yield made
     assert made.stop() == 0, made.log

@@ -12,7 +12,7 @@ pytestmark = [requirement("R87"), requirement("R12")]
 
 @pytest.fixture
 def daemon(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    made = Daemon(cloche, tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

@@ -17,7 +17,7 @@ URLS = {"elicitation": {"form": {}, "url": {}}}
 
 @pytest.fixture
 def daemon(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", gate=None)
+    made = Daemon(cloche, gate=None, tcp=True)
     made.port = int(re.search(rb"tcp:127\.0\.0\.1:(\d+)", made.heard)[1])
     yield made
     assert made.stop() == 0, made.log

@@ -80,7 +80,7 @@ OPEN = {"/health", "/ready", "/v1/health", "/desktop", "/desktop/page.js", "/con
 
 @pytest.fixture
 def stranger(cloche):
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
+    daemon = Daemon(cloche, tcp=True)
     box = daemon.create(name="one")
     yield daemon, box, daemon.remote()
     assert daemon.stop() == 0, daemon.log

@@ -13,7 +13,7 @@ ASYNC = {"Prefer": "respond-async"}
 
 @pytest.fixture
 def daemon(cloche):
-    d = Daemon(cloche, "--listen", f"unix:{cloche.home}/s", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s", gate=None)
+    d = Daemon(cloche, path=cloche.home / "s", gate=None, tcp=True)
     yield d
     assert d.stop() == 0, d.log
 

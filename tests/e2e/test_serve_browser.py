@@ -30,7 +30,7 @@ def site(box):
 @pytest.fixture
 def tcp(cloche):
     browser.needed()
-    made = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    made = Daemon(cloche, path=cloche.home / "s", tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

@@ -414,7 +414,7 @@ def no_place(pid):
 @pytest.mark.root
 def test_a_launcher_that_has_no_descriptor_left_lets_nobody_wait(cloche):
     """Over both kinds of socket; also behind one who connects and says nothing."""
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0")
+    daemon = Daemon(cloche, tcp=True)
     box, launcher = daemon.create(), daemon.process.pid
     for _ in range(2):
         lower(launcher, "nofile", no_place(launcher))

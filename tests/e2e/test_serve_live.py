@@ -194,7 +194,7 @@ def test_over_tcp(cloche, tls):
         key.chmod(0o600)
         flags = ["--tls-cert", str(cert), "--tls-key", str(key)]
         context = ssl.create_default_context(cafile=str(cert))
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home}/s", "--listen", "tcp:127.0.0.1:0", *flags, path=cloche.home / "s")
+    daemon = Daemon(cloche, *flags, path=cloche.home / "s", tcp=True)
     box = daemon.create()
 
     def connect(*headers):

@@ -185,7 +185,7 @@ def test_websocket_that_the_server_ends(daemon, box):
 
 def test_own_name(cloche):
     """A name of its own for each capability, so that browsers keep its pages apart."""
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, path=cloche.home / "s", tcp=True)
     box = daemon.create()
     serve(box)
     made = expose(box)

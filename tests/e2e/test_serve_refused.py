@@ -63,7 +63,7 @@ SAID = [[413, "http.body-too-large"], [401, "auth.malformed"], [401, "auth.requi
 @pytest.fixture
 def daemon(cloche):
     path = cloche.home / "s"
-    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0", "--client-timeout", "2s", path=path)
+    made = Daemon(cloche, "--rate-limit", "0", "--client-timeout", "2s", path=path, tcp=True)
     yield made
     assert made.stop() == 0 and "started again" not in made.log, made.log
 

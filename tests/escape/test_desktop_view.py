@@ -227,7 +227,7 @@ def test_connections_of_a_session_end_with_their_keeper(daemon):
 
 def test_previews_take_no_place_of_who_has_a_session(cloche):
     """Whoever has a preview's address is nobody, and all of them have one share; who has a session in the address is somebody, with a share."""
-    daemon = Daemon(cloche.behind("prlimit", "--nofile=640:640"), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche.behind("prlimit", "--nofile=640:640"), path=cloche.home / "s", tcp=True)
     box = daemon.create(name="one")
     assert daemon.get(f"/api/sandbox/screen/windows?id={box.id}").json == {"windows": []}
     one, held = session(daemon, box, "view"), []

@@ -67,7 +67,7 @@ class Guest:
 
 @pytest.fixture
 def daemon(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", "--max-lifetime", "3600")
+    made = Daemon(cloche, "--max-lifetime", "3600", tcp=True)
     yield made
     assert made.stop() == 0, made.log
 
@@ -221,7 +221,7 @@ def test_the_gate_and_the_record(cloche, tmp_path):
     rules = tmp_path / "gate.yaml"
     rules.write_text("gate:\n  rules:\n    - {name: no-touch, tools: [code_execute], risk: CRITICAL, timeout: 1, conditions: [{param: code, contains: touch}]}\n"
                      "    - {name: all, tools: ['*'], risk: LOW, require_approval: false}\n")
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", gate=rules)
+    daemon = Daemon(cloche, gate=rules, tcp=True)
     made = token(daemon, "agent")
     mine = Guest(daemon, made["token"])
     assert mine.stdout("echo", "hi") == "hi\n"
@@ -293,7 +293,7 @@ def test_a_life_is_not_made_longer_without_being_judged(cloche, tmp_path):
     rules = tmp_path / "gate.yaml"
     rules.write_text("gate:\n  rules:\n    - {name: long, tools: [sandbox_create], risk: CRITICAL, timeout: 1, conditions: [{param: max_lifetime, range: {min: 1000}}]}\n"
                      "    - {name: all, tools: ['*'], risk: LOW, require_approval: false}\n")
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.state}/cloche/serve/api.sock", "--listen", "tcp:127.0.0.1:0", gate=rules)
+    daemon = Daemon(cloche, gate=rules, tcp=True)
     mine = Guest(daemon, token(daemon, "agent")["token"])
 
     def lives():

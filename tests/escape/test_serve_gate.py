@@ -154,7 +154,7 @@ def test_a_websocket_that_goes_away_takes_its_question_along(cloche, over):
         cert, key = certificate(cloche.home)
         flags = ["--tls-cert", str(cert), "--tls-key", str(key)]
         context = ssl.create_default_context(cafile=str(cert))
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home}/s", "--listen", "tcp:127.0.0.1:0", *flags, path=cloche.home / "s", gate=None)
+    daemon = Daemon(cloche, *flags, path=cloche.home / "s", gate=None, tcp=True)
     made = token(daemon, "agent")
     box = Caller(daemon, Authorization=f"Bearer {made['token']}").create()
 

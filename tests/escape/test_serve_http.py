@@ -51,9 +51,7 @@ JSON = [
 
 @pytest.fixture
 def daemon(cloche, request):
-    path = cloche.home / "s"
-    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0",
-                  "--client-timeout", getattr(request, "param", "15s"), path=path)
+    made = Daemon(cloche, "--rate-limit", "0", "--client-timeout", getattr(request, "param", "15s"), path=cloche.home / "s", tcp=True)
     yield made
     fronts = made.processes("cloche-front")
     assert made.get("/v1/health").ok and made.remote().get("/v1/health").ok

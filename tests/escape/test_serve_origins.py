@@ -20,7 +20,7 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 def daemon(cloche):
     path = cloche.home / "s"
     flags = [flag for site in SITES for flag in ("--allowed-origins", site)]
-    made = Daemon(cloche, "--listen", f"unix:{path}", "--listen", "tcp:127.0.0.1:0", *flags, path=path)
+    made = Daemon(cloche, *flags, path=path, tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

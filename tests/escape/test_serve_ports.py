@@ -23,7 +23,7 @@ def box(daemon):
 
 @pytest.fixture
 def tcp(cloche):
-    made = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    made = Daemon(cloche, path=cloche.home / "s", tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

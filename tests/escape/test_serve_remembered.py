@@ -19,8 +19,7 @@ UNASKED = ("/api/sandbox/status", "/api/sandbox/platform")
 
 @pytest.fixture
 def daemon(cloche):
-    made = Daemon(cloche, "--listen", "unix:" + str(cloche.state / "api.sock"), "--listen", "tcp:127.0.0.1:0", "--rate-limit", "0",
-                  path=cloche.state / "api.sock")
+    made = Daemon(cloche, "--rate-limit", "0", path=cloche.state / "api.sock", tcp=True)
     yield made
     assert made.stop() == 0, made.log
 

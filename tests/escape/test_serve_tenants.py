@@ -181,7 +181,7 @@ def town(cloche):
 
 @pytest.fixture
 def tcp_town(cloche):
-    daemon = Daemon(cloche, "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0", path=cloche.home / "s")
+    daemon = Daemon(cloche, path=cloche.home / "s", tcp=True)
     yield Town(daemon)
     assert daemon.stop() == 0, daemon.log
 
@@ -656,8 +656,8 @@ def test_a_taken_front_of_strangers_is_not_the_owner(tcp_town):
 def test_one_tenant_takes_nobody_elses_connections(cloche):
     """Connections whose commands run are not closed for others: of them, and of descriptors, each tenant has a share."""
     files = 640
-    daemon = Daemon(cloche.behind("prlimit", f"--nofile={files}:{files}"), "--listen", f"unix:{cloche.home / 's'}", "--listen", "tcp:127.0.0.1:0",
-                    "--max-sandboxes", "24", "--max-sandboxes-per-agent", "8", path=cloche.home / "s")
+    daemon = Daemon(cloche.behind("prlimit", f"--nofile={files}:{files}"), "--max-sandboxes", "24", "--max-sandboxes-per-agent", "8", path=cloche.home / "s",
+                    tcp=True)
     crowd, victim, operator = (daemon.remote(daemon.token(role)) for role in ("agent", "agent", "operator"))
     box, fronts = victim.create(), sorted(daemon.processes("cloche-front"))
     held = []

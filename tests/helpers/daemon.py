@@ -70,12 +70,15 @@ def with_curl(cloche):
 
 
 class Daemon:
-    """One cloche serve of a test's own; `cloche` is the fixture. @gate: a file of rules, "off", or None for the built-in ones."""
+    """One cloche serve of a test's own; `cloche` is the fixture. @gate: a file of rules, "off", or None for the built-in ones;
+    @tcp: it listens on a port of 127.0.0.1 too."""
 
-    def __init__(self, cloche, *flags, path=None, gate="off"):
+    def __init__(self, cloche, *flags, path=None, gate="off", tcp=False):
         self.cloche = cloche
-        self.flags = flags if gate is None else ("--gate", str(gate), *flags)
         self.path = path or cloche.state / "cloche" / "serve" / "api.sock"
+        self.flags = flags if gate is None else ("--gate", str(gate), *flags)
+        if tcp:
+            self.flags += ("--listen", f"unix:{self.path}", "--listen", "tcp:127.0.0.1:0")
         self.process = None
         self.log = ""
         self.start()
