@@ -258,7 +258,7 @@ void
 run_until(struct run *r, const bool *flag)
 {
     while (!*flag) {
-        if (!run_pump(r, 10000))
+        if (!run_pump(r, RUN_PATIENCE))
             fail_msg("the guest says nothing");
         if (r->closed && !*flag)
             fail_msg("the guest is gone");
@@ -335,7 +335,7 @@ run_write(struct run *r, const char *path, uint8_t flags, const void *p, size_t 
         at += taken;
         n -= taken;
         if (taken == 0)
-            (void)run_pump(r, 10000);
+            (void)run_pump(r, RUN_PATIENCE);
     }
     assert_int_equal(guest_client_file_end(r->c, request, &r->err), 0);
     run_until(r, &r->file_done);

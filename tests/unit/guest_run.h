@@ -13,6 +13,10 @@
 #include "base/buf.h"
 #include "guest/client.h"
 
+/* How long a test waits for the guest to say something before it fails: a sanitized guest on a busy machine starts a
+ * hundred commands in seconds. */
+enum { RUN_PATIENCE = 60 * 1000 };  /* milliseconds */
+
 struct run {
     pid_t pid;                  /* of the guest */
     int fd;                     /* our end of the transport */

@@ -67,7 +67,7 @@ until(const char *line)
             from = r.changes.n - 512;       /* a line has not so much */
         if (r.file_failed)
             fail_msg("it ended with %d, %u", r.file_error.code, r.file_error.sys_errno);
-        if (!run_pump(&r, 10000))
+        if (!run_pump(&r, RUN_PATIENCE))
             fail_msg("never said: %safter %s", line, all + heard);
     }
 }

@@ -161,7 +161,7 @@ test_credit(void **state)
     assert_int_equal(send(peer, block, sizeof(block), 0), sizeof(block));
     close(peer);
     for (size_t given = 1000; !r.exited;) {
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
         assert_true(r.out.n <= given);
         if (r.out.n < given)
             continue;

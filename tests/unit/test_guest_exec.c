@@ -142,7 +142,7 @@ test_signal_reaches_the_whole_group(void **state)
 
     (void)state;
     while (r.out.n == 0)
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     child = first_number(run_text(&r.out), NULL);
     /* not SIGINT first: the shell would end, the channel with it, and its background process ignores SIGINT */
     assert_int_equal(guest_client_signal(r.c, channel, SIGTERM, SIGNAL_GROUP, &r.err), 0);
@@ -161,7 +161,7 @@ test_leader_only(void **state)
 
     (void)state;
     while (r.out.n == 0)
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     assert_int_equal(guest_client_signal(r.c, channel, SIGUSR1, SIGNAL_LEADER, &r.err), 0);
     run_until(&r, &r.exited);
     assert_int_equal(r.exit.status, 5);
@@ -175,7 +175,7 @@ test_guest_forwards_what_it_is_sent(void **state)
     (void)state;
     run_exec(&r, EXEC_STDIO_STREAM, argv);
     while (r.out.n == 0)
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     assert_int_equal(kill(r.pid, SIGTERM), 0);
     run_until(&r, &r.exited);
     assert_int_equal(r.exit.status, 6);
@@ -204,7 +204,7 @@ test_failures_as_a_shell_tells_them(void **state)
         run_prepare(&r, failures[i].prepare);
         run_exec(&r, EXEC_STDIO_STREAM, argv);
         while (!r.failed && !r.exited)
-            assert_true(run_pump(&r, 10000));
+            assert_true(run_pump(&r, RUN_PATIENCE));
         if (failures[i].sys_errno == 0) {
             /* The kernel does not know it, so the shell tries to read it, as it would from a shell. */
             assert_true(r.exited);
@@ -385,7 +385,7 @@ test_large_stdin(void **state)
         assert_int_equal(guest_client_stdin(r.c, channel, data + at, n - at, &taken, &r.err), 0);
         at += taken;
         if (taken == 0)
-            assert_true(run_pump(&r, 10000));
+            assert_true(run_pump(&r, RUN_PATIENCE));
     }
     assert_int_equal(guest_client_close_stdin(r.c, channel, &r.err), 0);
     run_until(&r, &r.exited);
@@ -414,7 +414,7 @@ test_stdin_that_nobody_reads(void **state)
     assert_true(sent <= 65536 + MSG_STDIN_WINDOW_START);    /* a pipe and the window */
     while (!r.stdin_gone && !r.exited) {
         assert_int_equal(guest_client_stdin(r.c, channel, junk, sizeof(junk), &taken, &r.err), 0);
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     }
     run_until(&r, &r.exited);
     assert_int_equal(r.exit.status, 4);
@@ -461,6 +461,8 @@ test_output_window(void **state)
     x.flags = MSG_EXEC_NO_STDIN;
     x.window = 1000;
     assert_int_equal(guest_client_exec(r.c, &x, &channel, &r.err), 0);
+    while (r.out.n < 1000)
+        assert_true(run_pump(&r, RUN_PATIENCE));
     while (run_pump(&r, 300))
         continue;
     assert_int_equal(r.out.n, 1000);
@@ -470,7 +472,7 @@ test_output_window(void **state)
 
         given += fresh;
         assert_int_equal(guest_client_window(r.c, channel, MSG_STREAM_OUT, (uint32_t)fresh, &r.err), 0);
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     }
     assert_int_equal(r.out.n, 100000);
 }
@@ -599,7 +601,7 @@ static void
 wait_for_text(const char *text)
 {
     while (strstr(run_text(&r.out), text) == NULL)
-        if (!run_pump(&r, 10000))
+        if (!run_pump(&r, RUN_PATIENCE))
             fail_msg("no \"%s\" in \"%s\"", text, run_text(&r.out));
 }
 

@@ -101,7 +101,7 @@ test_several_commands_at_once(void **state)
     for (int i = 0; i < 8; i++)
         (void)run_exec(&r, EXEC_STDIO_STREAM, argv);
     while (r.n_exits < 8)
-        assert_true(run_pump(&r, 10000));
+        assert_true(run_pump(&r, RUN_PATIENCE));
     run_sh(&r, "ls -d d* | wc -l");
     assert_string_equal(run_text(&r.out), "400\n");
     assert_false(exists(".git/hooks"));
