@@ -376,11 +376,11 @@ class Internet:
     def __enter__(self):
         self.near, self.far = new_namespace(), new_namespace()
         self.fds = [self.near, self.far]
+        self.few_certificates()     # first: cloche keeps nothing of files that changed just before it looked
         self.cable()
         self.certificates()
         resolv = self.root / "resolv.conf"
         resolv.write_text(f"nameserver {DNS4}\noptions timeout:{self.patience} attempts:1\n", encoding="ascii")
-        self.few_certificates()
         self.words = ["/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{self.near}", "--", "/usr/bin/unshare", "-m",
                       "--propagation", "private", "--", "/bin/sh", "-ec",
                       f"mount --bind '{resolv}' /etc/resolv.conf; mount --bind '{self.root}/bundle' {BUNDLE}; exec \"$@\"", "sh"]
@@ -390,10 +390,12 @@ class Internet:
         return self
 
     def few_certificates(self):
-        """Of the host's 140 that the near host trusts: whoever opens TLS there reads each of them, for 60 ms of a processor together."""
+        """Of the host's 140 that the near host trusts: whoever opens TLS there reads each of them, for 60 ms of a processor together.
+
+        The last is among them: a network's own CA stands there, and some hosts append it again where it is missing."""
         end = "-----END CERTIFICATE-----\n"
-        few = Path(BUNDLE).read_text(encoding="ascii").split(end)[:3]
-        (self.root / "bundle").write_text("".join(one + end for one in few), encoding="ascii")
+        *all_of_them, _ = Path(BUNDLE).read_text(encoding="ascii").split(end)
+        (self.root / "bundle").write_text("".join(one + end for one in (*all_of_them[:3], all_of_them[-1])), encoding="ascii")
 
     def ip(self, fd, *lines):
         batch = "\n".join(lines) + "\n"
