@@ -139,7 +139,7 @@ cli_json_text(const char *bytes)
 struct cli_time
 cli_time(const struct timespec *when)
 {
-    struct cli_time out;
+    struct cli_time out = { .text = "" };
 
     clock_text((int64_t)when->tv_sec * 1000 + when->tv_nsec / 1000000, out.text);
     return out;
