@@ -177,6 +177,7 @@ def test_a_person_sees_decides_and_types(daemon, page):
     page.type("sleep 100")
     page.key("Enter", 13, "\r")
     page.press("Ctrl-C")
+    page.until(r"/\^C[^]*[$#]$/.test(document.querySelector('.screen').innerText.trimEnd())")    # what is typed before the prompt may be dropped
     # the command's words for the console's, in the colour of their ground; and a sequence without an end does not swallow those
     page.type("printf '[it ended with 0]\\n\\033[30;40m\\033]0;'; exit 3")
     page.key("Enter", 13, "\r")

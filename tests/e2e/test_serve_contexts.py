@@ -15,7 +15,7 @@ from helpers.runner import wait_for
 
 pytestmark = requirement("R61", "R64", "R65")
 
-LOOP = "n = 0\nwhile True:\n    n += 1"
+LOOP = "n = 0\nwhile True:\n    n += 1\n    if n == 1: open('loops', 'w').close()"
 
 
 class Context:
@@ -46,6 +46,10 @@ class Context:
 
     def state(self):
         return self.box.daemon.get(self.at).json["state"]
+
+    def loops(self):
+        """LOOP really runs in it: a context is busy before its code is at its first line."""
+        return wait_for(lambda: self.box.daemon.get(f"{self.box.at}/stat/loops").ok)
 
     def post(self, what):
         return self.box.daemon.post(f"{self.at}/{what}", {})
@@ -120,7 +124,7 @@ def test_they_survive_the_warden(context, daemon):
 def test_an_endless_loop_is_interrupted_and_variables_stay(context):
     context.out("kept = 'yes'")
     answer = context.later(LOOP)
-    assert context.post("interrupt").status == 200
+    assert context.loops() and context.post("interrupt").status == 200
     got = answer().json
     assert (got["exit_code"], got["error"]["name"], got["context_state"]) == (130, "KeyboardInterrupt", "idle"), got
     assert "KeyboardInterrupt" in got["stderr"]
@@ -157,7 +161,7 @@ def test_a_client_that_goes_interrupts(context, box):
     connection = box.daemon.connection()
     connection.request("POST", f"{context.at}/execute", body=json.dumps({"code": LOOP}),
                        headers={"Content-Type": "application/json", **box.daemon.credential()})
-    assert wait_for(lambda: context.state() == "busy")
+    assert context.loops() and context.state() == "busy"
     connection.close()
     assert wait_for(lambda: context.state() == "idle")
     assert context.value("x, n > 0") == "(1, True)"
