@@ -386,7 +386,8 @@ void context_signal(struct op *call, int signo);
 void context_interrupt(struct run *run);        /* its code */
 void context_cancel(struct op *call);
 void context_leave(struct op *call);            /* @call is freed */
-bool context_time(struct op *call, uint64_t now_us);    /* true: it has ended, and may be freed */
+/* True: its code has ended, so there is no time left that could be over; it may be freed. */
+bool context_time(struct op *call, uint64_t now_us);
 void context_free(struct run *run);
 /* It ends, and begins anew. 0 or -1 with @err. */
 int context_restart(struct keeper_live *k, struct run *run, struct err *err);

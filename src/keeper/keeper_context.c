@@ -414,8 +414,7 @@ context_time(struct op *call, uint64_t now)
 {
     const struct context *c = call->within->context;
 
-    if (!c->over[0] || clock_since(now, c->over_us) < LATE_US)
-        return false;
-    call_over(call, 0, c->code);
-    return true;
+    if (c->over[0] && clock_since(now, c->over_us) >= LATE_US)
+        call_over(call, 0, c->code);
+    return c->over[0];
 }
