@@ -27,6 +27,7 @@ def context():
     os.dup2(none, 0)
     os.close(none)
     ours, held, mark, running, wanted, telling, cells, loop = os.getpid(), b"", None, False, False, False, 0, None
+    strikes, mask = {signal.SIGINT}, None
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
@@ -179,11 +180,12 @@ def context():
                                            (type(e).__name__, type(again).__name__)))
 
     def end(code):
-        nonlocal mark
+        nonlocal mark, mask
         if os.getpid() != ours:
             flush()
             os._exit(0)
         flush()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, strikes) if mask is None else mask
         say(err, b"E")
         say(out, b"E", b"%d" % code)
         mark = None
@@ -197,6 +199,15 @@ def context():
             held += more
         got, held = held.split(b"\0", 1)
         return got
+
+    def begin():
+        """The code has come: what strikes now is for it, and no more what struck the one before it, late."""
+        nonlocal wanted, mask
+        if mask is not None:        # between two calls nothing strikes, whatever handler the code has put in place of ours
+            if not strikes.isdisjoint(signal.sigpending()):
+                signal.sigtimedwait(strikes, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        wanted, mask = False, None
 
     def interrupted(signo, frame):
         nonlocal wanted
@@ -215,7 +226,8 @@ def context():
     while True:
         try:
             first, code = word(), word().decode("utf-8", "replace")
-            wanted, mark, cells = False, first, cells + 1
+            begin()
+            mark, cells = first, cells + 1
             say(out, b"B")
             say(err, b"B")
             end(run(code))

@@ -31,11 +31,14 @@ while IFS= builtin read -r -d '' -u 60 __cloche_mark && IFS= builtin read -r -d 
         *) POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT ;;      # the code's functions stand before it otherwise
         esac
         builtin set +x
+        # Struck, and bash has not acted on it: it forgets a trap that comes amid another. wait tells (1 is no child of it).
+        builtin wait 1 || case $? in 130 | 151) __cloche_stopped=1 ;; esac
         builtin trap : INT URG
         builtin kill -URG $$    # what bash noted and has not acted on it would act on in a later call
         builtin trap '' INT URG
+        builtin wait 1 || builtin :     # and one that came behind a wait would end a later call's wait: it ends this one
     } 2>/dev/null
-    if [[ $__cloche_stopped || $__cloche_end = 151 ]]; then     # 151: SIGURG ended a wait
+    if [[ $__cloche_stopped ]]; then
         builtin trap - DEBUG
         builtin shopt -u extdebug
         __cloche_end=130

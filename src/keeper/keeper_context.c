@@ -6,11 +6,17 @@
  * a stranger: one that lies changes what its own callers see, one that says what cannot be is killed, one that
  * says nothing more is interrupted and then killed when the call's time is up, or nobody waits for it any more.
  *
- * An interrupt is for the call that runs, and must not strike the next one. It is sent between the beginning and the
- * end that the call's process has said; a signal that comes after the end comes before the next call's code, since the
- * guest sends it before it writes that, and does nothing. A driver for which that is not so asks before it leaves what
- * SIGINT interrupts (S, one byte) and is told that byte, and whether one was sent (S, byte, 0 or 1, NUL); from
- * there on interrupts are words too (I, the digits of the mark, NUL).
+ * An interrupt is for the call that runs, and must not strike the next one. It is bound to its call by order: it is
+ * sent between the beginning and the end that the call's process has said (one that comes sooner waits for the
+ * beginning, one that comes later is none), and the guest sends a signal before it writes what was said after it. So
+ * when a driver has read a call's code, no signal for an earlier one is still to come; between the code's end and
+ * there, one may. Who may be struck then, and by what is noted of a signal, differs:
+ *   Python  blocks SIGINT until the next call's code is there, and drops what came.
+ *   bash    ignores it until then. What it noted before it drops too: traps, and what would end the next `wait`.
+ *   Node    can do neither, and would die. Before it leaves what SIGINT interrupts it asks (S, one byte) and is told
+ *           that byte, and whether one was sent (S, byte, 0 or 1, NUL). From there on none is, in this call:
+ *           interrupts are words (I, the digits of the mark, NUL), which say which call they are for.
+ * Time that is over, and a client that goes, are interrupts like any other; when the code has ended they are nothing.
  */
 #include <signal.h>
 #include <stdlib.h>

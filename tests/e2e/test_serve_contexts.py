@@ -382,8 +382,9 @@ ENDLESS = {
                "kept = 41; import asyncio", lambda context: context.value("kept")),
     "javascript": (("while (true) kept;", "await new Promise(() => {})", "for (;;) display('y'.repeat(9000))", "(async () => { await 1; await new Promise(() => {}) })()"),
                    "let kept = 41", lambda context: context.value("kept")),
-    "shell": (("while :; do :; done", "g() { while :; do sleep 0.01; done; }; g", "sleep 600 & wait", "sleep 600 | cat"),
-              "kept=41", lambda context: context.out("echo $kept").strip()),
+    "shell": (("while :; do :; done", "g() { while :; do sleep 0.01; done; }; g", "sleep 600 & wait", "sleep 600 | cat",
+               "sleep 0 & wait $!; while ((1)); do ((x++)); done"),
+              "kept=41", lambda context: context.out("sleep 0 & wait $!; ((!$?)) && echo $kept").strip()),
 }
 
 
@@ -402,6 +403,34 @@ def test_an_interrupt_strikes_the_call_that_it_is_for(box, language):
         if language != "shell":
             assert got["error"]["name"] in ("KeyboardInterrupt", "Interrupted"), (n, got)
         assert kept(context) == "41", n
+
+
+def test_bash_keeps_no_signal_for_a_later_wait(box):
+    """It notes one that comes behind a `wait`, and would end the next one with it, in whatever call."""
+    context = Context(box, "shell")
+    answer = context.later(": >began; wait; while ((1)); do ((x++)); done")
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/stat/began").ok) and context.post("interrupt").status == 200
+    assert answer().json["exit_code"] == 130
+    assert context.out("sleep 0.1 & wait $!; echo $?") == "0\n"
+    # and what only looks like one is none
+    assert context.call("(exit 151)")["exit_code"] == 151
+    assert context.call("set -e; trap 'echo failed' ERR")["context_state"] == "idle"
+    assert context.out("echo on") == "on\n"
+
+
+def test_what_a_call_kept_away_strikes_no_later_one(context, box):
+    """A signal that it blocked; and one with the default action, which comes when the call is over."""
+    answer = context.later("import os, signal, time\nblock = lambda how: signal.pthread_sigmask(how, [signal.SIGINT])\n"
+                           "block(signal.SIG_BLOCK)\nopen('blocked', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)")
+    assert wait_for(lambda: box.daemon.get(f"{box.at}/stat/blocked").ok) and context.post("interrupt").status == 200
+    assert box.put("go", b"").ok
+    assert (answer().json["exit_code"], answer().json["error"]) == (0, None), answer().json
+    assert context.call("block(signal.SIG_UNBLOCK);")["error"] is None
+    pid = context.value("signal.signal(signal.SIGINT, signal.SIG_DFL)\nos.getpid()")
+    assert box.exec(["kill", "-INT", pid])["exit_code"] == 0
+    assert context.value("1") == "1"
+    # and the signal is not kept from the code
+    assert context.call("os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")["signal"] == 2
 
 
 def test_code_cannot_break_the_driver_of_javascript(box):
