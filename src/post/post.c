@@ -46,6 +46,7 @@ flow(struct post *p)
             return end(p, NULL, strerror(errno));
         p->out_at += (size_t)n;
     }
+    p->sent = true;
     p->state = POST_READING;
     if (watch_for(p, true, false) < 0)
         end(p, NULL, strerror(errno));
@@ -216,6 +217,7 @@ post_begin(struct post *p)
 
     p->deadline_ms = p->loop->now_ms + p->timeout_ms;
     p->out_at = p->in_n = p->next = 0;
+    p->sent = false;
     p->server = (struct watch){ .fd = -1, .ready = on_server, .owner = p };
     if (!buf_ok(&p->out))
         return end(p, NULL, "out of memory");

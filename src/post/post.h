@@ -57,6 +57,7 @@ struct post {
     uint64_t deadline_ms;       /* on the loop's clock, unless it is idle */
     struct buf out;             /* head and body */
     size_t out_at;
+    bool sent;                  /* all of it: the server may have done what it says */
     char in[POST_ANSWER_MAX];
     size_t in_n;
 };

@@ -104,13 +104,13 @@ PROTO_STRUCT(signer_is, SIGNER_IS);
 #define SIGNER_RAW(F) F(U32, number) F(BYTES, raw, SIGN_RAW_MAX)
 PROTO_STRUCT(signer_raw, SIGNER_RAW);
 
-#define SIGNER_NO(F) F(U32, number) F(ERR, why)
+#define SIGNER_NO(F) F(U32, number) F(BOOL, perhaps) F(ERR, why)
 PROTO_STRUCT(signer_no, SIGNER_NO);
 
 #define EDGE_OF_SIGNER(M) \
     M(SIGNER_READY,      171, signer_is)    /* first: whose key it has, and the policy as its owner wrote it */ \
     M(SIGNER_MADE,       172, signer_raw)   /* the transaction as it is sent, with its signature; or 65 bytes */ \
-    M(SIGNER_REFUSED,    173, signer_no)    /* there is none */
+    M(SIGNER_REFUSED,    173, signer_no)    /* there is none; or, perhaps, there is one that nobody here has */
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 
 /* How cloche-signer ends when the token does not take the PIN: to start it again would be one wrong try more, and a few
@@ -148,7 +148,7 @@ PROTO_EDGE(edge_to_token, EDGE_TO_TOKEN);
 PROTO_STRUCT(token_point, TOKEN_POINT);
 #define TOKEN_RS(F) F(RAW, rs, 64)
 PROTO_STRUCT(token_rs, TOKEN_RS);
-#define TOKEN_WHY(F) F(ERR, why)
+#define TOKEN_WHY(F) F(BOOL, perhaps) F(ERR, why)       /* there may be a signature all the same */
 PROTO_STRUCT(token_why, TOKEN_WHY);
 
 #define EDGE_OF_TOKEN(M) \

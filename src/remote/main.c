@@ -5,7 +5,7 @@
  * its caller by, and no transaction: 32 bytes come, 64 go. What the server says is checked by the signer.
  *
  *      POST, {"ask": "public-key"}                    200, {"publicKey": "0x04..."}
- *      POST, {"ask": "sign", "digest": "0x..."}       200, {"signature": "0x..."}: r and s
+ *      POST, {"ask": "sign", "digest": "0x..."}       200, {"signature": "0x..."}: r and s; 4xx: it does not sign
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct remote {
     int status;
     char body[POST_ANSWER_MAX + 1];
     size_t body_n;
-    bool failed;
+    bool failed, perhaps;       /* it may have done what it was asked for */
     char why[256];
     uint8_t in[EDGE_ROOM];
 };
@@ -53,7 +53,7 @@ say(struct remote *r, uint8_t type, const struct shape *shape, const void *m)
 static int
 refuse(struct remote *r, const struct err *why)
 {
-    PROTO_SAY(say, r, TOKEN_REFUSED, .why = *why);
+    PROTO_SAY(say, r, TOKEN_REFUSED, .perhaps = r->perhaps, .why = *why);
     return 0;
 }
 
@@ -68,6 +68,8 @@ answered(struct post *p, const struct post_answer *a, const char *why)
     r->failed = why != NULL;
     snprintf(r->why, sizeof(r->why), "%s", why != NULL ? why : "");
     r->status = a != NULL ? a->status : 0;
+    /* that it refused is said by 4xx; other answers may be of something on the way, behind which it signs */
+    r->perhaps = p->sent && (r->status < 400 || r->status > 499);
     r->body_n = a != NULL && a->body.n < sizeof(r->body) ? a->body.n : 0;
     if (r->body_n > 0)
         memcpy(r->body, a->body.p, r->body_n);
@@ -84,13 +86,15 @@ ask(struct remote *r, const char *body, const char *name, uint8_t *out, size_t n
     buf_reset(&r->post.out);
     post_head(&r->post, "application/json", strlen(body));
     buf_printf(&r->post.out, "Authorization: Bearer %s\r\n\r\n%s", r->bearer, body);
-    r->done = false;
+    r->done = r->perhaps = false;
     if (loop_round(&r->loop, 0, err) < 0)       /* the time, which went by */
         return -1;
     post_begin(&r->post);
     while (!r->done) {
-        if (loop_round(&r->loop, TURN_MS, err) < 0)
+        if (loop_round(&r->loop, TURN_MS, err) < 0) {
+            r->perhaps = r->post.sent;
             return -1;
+        }
         (void)post_late(&r->post);
     }
     if (r->failed)

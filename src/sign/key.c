@@ -164,8 +164,10 @@ sign_key_sign(const struct sign_key *k, const uint8_t digest[TX_HASH], struct tx
 {
     uint8_t rs[64] = { 0 }, by[TX_ADDRESS];
 
-    if (k->backend->sign(k->ctx, digest, rs, err) < 0)
-        return -1;
+    const int r = k->backend->sign(k->ctx, digest, rs, err);
+
+    if (r < 0)
+        return r;
     if (make_low(rs)) {
         memcpy(out->r, rs, sizeof(out->r));
         memcpy(out->s, rs + sizeof(out->r), sizeof(out->s));
@@ -175,7 +177,8 @@ sign_key_sign(const struct sign_key *k, const uint8_t digest[TX_HASH], struct tx
                 return 0;
     }
     explicit_bzero(out, sizeof(*out));
-    return err_set(err, ERR_SYSTEM, "sign.failed", "the signature is not valid");
+    (void)err_set(err, ERR_SYSTEM, "sign.failed", "the signature is not valid");
+    return SIGN_PERHAPS;        /* who signed something else may have signed this too */
 }
 
 bool

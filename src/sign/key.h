@@ -19,10 +19,14 @@
 
 #define SIGN_POINT 65       /* 4, x and y */
 
+/* What a refusal returns where it is not certain that there is no signature. */
+#define SIGN_PERHAPS (-2)
+
 struct sign_key;        /* opaque */
 
 struct sign_backend {
-    /* r and s of @digest, each with its highest byte first; s in either form. 0, or -1 with @err. */
+    /* r and s of @digest, each with its highest byte first; s in either form. 0; -1 with @err: there
+     * certainly is no signature; SIGN_PERHAPS with @err. */
     int (*sign)(void *ctx, const uint8_t digest[TX_HASH], uint8_t rs[64], struct err *err);
     bool (*lives)(const void *ctx);     /* it may sign again; NULL: always */
     void (*free)(void *ctx);
@@ -41,7 +45,8 @@ bool sign_key_lives(const struct sign_key *k);
 
 void sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS]);
 void sign_key_address_text(const struct sign_key *k, char out[SIGN_ADDRESS_TEXT + 1]);
-/* @digest is of one of this room's own forms. 0, or -1 with @err (sign.failed). */
+/* @digest is of one of this room's own forms. 0; -1 with @err: there certainly is none; SIGN_PERHAPS with @err: there
+ * may be one, of which nobody here knows; or what came is not the key's (sign.failed). */
 int sign_key_sign(const struct sign_key *k, const uint8_t digest[TX_HASH], struct tx_signature *out, struct err *err);
 /* Whose key made @s of @digest. False: nobody's. */
 bool sign_recover(const uint8_t digest[TX_HASH], const struct tx_signature *s, uint8_t out[TX_ADDRESS]);

@@ -48,7 +48,8 @@ broken(struct behind *b, const char *how, struct err *err)
     return err_set(err, ERR_SYSTEM, "sign.key.gone", "%s %s", b->program->what, how);
 }
 
-/* The answer, which is of @type, into @m; or its refusal. */
+/* The answer, which is of @type, into @m; or its refusal, as of sign_key_sign(): who says nothing, or nothing that can
+ * be understood, may have signed. */
 static int
 hear(struct behind *b, uint8_t type, const struct shape *shape, void *m, struct err *err)
 {
@@ -60,16 +61,20 @@ hear(struct behind *b, uint8_t type, const struct shape *shape, void *m, struct 
     do
         r = packet_receive(b->fd, b->in, sizeof(b->in), &f, NULL, 0);
     while (r < 0 && errno == EINTR);
-    if (r <= 0)
-        return broken(b, r < 0 && errno == EAGAIN ? "did not answer in time" : "has ended", err);
+    if (r <= 0) {
+        (void)broken(b, r < 0 && errno == EAGAIN ? "did not answer in time" : "has ended", err);
+        return SIGN_PERHAPS;
+    }
     in = wire_in_of(f.payload, f.length);
     if (f.type == type && proto_get(&in, shape, m))
         return 0;
     in = wire_in_of(f.payload, f.length);
-    if (f.type != TOKEN_REFUSED || !token_why_get(&in, &no))
-        return broken(b, "spoke out of turn", err);
+    if (f.type != TOKEN_REFUSED || !token_why_get(&in, &no)) {
+        (void)broken(b, "spoke out of turn", err);
+        return SIGN_PERHAPS;
+    }
     *err = no.why;
-    return -1;
+    return no.perhaps ? SIGN_PERHAPS : -1;
 }
 
 static int
@@ -78,13 +83,15 @@ behind_sign(void *ctx, const uint8_t digest[TX_HASH], uint8_t rs[64], struct err
     struct behind *b = ctx;
     struct token_digest ask;
     struct token_rs made;
+    int r;
 
     memcpy(ask.digest, digest, sizeof(ask.digest));
     if (b->broken || proto_send(b->fd, TOKEN_SIGN, TOKEN_SIGN_SHAPE(), &ask, -1) < 0)
         return broken(b, "has ended", err);
-    if (hear(b, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made, err) < 0) {
+    r = hear(b, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made, err);
+    if (r < 0) {
         b->broken |= b->program->once;
-        return -1;
+        return r;
     }
     memcpy(rs, made.rs, 64);
     return 0;

@@ -167,16 +167,35 @@ pkcs11_open(const struct token_where *where, uint8_t point[65], struct err *err)
     return NULL;
 }
 
+/* Errors by which C_Sign says that it did not begin: a person refused, or something is not there or not allowed. After
+ * any other (a device that failed, or was taken out) the token may have signed. */
+static bool
+is_refusal(CK_RV rv)
+{
+    static const CK_RV refusals[] = {
+        CKR_FUNCTION_REJECTED, CKR_FUNCTION_CANCELED, CKR_USER_NOT_LOGGED_IN, CKR_PIN_EXPIRED, CKR_DATA_INVALID,
+        CKR_DATA_LEN_RANGE, CKR_OPERATION_NOT_INITIALIZED, CKR_SESSION_HANDLE_INVALID, CKR_SESSION_CLOSED,
+        CKR_KEY_HANDLE_INVALID, CKR_OBJECT_HANDLE_INVALID, CKR_KEY_FUNCTION_NOT_PERMITTED,
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
+        if (refusals[i] == rv)
+            return true;
+    return false;
+}
+
 int
-pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], struct err *err)
+pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], bool *perhaps, struct err *err)
 {
     CK_MECHANISM ecdsa = { CKM_ECDSA, NULL, 0 };
     CK_ULONG n = 64;
     CK_RV rv = p->f->C_SignInit(p->session, &ecdsa, p->key);
 
+    *perhaps = false;
     if (rv != CKR_OK)
         return failed(err, "C_SignInit", rv);
     rv = p->f->C_Sign(p->session, (CK_BYTE *)(uintptr_t)digest, 32, rs, &n);
+    *perhaps = !is_refusal(rv);
     return rv == CKR_OK && n == 64 ? 0 : failed(err, "C_Sign", rv);
 }
 
@@ -199,8 +218,9 @@ pkcs11_open(const struct token_where *where, uint8_t point[65], struct err *err)
 }
 
 int
-pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], struct err *err)
+pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], bool *perhaps, struct err *err)
 {
+    *perhaps = false;
     (void)p;
     (void)digest;
     (void)rs;

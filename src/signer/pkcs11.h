@@ -3,6 +3,8 @@
 #ifndef CLOCHE_SIGNER_PKCS11_H
 #define CLOCHE_SIGNER_PKCS11_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "proto/edge_sign.h"
 
@@ -12,8 +14,8 @@ struct pkcs11;      /* opaque */
  * the one private key of that label, with its public one. @point is that. NULL with @err (sign.token.module, .token,
  * .pin, .object, .call). */
 struct pkcs11 *pkcs11_open(const struct token_where *where, uint8_t point[65], struct err *err);
-/* CKM_ECDSA over 32 bytes. 0 or -1 with @err (sign.token.call). */
-int pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], struct err *err);
+/* CKM_ECDSA over 32 bytes. 0 or -1 with @err (sign.token.call): @perhaps says whether the token may have signed. */
+int pkcs11_sign(struct pkcs11 *p, const uint8_t digest[32], uint8_t rs[64], bool *perhaps, struct err *err);
 /* The session ends; the module stays. */
 void pkcs11_close(struct pkcs11 *p);
 

@@ -33,9 +33,9 @@ say(struct signer *s, uint8_t type, const struct shape *shape, const void *m)
 }
 
 static void
-refuse(struct signer *s, uint32_t number, const struct err *why)
+refuse(struct signer *s, uint32_t number, int r, const struct err *why)
 {
-    PROTO_SAY(say, s, SIGNER_REFUSED, .number = number, .why = *why);
+    PROTO_SAY(say, s, SIGNER_REFUSED, .number = number, .perhaps = r == SIGN_PERHAPS, .why = *why);
 }
 
 static struct tx
@@ -52,7 +52,7 @@ tx_of(const struct edge_tx *m)
     return tx;
 }
 
-/* It counts before it leaves; what was not made does not. */
+/* It counts before it leaves; what certainly was not made does not. */
 static void
 count(struct signer *s, const struct sign_past *now)
 {
@@ -61,6 +61,19 @@ count(struct signer *s, const struct sign_past *now)
     s->n_past = s->n_past < RULES_PER_DAY_MAX ? s->n_past + 1 : s->n_past;
 }
 
+/* As sign_key_sign(). */
+static int
+sign_counted(struct signer *s, const struct sign_past *now, const uint8_t digest[TX_HASH], struct tx_signature *out,
+             struct err *err)
+{
+    const int r = sign_key_sign(s->key, digest, out, err);
+
+    if (r != -1)
+        count(s, now);
+    return r;
+}
+
+/* The same; @raw is the transaction with its signature. */
 static int
 make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, struct err *err)
 {
@@ -69,6 +82,7 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
     struct sign_past now = { .at_ms = clock_boot_ms() };
     uint8_t digest[TX_HASH];
     struct u256 fee;
+    int r;
 
     if (tx->type != TX_LEGACY && tx->type != TX_ACCESS_LIST && tx->type != TX_DYNAMIC_FEE)
         return err_set(err, ERR_UNSUPPORTED, "sign.tx.type", "transactions of this type are not signed");
@@ -79,10 +93,8 @@ make(struct signer *s, const struct tx *tx, bool confirmed, struct buf *raw, str
         return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
     if (!sign_cost(tx, &fee, &now.spent) || tx_digest(tx, digest, err) < 0)
         return -1;
-    if (sign_key_sign(s->key, digest, &signature, err) < 0)
-        return -1;
-    count(s, &now);
-    return tx_write(tx, &signature, raw, err);
+    r = sign_counted(s, &now, digest, &signature, err);
+    return r < 0 ? r : tx_write(tx, &signature, raw, err) < 0 ? SIGN_PERHAPS : 0;
 }
 
 static int
@@ -91,15 +103,16 @@ on_sign(struct signer *s, const struct signer_ask *m)
     cleanup_buf struct buf raw = BUF_INIT(SIGN_RAW_MAX);
     const struct tx tx = tx_of(&m->tx);
     struct err err = ERR_INIT;
+    const int r = make(s, &tx, m->confirmed, &raw, &err);
 
-    if (make(s, &tx, m->confirmed, &raw, &err) < 0)
-        refuse(s, m->number, &err);
+    if (r < 0)
+        refuse(s, m->number, r, &err);
     else
         PROTO_SAY(say, s, SIGNER_MADE, .number = m->number, .raw = raw.p, .n_raw = raw.n);
     return 0;
 }
 
-/* r, s and 27 or 28, as wallets say it. */
+/* The same: r, s and 27 or 28, as wallets say it. */
 static int
 make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], struct err *err)
 {
@@ -108,6 +121,7 @@ make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], st
     struct tx_signature signature;
     struct sign_verdict verdict;
     uint8_t digest[TX_HASH];
+    int r;
 
     sign_judge_text(&s->policy.rules, s->past, s->n_past, typed, m->chain, m->has_contract ? m->contract : NULL, false,
                     now.at_ms, &verdict);
@@ -117,9 +131,9 @@ make_text(struct signer *s, const struct signer_ask_text *m, uint8_t out[65], st
         typed_digest(m->words, digest);
     else
         message_digest(m->text, strlen(m->text), digest);
-    if (sign_key_sign(s->key, digest, &signature, err) < 0)
-        return -1;
-    count(s, &now);
+    r = sign_counted(s, &now, digest, &signature, err);
+    if (r < 0)
+        return r;
     memcpy(out, signature.r, 32);
     memcpy(out + 32, signature.s, 32);
     out[64] = (uint8_t)(27 + signature.parity);
@@ -131,9 +145,10 @@ on_sign_text(struct signer *s, const struct signer_ask_text *m)
 {
     struct err err = ERR_INIT;
     uint8_t made[65];
+    const int r = make_text(s, m, made, &err);
 
-    if (make_text(s, m, made, &err) < 0)
-        refuse(s, m->number, &err);
+    if (r < 0)
+        refuse(s, m->number, r, &err);
     else
         PROTO_SAY(say, s, SIGNER_MADE, .number = m->number, .raw = made, .n_raw = sizeof(made));
     return 0;

@@ -33,10 +33,11 @@ say(struct token *t, uint8_t type, const struct shape *shape, const void *m)
     (void)proto_send(t->signer, type, shape, m, -1);    /* its end is noticed where it is read */
 }
 
+/* Nothing was made; or, perhaps, it was. */
 static int
-refuse(struct token *t, const struct err *why)
+refuse(struct token *t, bool perhaps, const struct err *why)
 {
-    PROTO_SAY(say, t, TOKEN_REFUSED, .why = *why);
+    PROTO_SAY(say, t, TOKEN_REFUSED, .perhaps = perhaps, .why = *why);
     return 0;
 }
 
@@ -49,7 +50,7 @@ on_open(struct token *t, const struct token_where *m)
     t->p = pkcs11_open(m, is.point, &err);
     explicit_bzero(t->in, sizeof(t->in));
     if (t->p == NULL)
-        return refuse(t, &err);
+        return refuse(t, false, &err);
     t->gate.state = OPEN;
     say(t, TOKEN_IS, TOKEN_IS_SHAPE(), &is);
     return 0;
@@ -60,9 +61,10 @@ on_digest(struct token *t, const struct token_digest *m)
 {
     struct token_rs made = { .rs = { 0 } };
     struct err err = ERR_INIT;
+    bool perhaps = false;
 
-    if (pkcs11_sign(t->p, m->digest, made.rs, &err) < 0)
-        return refuse(t, &err) - 1;     /* the session may be gone for good: another process has another one */
+    if (pkcs11_sign(t->p, m->digest, made.rs, &perhaps, &err) < 0)
+        return refuse(t, perhaps, &err) - 1;    /* the session may be gone for good: another process has another one */
     say(t, TOKEN_MADE, TOKEN_MADE_SHAPE(), &made);
     return 0;
 }
@@ -106,7 +108,7 @@ token_serve(int signer)
     t = (struct token){ .signer = signer,
                         .gate = { .rules = rules, .n_rules = ARRAY_LEN(rules), .state = FRESH } };
     if (give_up(&err) < 0)
-        return refuse(&t, &err) - 1;
+        return refuse(&t, false, &err) - 1;
     while ((r = packet_receive(signer, t.in, sizeof(t.in), &f, NULL, 0)) != 0) {
         if (r < 0 && errno == EINTR)
             continue;

@@ -203,6 +203,7 @@ sign_read(struct warden *w, const struct ask_sign *m, uint64_t nonce, struct sig
     *out = (struct sign_asked){ .request = m->request, .m = m };
     out->what.tx.chain = m->chain;
     out->what.tx.nonce = m->has_nonce ? m->nonce : nonce;
+    out->what.given = !m->has_nonce;
     read_to(out);
     read_value(out);
     if (read_data(out, err) < 0)

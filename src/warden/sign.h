@@ -26,6 +26,7 @@
 struct sign_tx {
     enum sign_form form;
     struct tx tx;
+    bool given;                         /* its nonce is one that we chose */
     uint8_t *data;                      /* owned */
     struct buf access;                  /* of the access list */
     char *text;                         /* of a message: owned; */
@@ -54,7 +55,8 @@ struct sign_wait {
     enum sign_form form;
     char request[SIGN_REQUEST_MAX + 1], hash[2 * TX_HASH + 1], box[EDGE_ID + 1], who[EDGE_WHO_MAX + 1];
     char to_text[SIGN_ADDRESS_TEXT + 1];
-    uint64_t chain;
+    uint64_t chain, nonce;
+    bool fresh;                         /* nothing was signed with that nonce before */
     struct sign_verdict verdict;
 };
 
@@ -110,9 +112,18 @@ void sign_answer_no(struct warden *w, struct asker to, const char *error, const 
 void sign_entry(struct audit_entry *e, enum audit_type type, enum audit_severity severity, const char *summary,
                 const char *request);
 
-/* sign_ask.c: whether @nonce is so far beyond @next that only a person has all others go on from there: transactions
+/* sign_ask.c: the approval of one that waits, while that is asked for or was given and not used; NULL: it is over. */
+struct approval *sign_approval(struct warden *w, const struct sign_pending *p);
+
+/* sign_nonce.c: whether @nonce is so far beyond @next that only a person has all others go on from there: transactions
  * behind a gap are not valid until somebody fills it. */
 #define SIGN_NONCE_AHEAD 1024
 bool sign_nonce_is_far(uint64_t nonce, uint64_t next);
+/* Of a request that says none. One that waits keeps its own when it comes again; others do not take it. */
+uint64_t sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct err *err);
+/* The nonce of @what is used. Who says one that is further on knows that those before it are, too. 0 or -1. */
+int sign_nonce_use(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, struct err *err);
+/* Nothing was signed with its nonce, so another may have it; unless one that waits has it too. */
+void sign_nonce_back(struct warden *w, const struct sign_wait *wait);
 
 #endif

@@ -25,9 +25,8 @@ drop(struct signing *g, struct sign_pending *p)
     free(p);
 }
 
-/* Its approval, while that is asked for or was given and not used; NULL: it is over. */
-static struct approval *
-approval_of(struct warden *w, const struct sign_pending *p)
+struct approval *
+sign_approval(struct warden *w, const struct sign_pending *p)
 {
     for (struct approval *a = w->approvals->open; a != NULL; a = a->next)
         if (strcmp(a->r.id, p->approval) == 0)
@@ -42,7 +41,7 @@ tidy(struct warden *w)
 
     for (struct sign_pending *p = w->signing->pendings, *next; p != NULL; p = next) {
         next = p->next;
-        if (approval_of(w, p) == NULL && (clock_ms() >= p->forget_ms || ++n > SIGN_PENDINGS))
+        if (sign_approval(w, p) == NULL && (clock_ms() >= p->forget_ms || ++n > SIGN_PENDINGS))
             drop(w->signing, p);
     }
 }
@@ -55,32 +54,6 @@ pending_of(const struct warden *w, const char *request)
     while (p != NULL && strcmp(p->request, request) != 0)
         p = p->next;
     return p;
-}
-
-bool
-sign_nonce_is_far(uint64_t nonce, uint64_t next)
-{
-    return nonce > next && nonce - next > SIGN_NONCE_AHEAD;
-}
-
-/* A request that waits keeps its nonce when it comes again; others do not take it. */
-static uint64_t
-next_nonce(struct warden *w, const char *request, uint64_t chain, struct err *err)
-{
-    uint64_t next, known;
-
-    if (state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
-        return UINT64_MAX;
-    next = known;
-    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
-        if (p->what.form != SIGN_TX || p->what.tx.chain != chain || approval_of(w, p) == NULL)
-            continue;
-        if (strcmp(p->request, request) == 0)
-            return p->what.tx.nonce;
-        if (p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
-            next = p->what.tx.nonce + 1;
-    }
-    return next <= SIGN_NUMBER_MAX ? next : SIGN_NUMBER_MAX;
 }
 
 static void
@@ -240,6 +213,9 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
     p->until_ms = approval->r.until_ms;
     p->forget_ms = approval->until_ms + SIGN_KNOWN_MS;
     p->verdict = *v;
+    /* should there be none of it, another may have it */
+    if (a->what.given)
+        (void)state_sign_free_put(w->state, w->signing->address, a->what.tx.chain, a->what.tx.nonce, NULL);
     p->shown = json_incref(a->shown);
     p->call = sign_call(&a->what.tx);
     p->what = a->what;
@@ -305,7 +281,7 @@ static int
 go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_verdict *v, struct err *err)
 {
     struct sign_pending *p = pending_of(w, a->request);
-    struct approval *approval = p != NULL ? approval_of(w, p) : NULL;
+    struct approval *approval = p != NULL ? sign_approval(w, p) : NULL;
     char failure[200];
     bool confirmed = false;
 
@@ -375,7 +351,7 @@ asked_sign(struct warden *w, const struct ask_sign *m)
     if (!w->signing->ready)
         return no_signer(w);
     tidy(w);
-    nonce = next_nonce(w, m->request, m->chain, &err);
+    nonce = sign_nonce_next(w, m->request, m->chain, &err);
     if (err.kind != ERR_NONE || sign_read(w, m, nonce, &a, &err) < 0) {
         answer_no(w, w->asker, &err);
         sign_asked_free(&a);
@@ -493,7 +469,7 @@ asked_sign_decide(struct warden *w, const struct ask_sign_decide *m)
     if (!w->signing->ready)
         return no_signer(w);
     p = pending_of(w, m->request);
-    approval = p != NULL ? approval_of(w, p) : NULL;
+    approval = p != NULL ? sign_approval(w, p) : NULL;
     if (p != NULL && m->hash[0] != '\0' && !same_hash(p, m->hash)) {
         err_set(&err, ERR_DENIED, "sign.other", "what waits under this id is something else");
         answer_no(w, w->asker, &err);
@@ -537,7 +513,7 @@ tell_pending(struct warden *w)
 
     caller_of(&w->who, caller);
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
-        const struct approval *a = approval_of(w, p);
+        const struct approval *a = sign_approval(w, p);
         json_t *item = a == NULL || a->r.state != APPROVAL_PENDING || (own && strcmp(caller, p->caller) != 0)
                            ? NULL : item_of(p);
         cleanup_free char *text = item != NULL ? json_dumps(item, JSON_COMPACT) : NULL;

@@ -59,15 +59,18 @@ put_common(const struct sign_wait *wait, struct audit_entry *e)
     audit_put_cstr(e, "who", wait->who);
 }
 
-/* There is no signature, as far as is known; @kept: but there may be one, so it counts. */
+/* There is no signature, as far as is known, and what it took is given back; @kept: but there may be one, so it counts.
+ */
 static void
 failed(struct warden *w, struct sign_wait *wait, const char *why, bool kept)
 {
     char text[ERR_MSG_MAX + 64], summary[ERR_MSG_MAX + 256];
     struct audit_entry e;
 
-    if (!kept)
+    if (!kept) {
         (void)state_sign_forget(w->state, wait->request, NULL);
+        sign_nonce_back(w, wait);
+    }
     snprintf(text, sizeof(text), "Signing failed: %s", why);
     snprintf(summary, sizeof(summary), "Signing failed for %s: %s", wait->request, why);
     sign_entry(&e, AUDIT_SIGNING_REJECTED, AUDIT_ERROR, summary, wait->request);
@@ -171,7 +174,7 @@ on_refused(struct warden *w, const struct signer_no *m)
 
     if (wait == NULL)
         return -1;
-    failed(w, wait, m->why.msg, false);
+    failed(w, wait, m->why.msg, m->perhaps);
     return 0;
 }
 
@@ -247,23 +250,19 @@ edge_of(const struct tx *tx)
 
 /* Before anything is asked of the signer: what is on the disk now counts. */
 static int
-count(struct warden *w, const char *request, const struct sign_tx *what, bool confirmed, struct err *err)
+count(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, struct err *err)
 {
-    const struct tx *tx = &what->tx;
     struct u256 fee, spent = u256_of(0);
-    uint64_t next;
 
-    if (what->form == SIGN_TX && !sign_cost(tx, &fee, &spent))
+    if (what->form == SIGN_TX && !sign_cost(&what->tx, &fee, &spent))
         return err_set(err, ERR_DENIED, "sign.cost", "it costs more than any amount");
-    if (state_sign_put(w->state, request, time_steady(w), spent.b, err) < 0)
+    if (state_sign_put(w->state, wait->request, time_steady(w), spent.b, err) < 0)
         return -1;
-    if (what->form != SIGN_TX)
+    if (what->form != SIGN_TX || sign_nonce_use(w, wait, what, err) == 0)
         return 0;
-    if (state_sign_nonce(w->state, w->signing->address, tx->chain, &next, err) < 0)
-        return -1;
-    if (tx->nonce == SIGN_NUMBER_MAX || (!confirmed && sign_nonce_is_far(tx->nonce, next)))
-        return 0;
-    return state_sign_nonce_put(w->state, w->signing->address, tx->chain, tx->nonce + 1, err);
+    (void)state_sign_forget(w->state, wait->request, NULL);
+    sign_nonce_back(w, wait);
+    return -1;
 }
 
 static int
@@ -306,7 +305,7 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
     who_text(w, &w->who, wait->who);
     if (what->form == SIGN_TX || what->typed.has_contract)
         sign_address_text(what->form == SIGN_TX ? what->tx.to : what->typed.contract, wait->to_text);
-    if (count(w, request, what, confirmed, err) < 0) {
+    if (count(w, wait, what, err) < 0) {
         free(wait);
         return -1;
     }

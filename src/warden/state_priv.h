@@ -16,6 +16,7 @@ enum head_query { HEAD_PUT, HEAD_GET, HEAD_GAP_PUT, HEAD_GAP_GET, HEAD_N };
 enum once_query { ONCE_PUT, ONCE_FIND, ONCE_FORGET, ONCE_MOVE, ONCE_PRUNE_OLD, ONCE_PRUNE_MANY, ONCE_N };
 
 enum sign_query { SIGN_Q_PUT, SIGN_Q_FORGET, SIGN_Q_SEEN, SIGN_Q_SINCE, SIGN_Q_PRUNE, SIGN_Q_NONCE, SIGN_Q_NONCE_PUT,
+                  SIGN_Q_FREE_PUT, SIGN_Q_FREE_PRUNE, SIGN_Q_FREE_TAKE, SIGN_Q_FREE_BELOW, SIGN_Q_FREE,
                   SIGN_Q_ASKED_PUT, SIGN_Q_ASKED, SIGN_Q_ASKED_PRUNE, SIGN_Q_N };
 
 #define STATE_FULL "serve.state.full"   /* an error's code: there is no room on the disk */

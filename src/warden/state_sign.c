@@ -16,7 +16,9 @@ static const char schema[] =
     "ROWID;"
     "CREATE INDEX IF NOT EXISTS sign_asked_at ON sign_asked (at);"
     "CREATE TABLE IF NOT EXISTS signed_nonce (account BLOB NOT NULL, chain INTEGER NOT NULL, next INTEGER NOT NULL, "
-    "PRIMARY KEY (account, chain)) WITHOUT ROWID;";
+    "PRIMARY KEY (account, chain)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS signed_free (account BLOB NOT NULL, chain INTEGER NOT NULL, nonce INTEGER NOT NULL, "
+    "UNIQUE (account, chain, nonce));";
 
 static const char *const texts[SIGN_Q_N] = {
     [SIGN_Q_PUT] = "INSERT INTO signed (request, at, counts, spent) VALUES (?1, ?2, ?3, ?4)",
@@ -32,6 +34,13 @@ static const char *const texts[SIGN_Q_N] = {
     [SIGN_Q_NONCE] = "SELECT next FROM signed_nonce WHERE account = ?1 AND chain = ?2",
     [SIGN_Q_NONCE_PUT] = ("INSERT INTO signed_nonce (account, chain, next) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
                           "SET next = max(next, excluded.next)"),
+    [SIGN_Q_FREE_PUT] = "INSERT OR IGNORE INTO signed_free (account, chain, nonce) VALUES (?1, ?2, ?3)",
+    [SIGN_Q_FREE_PRUNE] = ("DELETE FROM signed_free WHERE rowid NOT IN "
+                           "(SELECT rowid FROM signed_free ORDER BY rowid DESC LIMIT ?1)"),
+    [SIGN_Q_FREE_TAKE] = "DELETE FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce = ?3",
+    [SIGN_Q_FREE_BELOW] = "DELETE FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce < ?3",
+    [SIGN_Q_FREE] = ("SELECT nonce FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce >= ?3 ORDER BY nonce "
+                     "LIMIT 1"),
 };
 
 int
@@ -137,6 +146,19 @@ state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const cha
     return state_done(s, q, r, r == SQLITE_ROW ? 1 : 0, err);
 }
 
+/* --- nonces ------------------------------------------------------------------------------------------------------- */
+
+static sqlite3_stmt *
+bind_nonce(struct state *s, enum sign_query which, const uint8_t *account, uint64_t chain, uint64_t nonce)
+{
+    sqlite3_stmt *q = s->sign[which];
+
+    sqlite3_bind_blob(q, 1, account, STATE_ACCOUNT, SQLITE_STATIC);
+    bind_u64(q, 2, chain);
+    bind_u64(q, 3, nonce);
+    return q;
+}
+
 int
 state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err)
 {
@@ -153,10 +175,44 @@ state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64
 int
 state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err)
 {
-    sqlite3_stmt *q = s->sign[SIGN_Q_NONCE_PUT];
+    return state_change(s, bind_nonce(s, SIGN_Q_NONCE_PUT, account, chain, next), err);
+}
 
-    sqlite3_bind_blob(q, 1, account, STATE_ACCOUNT, SQLITE_STATIC);
-    bind_u64(q, 2, chain);
-    bind_u64(q, 3, next);
-    return state_change(s, q, err);
+int
+state_sign_free(struct state *s, const uint8_t *account, uint64_t chain, uint64_t from, uint64_t *nonce,
+                struct err *err)
+{
+    sqlite3_stmt *q = bind_nonce(s, SIGN_Q_FREE, account, chain, from);
+    const int r = sqlite3_step(q);
+
+    *nonce = r == SQLITE_ROW ? col_u64(q, 0) : 0;
+    return state_done(s, q, r, r == SQLITE_ROW ? 1 : 0, err);
+}
+
+int
+state_sign_free_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t nonce, struct err *err)
+{
+    sqlite3_stmt *prune = s->sign[SIGN_Q_FREE_PRUNE];
+
+    if (state_change(s, bind_nonce(s, SIGN_Q_FREE_PUT, account, chain, nonce), err) < 0)
+        return -1;
+    bind_u64(prune, 1, STATE_SIGN_FREE);
+    return state_change(s, prune, err);
+}
+
+int
+state_sign_free_take(struct state *s, const uint8_t *account, uint64_t chain, uint64_t nonce, struct err *err)
+{
+    uint64_t found;
+    const int r = state_sign_free(s, account, chain, nonce, &found, err);
+
+    if (r <= 0 || found != nonce)
+        return r < 0 ? -1 : 0;
+    return state_change(s, bind_nonce(s, SIGN_Q_FREE_TAKE, account, chain, nonce), err) < 0 ? -1 : 1;
+}
+
+int
+state_sign_free_below(struct state *s, const uint8_t *account, uint64_t chain, uint64_t nonce, struct err *err)
+{
+    return state_change(s, bind_nonce(s, SIGN_Q_FREE_BELOW, account, chain, nonce), err);
 }

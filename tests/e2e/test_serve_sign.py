@@ -154,6 +154,35 @@ def test_one_agents_nonce_is_not_everybodys(signing):
     next_is("86010000000001")       # a person has said so
 
 
+def test_a_nonce_that_nothing_was_signed_with_is_given_again(signing):
+    """A person says no to the first of two: what is signed with the second's nonce would be behind a gap."""
+    s = signing(defaultGasLimit=21000, defaultMaxFeePerGasWei=str(20 * GWEI))
+
+    def next_is(nonce, **members):
+        raw = signed(s.ask(**members))
+        assert raw[8:].startswith("01" + nonce), (raw, nonce)
+    for number in range(3):
+        needs_person(s.ask(requestId=f"big {number}", value="20000000000000000"))
+    next_is("03")
+    assert s.reject("big 0").json == {"rejected": True} and s.reject("big 1").json == {"rejected": True}
+    restart(s.daemon, "cloche-warden")
+    s.wait()
+    next_is("80")
+    next_is("01")
+    # of the third nobody knows any more since the restart
+    next_is("02")
+    next_is("04")
+
+
+def test_who_says_nonces_is_believed(signing):
+    """One that is further on: those before it, which a person refused, are not given to others any more."""
+    s = signing(defaultGasLimit=21000, defaultMaxFeePerGasWei=str(20 * GWEI))
+    needs_person(s.ask(requestId="big", value="20000000000000000"))
+    s.reject("big")
+    signed(s.ask(nonce=9))
+    assert signed(s.ask())[8:].startswith("010a")
+
+
 def test_a_request_is_signed_once(signing):
     s = signing()
     signed(s.ask(requestId="once"))

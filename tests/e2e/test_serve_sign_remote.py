@@ -33,6 +33,8 @@ class Server:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.asked.append((self.path, self.headers["Authorization"], asked))
                 status, said = outer.answer(asked) if self.headers["Authorization"] == f"Bearer {BEARER}" else (401, {})
+                if status is None:
+                    return
                 text = said if isinstance(said, bytes) else json.dumps(said).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
@@ -41,17 +43,28 @@ class Server:
 
             def log_message(self, *_):
                 pass
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if context is not None:
-            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.handler, self.context, self.port = Handler, context, 0
+        self.open()
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}/sign"
+
+    def open(self):
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
+        self.port = self.http.server_port
+        if self.context is not None:
+            self.http.socket = self.context.wrap_socket(self.http.socket, server_side=True)
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.http.server_port}/sign"
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
 
     def answer(self, asked):
         if asked == {"ask": "public-key"}:
             return 200, {"publicKey": "0x04" + "".join(f"{v:064x}" for v in times(self.key))}
-        if self.how == "500":
-            return 500, {}
+        if self.how in ("403", "500"):
+            return int(self.how), {}
+        if self.how == "hangs up":
+            return None, {}
         if self.how == "garbage":
             return 200, b"\x00{"
         if self.how == "short":
@@ -68,7 +81,7 @@ class Server:
 def server():
     made = Server()
     yield made
-    made.http.shutdown()
+    made.close()
 
 
 @pytest.fixture
@@ -115,10 +128,35 @@ def test_what_was_not_signed_does_not_count(cloche, kept, server, tmp_path):
     try:
         agent = caller(daemon, "agent", name="trader")
         assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
-        server.how = "500"
-        assert all(agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 403 for _ in range(3))
+        server.how = "403"
+        again = body(gasLimit="21000")
+        assert all(agent.post("/api/sandbox/sign", again).status == 403 for _ in range(3)), "nor is its id used up"
+        server.close()
+        assert "Connection refused" in agent.post("/api/sandbox/sign", body(gasLimit="21000")).json["error"]
+        server.open()
         server.how = "well"
-        signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))
+        # nor is a nonce: the first one, 0, is in this
+        assert signed(agent.post("/api/sandbox/sign", again))[8:12] == "0180"
+    finally:
+        daemon.stop()
+
+
+@pytest.mark.parametrize("how", ["500", "hangs up", "short", "another digest"])
+def test_what_was_perhaps_signed_counts(cloche, kept, server, tmp_path, how):
+    """The server had the digest, and did not say that it refuses: nobody knows what it made of it."""
+    assert kept(server.url).ok
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({**RICH, "maxTransactionsPerHour": 2}), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    try:
+        agent = caller(daemon, "agent", name="trader")
+        assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+        server.how = how
+        assert "Signing failed: " in agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId="first")).json["error"]
+        server.how = "well"
+        assert agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId="first")).json["policyDecision"]["matchedRule"] == "replay_protection"
+        assert signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))[8:12] == "0101", "its nonce is used"
+        assert agent.post("/api/sandbox/sign", body(gasLimit="21000")).json["policyDecision"]["matchedRule"] == "rate_limit_hourly"
     finally:
         daemon.stop()
 
@@ -150,4 +188,4 @@ def test_over_tls(cloche, kept, tmp_path):
     os.chmod(tmp_path / "c.pem", 0o644)
     assert "[sign.remote.answer]" in kept(server.url).err and not server.asked
     assert kept(server.url, "--ca", str(tmp_path / "c.pem")).ok and server.asked
-    server.http.shutdown()
+    server.close()

@@ -161,11 +161,13 @@ def test_a_session_that_is_gone(token, trader):
     aside.mkdir()
     for key in keys:
         key.rename(aside / key.name)
-    gone = agent.post("/api/sandbox/sign", body(gasLimit="21000"))
+    gone = agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId="gone"))
     assert gone.status == 403 and "PKCS#11" in gone.json["error"], gone
     for key in keys:
         (aside / key.name).rename(key)
-    assert wait_for(lambda: agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 200), daemon.get("/api/sandbox/sign/address")
+    assert wait_for(lambda: daemon.get("/api/sandbox/sign/address").status == 200)
+    again = signed(agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId="gone")))
+    assert again[8:12] == "0101", "what was not signed has used up neither its id nor its nonce"
 
 
 @pytest.mark.parametrize("wrong, code", [({"pin": "not-the-pin-of-it"}, "sign.token.pin"), ({"token": "none"}, "sign.token.token"),

@@ -1,0 +1,98 @@
+/* warden/sign_nonce.c: which nonce is whose (sign.h) */
+#include <string.h>
+
+#include "warden/sign.h"
+
+bool
+sign_nonce_is_far(uint64_t nonce, uint64_t next)
+{
+    return nonce > next && nonce - next > SIGN_NONCE_AHEAD;
+}
+
+/* Whether somebody waits with that nonce, for a person or the signer. */
+static bool
+is_held(struct warden *w, uint64_t chain, uint64_t nonce)
+{
+    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next)
+        if (p->what.form == SIGN_TX && p->what.tx.chain == chain && p->what.tx.nonce == nonce &&
+            sign_approval(w, p) != NULL)
+            return true;
+    for (const struct sign_wait *wait = w->signing->waits; wait != NULL; wait = wait->next)
+        if (wait->form == SIGN_TX && wait->chain == chain && wait->nonce == nonce)
+            return true;
+    return false;
+}
+
+/* The first that was given before, of which there is no signature, and nobody waits with. 1, 0 or -1 with @err. */
+static int
+free_nonce(struct warden *w, uint64_t chain, uint64_t *nonce, struct err *err)
+{
+    int r;
+
+    *nonce = 0;
+    while ((r = state_sign_free(w->state, w->signing->address, chain, *nonce, nonce, err)) > 0 &&
+           is_held(w, chain, *nonce))
+        ++*nonce;
+    return r;
+}
+
+uint64_t
+sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct err *err)
+{
+    uint64_t next, known, given;
+    int r;
+
+    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next)
+        if (p->what.form == SIGN_TX && p->what.tx.chain == chain && strcmp(p->request, request) == 0 &&
+            sign_approval(w, p) != NULL)
+            return p->what.tx.nonce;
+    r = free_nonce(w, chain, &given, err);
+    if (r != 0)
+        return r < 0 ? UINT64_MAX : given;
+    if (state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
+        return UINT64_MAX;
+    next = known;
+    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
+        if (p->what.form != SIGN_TX || p->what.tx.chain != chain || sign_approval(w, p) == NULL)
+            continue;
+        if (p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
+            next = p->what.tx.nonce + 1;
+    }
+    return next <= SIGN_NUMBER_MAX ? next : SIGN_NUMBER_MAX;
+}
+
+int
+sign_nonce_use(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, struct err *err)
+{
+    const uint8_t *account = w->signing->address;
+    const struct tx *tx = &what->tx;
+    uint64_t next;
+    int was_free;
+
+    wait->nonce = tx->nonce;
+    if (state_sign_nonce(w->state, account, tx->chain, &next, err) < 0)
+        return -1;
+    if (tx->nonce == SIGN_NUMBER_MAX || (!wait->confirmed && sign_nonce_is_far(tx->nonce, next)))
+        return 0;
+    was_free = state_sign_free_take(w->state, account, tx->chain, tx->nonce, err);
+    if (was_free < 0 || (!what->given && tx->nonce > next &&
+                         state_sign_free_below(w->state, account, tx->chain, tx->nonce, err) < 0))
+        return -1;
+    wait->fresh = was_free > 0 || tx->nonce >= next;
+    return state_sign_nonce_put(w->state, account, tx->chain, tx->nonce + 1, err);
+}
+
+void
+sign_nonce_back(struct warden *w, const struct sign_wait *wait)
+{
+    struct signing *g = w->signing;
+
+    if (!wait->fresh)
+        return;
+    for (struct sign_wait *o = g->waits; o != NULL; o = o->next)
+        if (o != wait && o->form == SIGN_TX && o->chain == wait->chain && o->nonce == wait->nonce) {
+            o->fresh = true;
+            return;
+        }
+    (void)state_sign_free_put(w->state, g->address, wait->chain, wait->nonce, NULL);
+}
