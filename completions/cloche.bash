@@ -163,8 +163,9 @@ _cloche() {
             words="set ls rm import rotate revoke ca"
             rest="files" ;;
         signer)
-            flags="--generate --from-env --from-file --module --token --object --url --ca --json --help"
-            valued="--from-env --from-file --module --token --object --url --ca"
+            flags="--generate --from-env --from-file --module --token --object --url --ca --address --check
+                --json --help"
+            valued="--from-env --from-file --module --token --object --url --ca --address"
             words="add ls rm policy check" ;;
         serve)
             flags="--config --listen --state-dir --settings --gate --max-sandboxes --max-sandboxes-per-agent
@@ -312,14 +313,15 @@ _cloche() {
             *" -n" | *" --limit" | *" --by" | *" --since" | *" --until" | *" --text" | *" --expect" | \
             *" --params" | *" --platform" | *" --max-size" | *" --max-files" | *" --target" | *" --build-arg" | \
             *" --builder" | *" --add" | *" --region" | *" --service" | *" --from-env" | *" --token" | \
-            *" --object" | *" --url" | *" --listen" | *" --max-sandboxes" | *" --max-sandboxes-per-agent" | \
-            *" --pool" | *" --pool-memory" | *" --pool-idle" | *" --idle-timeout" | *" --max-lifetime" | \
-            *" --recover-after" | *" --recover-tries" | *" --recover-window" | *" --client-timeout" | \
-            *" --rate-limit" | *" --allowed-hosts" | *" --allowed-origins" | *" --audit-retention" | \
-            *" --transcript-keep" | *" --transcript-retention" | *" --transcript-space" | *" --webhook-url" | \
-            *" --webhook-timeout" | *" --otlp-endpoint" | *" --otlp-timeout" | *" --otlp-interval" | \
-            *" --signing-key" | *" --public-url" | *" --label" | *" --interval" | *" --exec" | *" --cwd" | \
-            *" --name" | *" --ttl" | *" --within" | *" --count" | *" -c" | *" --control-fd")
+            *" --object" | *" --url" | *" --address" | *" --listen" | *" --max-sandboxes" | \
+            *" --max-sandboxes-per-agent" | *" --pool" | *" --pool-memory" | *" --pool-idle" | \
+            *" --idle-timeout" | *" --max-lifetime" | *" --recover-after" | *" --recover-tries" | \
+            *" --recover-window" | *" --client-timeout" | *" --rate-limit" | *" --allowed-hosts" | \
+            *" --allowed-origins" | *" --audit-retention" | *" --transcript-keep" | *" --transcript-retention" | \
+            *" --transcript-space" | *" --webhook-url" | *" --webhook-timeout" | *" --otlp-endpoint" | \
+            *" --otlp-timeout" | *" --otlp-interval" | *" --signing-key" | *" --public-url" | *" --label" | \
+            *" --interval" | *" --exec" | *" --cwd" | *" --name" | *" --ttl" | *" --within" | *" --count" | \
+            *" -c" | *" --control-fd")
             return ;;
         *" --report" | *" --settings" | *" --bind" | *" --allow-read" | *" --deny-read" | *" --allow-write" | \
             *" --deny-write" | *" --extra-ca" | *" --allow-unix-socket" | "image --output" | "why --path" | \

@@ -561,6 +561,8 @@ complete -c cloche -n '__cloche_seen_subcommand_from signer' -l token -x -d '...
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l object -x -d '... the key\'s label'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l url -x -d 'a server signs (docs/signing.md); what is read is what it knows its caller by'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l ca -r -F -d '... certificates that it may have, besides the host\'s'
+complete -c cloche -n '__cloche_seen_subcommand_from signer' -l address -x -d 'the key is the one of this address, or it is not kept'
+complete -c cloche -n '__cloche_seen_subcommand_from signer' -l check -d 'log in to each token and ask each server whether it still has that key'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l json -d 'one JSON object'
 complete -c cloche -n '__cloche_seen_subcommand_from signer' -l help -d 'print the flags'
 complete -c cloche -n '__cloche_words_are 0; and __cloche_seen_subcommand_from signer' -a 'add ls rm policy check'

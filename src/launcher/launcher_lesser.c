@@ -22,7 +22,7 @@ static const struct {
     int (*start)(struct launcher *l, struct err *err);
 } kinds[LESSERS] = {
     [LESSER_WEBHOOK] = { "cloche-webhook", "nobody is told of approvals", false, 0, 0, MAKE_WEBHOOK, start_webhook },
-    [LESSER_SIGNER] = { "cloche-signer", "nothing is signed", false, 0, SIGNER_EXIT_PIN, MAKE_SIGNER,
+    [LESSER_SIGNER] = { "cloche-signer", "nothing is signed", false, 0, SIGNER_EXIT_LAST, MAKE_SIGNER,
                         start_signer },
     /* which takes a second for what waits */
     [LESSER_OTLP] = { "cloche-otlp", "nothing is exported", true, 1500, 0, MAKE_OTLP, start_otlp },

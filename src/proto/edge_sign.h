@@ -114,8 +114,8 @@ PROTO_STRUCT(signer_no, SIGNER_NO);
 PROTO_EDGE(edge_of_signer, EDGE_OF_SIGNER);
 
 /* How cloche-signer ends when the token does not take the PIN: to start it again would be one wrong try more, and a few
- * of these lock a token. */
-#define SIGNER_EXIT_PIN 3
+ * of these lock a token. And when another key is there than it is to sign with. */
+#define SIGNER_EXIT_LAST 3
 
 /* --- the signer and the process that asks for signatures: of a PKCS#11 module, or a server ------------------------ */
 

@@ -12,7 +12,7 @@
 struct sign_key {
     const struct sign_backend *backend;
     void *ctx;
-    uint8_t address[TX_ADDRESS];
+    uint8_t point[SIGN_POINT], address[TX_ADDRESS];
 };
 
 static void
@@ -100,19 +100,30 @@ sign_key_new(const uint8_t bytes[SIGN_KEY_SIZE], struct err *err)
 
 /* --- of any backend ----------------------------------------------------------------------------------------------- */
 
+bool
+sign_point_address(const uint8_t point[SIGN_POINT], uint8_t out[TX_ADDRESS])
+{
+    secp256k1_pubkey read;
+
+    if (!secp256k1_ec_pubkey_parse(secp256k1_context_static, &read, point, SIGN_POINT))
+        return false;
+    address_of(secp256k1_context_static, &read, out);
+    return true;
+}
+
 struct sign_key *
 sign_key_of(const struct sign_backend *backend, void *ctx, const uint8_t point[SIGN_POINT], struct err *err)
 {
     struct sign_key *k = calloc(1, sizeof(*k));
-    secp256k1_pubkey read;
 
     if (k == NULL)
         (void)err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    else if (!secp256k1_ec_pubkey_parse(secp256k1_context_static, &read, point, SIGN_POINT))
+    else if (!sign_point_address(point, k->address))
         (void)err_set(err, ERR_POLICY, "sign.key.invalid", "its public point is none of secp256k1");
     else {
-        *k = (struct sign_key){ .backend = backend, .ctx = ctx };
-        address_of(secp256k1_context_static, &read, k->address);
+        k->backend = backend;
+        k->ctx = ctx;
+        memcpy(k->point, point, SIGN_POINT);
         return k;
     }
     free(k);
@@ -132,6 +143,12 @@ bool
 sign_key_lives(const struct sign_key *k)
 {
     return k->backend->lives == NULL || k->backend->lives(k->ctx);
+}
+
+void
+sign_key_point(const struct sign_key *k, uint8_t out[SIGN_POINT])
+{
+    memcpy(out, k->point, SIGN_POINT);
 }
 
 void

@@ -43,6 +43,9 @@ struct sign_key *sign_key_new(const uint8_t bytes[SIGN_KEY_SIZE], struct err *er
 void sign_key_free(struct sign_key *k);
 bool sign_key_lives(const struct sign_key *k);
 
+void sign_key_point(const struct sign_key *k, uint8_t out[SIGN_POINT]);
+/* The address of that public point; false: it is none of the curve. */
+bool sign_point_address(const uint8_t point[SIGN_POINT], uint8_t out[TX_ADDRESS]);
 void sign_key_address(const struct sign_key *k, uint8_t out[TX_ADDRESS]);
 void sign_key_address_text(const struct sign_key *k, char out[SIGN_ADDRESS_TEXT + 1]);
 /* @digest is of one of this room's own forms. 0; -1 with @err: there certainly is none; SIGN_PERHAPS with @err: there

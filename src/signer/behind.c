@@ -165,9 +165,61 @@ start(struct behind *b, struct err *err)
     return pid < 0 ? err_sys(err, errno, "sign.key.start", "fork") : 0;
 }
 
+/* --- which key it is ---------------------------------------------------------------------------------------------- */
+
+static bool
+read_point(struct str text, uint8_t out[SIGN_POINT])
+{
+    return text.n == BEHIND_POINT && memcmp(text.p, "0x", 2) == 0 &&
+           str_unhex((struct str){ text.p + 2, text.n - 2 }, out);
+}
+
+bool
+behind_kept(const uint8_t *text, size_t n, uint8_t out[SIGN_POINT])
+{
+    const uint8_t *end = n > 0 ? memrchr(text, '\n', n) : NULL, *before;
+
+    before = end != NULL && end > text ? memrchr(text, '\n', (size_t)(end - text)) : NULL;
+    return before != NULL && read_point((struct str){ (const char *)before + 1, (size_t)(end - before) - 1 }, out);
+}
+
+int
+behind_other(const char *where, const uint8_t wanted[TX_ADDRESS], const struct sign_key *is, struct err *err)
+{
+    char was[SIGN_ADDRESS_TEXT + 1], now[SIGN_ADDRESS_TEXT + 1];
+
+    sign_address_text(wanted, was);
+    sign_key_address_text(is, now);
+    err_set(err, ERR_DENIED, "sign.key.other", "%s: the key that is there is not the one of %s: its address is %s",
+            where, was, now);
+    return err_hint(err, "find out who has put it there; if that was you, `cloche signer rm` the key's name, and add "
+                         "it again");
+}
+
+/* @key, if it is the one; else it is freed. */
+static struct sign_key *
+judge(struct sign_key *key, const char *point, const char *where, struct err *err)
+{
+    uint8_t kept[SIGN_POINT], is[SIGN_POINT], address[TX_ADDRESS];
+
+    if (key == NULL || strcmp(point, BEHIND_NEW) == 0)
+        return key;
+    sign_key_point(key, is);
+    if (!read_point(str_of(point), kept) || !sign_point_address(kept, address)) {
+        (void)err_set(err, ERR_USAGE, "sign.key.invalid", "%s: it is not known which key that is", where);
+        (void)err_hint(err, "`cloche signer rm` it, and add it again");
+    } else if (memcmp(kept, is, sizeof(kept)) == 0) {
+        return key;
+    } else {
+        (void)behind_other(where, address, key, err);
+    }
+    sign_key_free(key);
+    return NULL;
+}
+
 struct sign_key *
 behind_key(const struct behind_program *program, uint8_t type, const struct shape *shape, const void *m,
-           struct err *err)
+           const char *point, const char *where, struct err *err)
 {
     struct behind *b = calloc(1, sizeof(*b));
     struct token_point is;
@@ -182,7 +234,7 @@ behind_key(const struct behind_program *program, uint8_t type, const struct shap
     else if (proto_send(b->fd, type, shape, m, -1) < 0)
         (void)broken(b, "has ended", err);
     else if (hear(b, TOKEN_IS, TOKEN_IS_SHAPE(), &is, err) == 0)
-        return sign_key_of(&backend, b, is.point, err);
+        return judge(sign_key_of(&backend, b, is.point, err), point, where, err);
     behind_free(b);
     return NULL;
 }

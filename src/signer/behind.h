@@ -25,9 +25,19 @@ struct behind_program {
     const char *what;               /* for people: "the process with the PKCS#11 module" */
 };
 
-/* The key behind such a process, which is told @m first; NULL with @err, which may be what the process said. */
+/* What is kept of such a key ends with two lines: its public point as it was when it was added, "0x04..." (BEHIND_NEW
+ * while that is to be found out), and a secret. */
+#define BEHIND_POINT (2 + 2 * SIGN_POINT)
+#define BEHIND_NEW   "-"
+
+/* The key behind such a process, which is told @m first. It is the one of @point, as that is kept. NULL with @err,
+ * which may be what the process said; sign.key.other: another key is there, which @where is called. */
 struct sign_key *behind_key(const struct behind_program *program, uint8_t type, const struct shape *shape,
-                            const void *m, struct err *err);
+                            const void *m, const char *point, const char *where, struct err *err);
+/* That point, of what is kept; nobody is asked. False: there is none. */
+bool behind_kept(const uint8_t *text, size_t n, uint8_t out[SIGN_POINT]);
+/* sign.key.other, of @where. */
+int behind_other(const char *where, const uint8_t wanted[TX_ADDRESS], const struct sign_key *is, struct err *err);
 /* The next line of @rest, without its end, into @out; false: there is none, it is empty, or too long. */
 bool behind_line(struct str *rest, char *out, size_t cap);
 

@@ -8,8 +8,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "signer/signer.h"
+#include "signer/behind.h"
 #include "signer/far.h"
+#include "signer/signer.h"
 #include "signer/token.h"
 #include "vault/cmd.h"
 #include "vault/store.h"
@@ -17,8 +18,8 @@
 #define TRIES 16    /* a random key is none once in 2^128 times */
 
 struct options {
-    const char *name, *file, *from_env, *from_file, *module, *token, *object, *url, *ca;
-    bool generate, json, help;
+    const char *name, *file, *from_env, *from_file, *module, *token, *object, *url, *ca, *address;
+    bool generate, check, json, help;
 };
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
@@ -70,95 +71,138 @@ keep(const char *name, const struct secret *value, struct err *err)
     return store_new_id(m->id, err) < 0 ? -1 : store_put_key(&s, m, value, err);
 }
 
+/* A key that is not here (token.h, far.h): where it is, its point (behind.h), and what was read. */
 static int
-address_of(const struct secret *value, char out[SIGN_ADDRESS_TEXT + 1], struct err *err)
+elsewhere(const struct options *o, const char *point, const struct secret *read, struct secret *value, struct err *err)
+{
+    const bool token = o->module != NULL;
+    const char *const words[] = { token ? o->module : o->url, token ? o->token : o->ca != NULL ? o->ca : "-",
+                                  token ? o->object : NULL, point };
+    size_t max = sizeof(TOKEN_FORM) + sizeof(FAR_FORM), at;
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        max += words[i] != NULL ? strlen(words[i]) + 1 : 0;
+    if (secret_alloc(value, max + read->n, err) < 0)
+        return -1;
+    at = (size_t)snprintf((char *)value->p, max, "%s", token ? TOKEN_FORM : FAR_FORM);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (words[i] != NULL)
+            at += (size_t)snprintf((char *)value->p + at, max - at, "%s\n", words[i]);
+    memcpy(value->p + at, read->p, read->n);
+    value->n = at + read->n;
+    return 0;
+}
+
+/* A key as people are told of it. */
+struct told {
+    char address[SIGN_ADDRESS_TEXT + 1], point[BEHIND_POINT + 1];
+};
+
+static int
+tell(const uint8_t point[SIGN_POINT], struct told *out)
+{
+    uint8_t address[TX_ADDRESS];
+
+    if (!sign_point_address(point, address))
+        return -1;
+    sign_address_text(address, out->address);
+    memcpy(out->point, "0x", 2);
+    str_hex(point, SIGN_POINT, out->point + 2);
+    return 0;
+}
+
+/* The key of @value, which is there. It is the one of --address, where that is given. */
+static int
+look_at(const struct options *o, const struct secret *value, struct told *out, struct err *err)
 {
     struct sign_key *key = signer_key_of(value->p, value->n, err);
+    uint8_t wanted[TX_ADDRESS], is[TX_ADDRESS], point[SIGN_POINT];
+    int r = 0;
 
     if (key == NULL)
         return -1;
-    sign_key_address_text(key, out);
+    sign_key_address(key, is);
+    sign_key_point(key, point);
+    if (o->address != NULL && sign_address_parse(str_of(o->address), wanted) &&
+        memcmp(wanted, is, sizeof(is)) != 0) {
+        (void)behind_other(o->name, wanted, key, err);
+        r = err_hint(err, "it is not kept; look whether the name or the URL is the right one, and who answers to it");
+    }
     sign_key_free(key);
-    return 0;
+    return r < 0 || tell(point, out) < 0 ? -1 : 0;
 }
 
-/* A key that is not here (token.h, far.h): where it is, and what was read. */
+/* What is kept, and whose key it is. */
 static int
-elsewhere(const char *form, const char *const where[3], const struct secret *read, struct secret *value,
-          struct err *err)
-{
-    const size_t max = strlen(form) + strlen(where[0]) + strlen(where[1]) + strlen(where[2]) + 4;
-    int n;
-
-    if (secret_alloc(value, max + read->n, err) < 0)
-        return -1;
-    n = snprintf((char *)value->p, max, "%s%s\n%s\n%s\n", form, where[0], where[1], where[2]);
-    memcpy(value->p + n, read->p, read->n);
-    value->n = (size_t)n + read->n;
-    return 0;
-}
-
-/* Its key is the one that it has now. */
-static int
-at_server(const struct options *o, const struct secret *bearer, struct secret *value,
-          char address[SIGN_ADDRESS_TEXT + 1], struct err *err)
-{
-    const char *where[] = { o->url, o->ca != NULL ? o->ca : "-", "-" };
-    cleanup_secret struct secret any = { NULL, 0 };
-
-    if (elsewhere(FAR_FORM, where, bearer, &any, err) < 0 || address_of(&any, address, err) < 0)
-        return -1;
-    where[2] = address;
-    return elsewhere(FAR_FORM, where, bearer, value, err);
-}
-
-/* What is kept, and its key's address. */
-static int
-make_value(const struct options *o, struct secret *value, char address[SIGN_ADDRESS_TEXT + 1], struct err *err)
+make_value(const struct options *o, struct secret *value, struct told *out, struct err *err)
 {
     const struct cmd_options from = { .name = o->name, .from_env = o->from_env, .from_file = o->from_file };
-    const char *const where[] = { o->module, o->token, o->object };
-    cleanup_secret struct secret read = { NULL, 0 };
+    cleanup_secret struct secret read = { NULL, 0 }, new = { NULL, 0 };
 
-    if (o->url != NULL)
-        return value_read(&from, &read, err) < 0 ? -1 : at_server(o, &read, value, address, err);
-    if ((o->generate ? generate(value, err) : value_read(&from, o->module != NULL ? &read : value, err)) < 0 ||
-        (o->module != NULL && elsewhere(TOKEN_FORM, where, &read, value, err) < 0))
-        return -1;
-    return address_of(value, address, err);
+    if (o->url == NULL && o->module == NULL)
+        return (o->generate ? generate(value, err) : value_read(&from, value, err)) < 0 ||
+                       look_at(o, value, out, err) < 0 ? -1 : 0;
+    /* it is asked once, and from then on it is that one */
+    return value_read(&from, &read, err) < 0 || elsewhere(o, BEHIND_NEW, &read, &new, err) < 0 ||
+                   look_at(o, &new, out, err) < 0 ? -1 : elsewhere(o, out->point, &read, value, err);
 }
 
 static int
 cmd_add(const struct options *o, struct err *err)
 {
     cleanup_secret struct secret value = { NULL, 0 };
-    char address[SIGN_ADDRESS_TEXT + 1];
+    struct told told;
     int r;
 
-    if (secret_memory_init(err) < 0 || make_value(o, &value, address, err) < 0)
+    if (secret_memory_init(err) < 0 || make_value(o, &value, &told, err) < 0)
         return -1;
     r = keep(o->name, &value, err);
     if (r == 0 && o->json)
-        printf("{\"name\": \"%s\", \"address\": \"%s\"}\n", o->name, address);
+        printf("{\"name\": \"%s\", \"address\": \"%s\", \"publicKey\": \"%s\"}\n", o->name, told.address, told.point);
     else if (r == 0)
-        printf("%s is kept: %s\n", o->name, address);
+        printf("%s is kept: %s\n", o->name, told.address);
     return r;
 }
 
-/* One that cannot be read is listed without its address. */
-static void
-list_one(const struct store *s, size_t i, const char *name, json_t *array)
+/* As it is kept: no token is logged in to, and no server asked, but for @o->check. One that cannot be read is listed
+ * without its address. 1: it is not as it should be. */
+static int
+list_one(const struct options *o, const struct store *s, size_t i, const char *name, json_t *array)
 {
     cleanup_secret struct secret value = { NULL, 0 };
-    char address[SIGN_ADDRESS_TEXT + 1] = "-";
-    struct err ignored = ERR_INIT;
+    struct told told = { .address = "-" }, is;
+    struct err why = ERR_INIT;
+    uint8_t point[SIGN_POINT];
+    const char *check;
 
-    if (store_value(s, i, &value, &ignored) == 0)
-        (void)address_of(&value, address, &ignored);
-    if (array != NULL)
-        json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "address", address));
+    if (store_value(s, i, &value, &why) == 0 && signer_point_of(value.p, value.n, point, &why) == 0)
+        (void)tell(point, &told);
+    if (o->check && why.kind == ERR_NONE)
+        (void)look_at(o, &value, &is, &why);
+    check = why.kind == ERR_NONE ? "well" : why.code;
+    if (array == NULL && o->check)
+        printf("%-24s %-42s %s\n", name, told.address, check);
+    else if (array == NULL)
+        printf("%-24s %s\n", name, told.address);
     else
-        printf("%-24s %s\n", name, address);
+        json_array_append_new(array, json_pack("{s:s, s:s, s:s*, s:s*}", "name", name, "address", told.address,
+                                               "publicKey", told.point[0] != '\0' ? told.point : NULL, "check",
+                                               o->check ? check : NULL));
+    if (o->check && why.kind != ERR_NONE)
+        fprintf(stderr, "%s: %s\n", name, why.msg);
+    return why.kind != ERR_NONE;
+}
+
+static int
+list_end(json_t *array, struct err *err)
+{
+    json_t *all = json_pack("{s:O}", "keys", array);
+    const int r = all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)) < 0
+                      ? err_set(err, ERR_SYSTEM, "vault.output", "the answer could not be written") : 0;
+
+    printf("\n");
+    json_decref(all);
+    return r;
 }
 
 static int
@@ -167,27 +211,24 @@ cmd_list(const struct options *o, struct err *err)
     cleanup_store struct store s = STORE_INIT;
     cleanup_free struct store_meta *m = malloc(sizeof(*m));
     json_t *array = o->json ? json_array() : NULL;
-    int r = m == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : store_open(&s, false, err);
+    int bad = 0, r = m == NULL ? err_set(err, ERR_SYSTEM, "memory", "out of memory") : 0;
 
+    if (r == 0 && ((o->check && secret_memory_init(err) < 0) || store_open(&s, false, err) < 0))
+        r = -1;
     if (r == 0 && array == NULL)
-        printf("%-24s %s\n", "NAME", "ADDRESS");
+        printf(o->check ? "%-24s %-42s CHECK\n" : "%-24s %s\n", "NAME", "ADDRESS");
     for (size_t i = 0; r == 0 && i < s.file.n; i++) {
         if (s.file.records[i].kind != STORE_SIGNING)
             continue;
         r = store_meta_at(&s, i, m, err);
         if (r == 0)
-            list_one(&s, i, m->name, array);
+            bad += list_one(o, &s, i, m->name, array);
     }
-    if (r == 0 && array != NULL) {
-        json_t *all = json_pack("{s:O}", "keys", array);
-
-        r = all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)) < 0
-                ? err_set(err, ERR_SYSTEM, "vault.output", "the answer could not be written") : 0;
-        printf("\n");
-        json_decref(all);
-    }
+    if (r == 0 && array != NULL)
+        r = list_end(array, err);
     json_decref(array);
-    return r;
+    return r == 0 && o->check && bad > 0
+               ? err_set(err, ERR_DENIED, "sign.check", "%d of these keys cannot be used", bad) : r;
 }
 
 static int
@@ -241,8 +282,8 @@ static const struct verb {
     unsigned operands, needs;
     const char *flags, *usage, *help;
 } verbs[] = {
-    { "add", cmd_add, 1, 1, "gxfjmtouc", "NAME", "keep a private key; or make one" },
-    { "ls", cmd_list, 0, 0, "j", "", "names and addresses; never keys" },
+    { "add", cmd_add, 1, 1, "gxfjmtouca", "NAME", "keep a private key; or make one" },
+    { "ls", cmd_list, 0, 0, "jk", "", "names and addresses, as they are kept; never keys" },
     { "rm", cmd_remove, 1, 1, "", "NAME", "remove a key: without a copy of it, its account is lost" },
     { "policy", cmd_policy, 0, 0, "", "", "print the standard signing policy, to be changed" },
     { "check", cmd_check, 2, 1, "", "NAME [POLICY]", "whether that key can be read, and that file is a policy" },
@@ -261,6 +302,8 @@ static const struct flag {
     { "--object", "LABEL", 'o', "... the key's label" },
     { "--url", "URL", 'u', "a server signs (docs/signing.md); what is read is what it knows its caller by" },
     { "--ca", "FILE", 'c', "... certificates that it may have, besides the host's" },
+    { "--address", "ADDRESS", 'a', "the key is the one of this address, or it is not kept" },
+    { "--check", NULL, 'k', "log in to each token and ask each server whether it still has that key" },
     { "--json", NULL, 'j', "one JSON object" },
 };
 
@@ -312,6 +355,8 @@ flag(struct options *o, const struct verb *v, int argc, char **argv, struct err 
         case 'o': o->object = argv[1]; break;
         case 'u': o->url = argv[1]; break;
         case 'c': o->ca = argv[1]; break;
+        case 'a': o->address = argv[1]; break;
+        case 'k': o->check = true; break;
         default: o->json = true; break;
         }
         return flags[i].value != NULL ? 2 : 1;
@@ -325,6 +370,7 @@ static int
 parse(struct options *o, const struct verb *v, int argc, char **argv, struct err *err)
 {
     unsigned operands = 0;
+    uint8_t address[TX_ADDRESS];
 
     for (int i = 0, took; i < argc; i += took) {
         took = 1;
@@ -357,6 +403,10 @@ parse(struct options *o, const struct verb *v, int argc, char **argv, struct err
     }
     if ((o->url != NULL && (o->module != NULL || o->generate)) || (o->ca != NULL && o->url == NULL))
         return err_set(err, ERR_USAGE, "sign.flag", "--url is for a server alone, and --ca belongs to it");
+    if (o->address != NULL && (o->generate || !sign_address_parse(str_of(o->address), address))) {
+        err_set(err, ERR_USAGE, "sign.flag", "--address takes the address that a key has which is there already");
+        return err_hint(err, "0x and 40 hexadecimal digits, the letters as wallets write them (EIP-55) or all small");
+    }
     return o->generate + (o->from_env != NULL) + (o->from_file != NULL) > 1
                ? err_set(err, ERR_USAGE, "sign.flag", "only one of --generate, --from-env, --from-file") : 0;
 }

@@ -1,8 +1,7 @@
 /* signer/far.h: keys that a server signs with (behind.h, remote/main.c)
  *
  * Where the server is and what it knows its caller by are kept in the vault's store, as the value of a signing key:
- * "http\nURL\nCA\nADDRESS\nBEARER". CA is a file of certificates or "-". ADDRESS is the key's as it was when it was
- * added, or "-" then: another key behind the same URL is refused.
+ * "http\nURL\nCA\nPOINT\nBEARER". CA is a file of certificates or "-".
  */
 #ifndef CLOCHE_SIGNER_FAR_H
 #define CLOCHE_SIGNER_FAR_H

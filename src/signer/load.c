@@ -5,10 +5,32 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "signer/behind.h"
 #include "signer/far.h"
 #include "signer/signer.h"
 #include "signer/token.h"
 #include "vault/store.h"
+
+static bool
+is_form(const uint8_t *text, size_t n, const char *form)
+{
+    return n > strlen(form) && memcmp(text, form, strlen(form)) == 0;
+}
+
+int
+signer_point_of(const uint8_t *text, size_t n, uint8_t out[SIGN_POINT], struct err *err)
+{
+    struct sign_key *key;
+
+    if (is_form(text, n, TOKEN_FORM) || is_form(text, n, FAR_FORM))
+        return behind_kept(text, n, out) ? 0 : err_set(err, ERR_USAGE, "sign.key.invalid", "its point is not kept");
+    key = signer_key_of(text, n, err);
+    if (key == NULL)
+        return -1;
+    sign_key_point(key, out);
+    sign_key_free(key);
+    return 0;
+}
 
 struct sign_key *
 signer_key_of(const uint8_t *text, size_t n, struct err *err)
@@ -16,9 +38,9 @@ signer_key_of(const uint8_t *text, size_t n, struct err *err)
     uint8_t bytes[SIGN_KEY_SIZE];
     struct sign_key *k = NULL;
 
-    if (n >= sizeof(TOKEN_FORM) && memcmp(text, TOKEN_FORM, sizeof(TOKEN_FORM) - 1) == 0)
+    if (is_form(text, n, TOKEN_FORM))
         return token_key(text, n, err);
-    if (n >= sizeof(FAR_FORM) && memcmp(text, FAR_FORM, sizeof(FAR_FORM) - 1) == 0)
+    if (is_form(text, n, FAR_FORM))
         return far_key(text, n, err);
     if (n >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         text += 2;

@@ -14,6 +14,13 @@
 #define FD_WARDEN 3
 #define FD_SIGNER 3
 
+/* Not to be tried again by whoever started us. */
+static bool
+is_last(const char *code)
+{
+    return strcmp(code, "sign.token.pin") == 0 || strcmp(code, "sign.key.other") == 0;
+}
+
 static int
 serve(const char *name, const char *path)
 {
@@ -30,7 +37,7 @@ serve(const char *name, const char *path)
     else
         log_say(LEVEL_ERROR, "%s [%s]", err.msg, err.code);
     sign_key_free(key);
-    return r == 0 ? 0 : key == NULL && strcmp(err.code, "sign.token.pin") == 0 ? SIGNER_EXIT_PIN : 1;
+    return r == 0 ? 0 : key == NULL && is_last(err.code) ? SIGNER_EXIT_LAST : 1;
 }
 
 int

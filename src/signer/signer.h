@@ -22,6 +22,9 @@ int signer_confine(struct err *err);
 struct sign_key *signer_key(const char *name, struct err *err);
 /* 64 hexadecimal digits, "0x" before them or not; or where a token has it (token.h). NULL with @err. */
 struct sign_key *signer_key_of(const uint8_t *text, size_t n, struct err *err);
+/* Of such a text the public point, without asking anybody: as it is kept, or as it is of a key that is here. 0 or -1
+ * with @err. */
+int signer_point_of(const uint8_t *text, size_t n, uint8_t out[SIGN_POINT], struct err *err);
 /* The policy in the file @path, as its text; it is one. 0 or -1 with @err. */
 int signer_policy(const char *path, struct buf *text, struct err *err);
 

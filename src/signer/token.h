@@ -1,7 +1,7 @@
 /* signer/token.h: keys in a PKCS#11 token (behind.h)
  *
  * Where the key is and the token's PIN are kept in the vault's store, as the value of a signing key:
- * "pkcs11\nMODULE\nTOKEN\nOBJECT\nPIN".
+ * "pkcs11\nMODULE\nTOKEN\nOBJECT\nPOINT\nPIN".
  */
 #ifndef CLOCHE_SIGNER_TOKEN_H
 #define CLOCHE_SIGNER_TOKEN_H

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from helpers import requirement
+from helpers.curve import times
 from helpers.daemon import Caller, Daemon, caller, is_sanitized, restart, status_of
 from helpers.runner import wait_for
 from helpers.signing import ADDRESS, APPROVE, ETH, FEES, FIVES, GWEI, KEY, Signing, TRANSFER, body, needs_person, signed
@@ -521,7 +522,8 @@ def test_keys_are_kept_listed_and_removed(cloche, tmp_path):
     assert cloche("signer", "add", "main", "--generate").code == 125
     made = json.loads(cloche("signer", "add", "made", "--generate", "--json").out)
     listed = json.loads(cloche("signer", "ls", "--json").out)["keys"]
-    assert listed == [{"name": "main", "address": ADDRESS}, {"name": "x", "address": ADDRESS}, made], listed
+    point = "0x04" + "".join(f"{v:064x}" for v in times(int(KEY, 16)))
+    assert listed == [{"name": name, "address": ADDRESS, "publicKey": point} for name in ("main", "x")] + [made], listed
     for bad in ("", "zz" * 32, "00" * 32, "ff" * 32, KEY + "46"):
         done = cloche("signer", "add", "bad", stdin=bad)
         assert done.code == 125 and "sign.key.invalid" in done.err, (bad, done)

@@ -17,6 +17,7 @@ from helpers.signing import ADDRESS, ETH, KEY, body, signed
 
 pytestmark = [requirement("R46")]
 
+OTHER = "0x5a17650BE84F28Ed583e93E6ed0C99b1D1FC1b34"      # of the key that is one more than KEY
 BEARER = "bearer-4711-of-the-caller"
 RICH = {"maxTransactionValueWei": str(2 * ETH), "humanConfirmationThresholdWei": str(2 * ETH)}
 
@@ -164,8 +165,29 @@ def test_what_was_perhaps_signed_counts(cloche, kept, server, tmp_path, how):
 def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     assert kept(server.url).ok
     server.key += 1
+    asked = len(server.asked)
+    assert ADDRESS in cloche("signer", "ls").out and len(server.asked) == asked, "nobody is asked"
     said = cloche("signer", "check", "main")
-    assert said.code == 125 and "[sign.remote.changed]" in said.err and ADDRESS in said.err, said
+    assert said.code == 125 and "[sign.key.other]" in said.err and ADDRESS in said.err and OTHER in said.err and "cloche signer rm" in said.err, said
+    said = cloche("signer", "ls", "--check")
+    assert said.code == 125 and "[sign.check]" in said.err and OTHER in said.err, said
+    assert said.out.splitlines()[1].split() == ["main", ADDRESS, "sign.key.other"], said
+    server.key -= 1
+    listed, = json.loads(cloche("signer", "ls", "--check", "--json").out)["keys"]
+    assert listed == {"name": "main", "address": ADDRESS, "publicKey": server.answer({"ask": "public-key"})[1]["publicKey"], "check": "well"}
+
+
+def test_a_person_knows_which_key_it_is(cloche, kept, server):
+    """Whoever answers to a name when the key is added is not believed more than a person who says its address."""
+    assert not kept(server.url, "--address", "0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4").ok, "no address"
+    assert not kept(server.url, "--address", ADDRESS.replace("A", "a", 1)).ok, "nor is one with a wrong checksum"
+    said = kept(server.url, "--address", OTHER)
+    assert said.code == 125 and "[sign.key.other]" in said.err and ADDRESS in said.err and OTHER in said.err, said
+    for flags in ((), ("--generate",)):
+        said = cloche("signer", "add", "main", "--address", OTHER, *flags, stdin=KEY + "\n")
+        assert said.code == 125 and ("[sign.flag]" if flags else "[sign.key.other]") in said.err and KEY not in said.err, said
+    assert cloche("signer", "ls").out.count("\n") == 1, "nothing is kept"
+    assert kept(server.url, "--address", ADDRESS.lower()).ok
 
 
 def test_what_is_no_server_that_signs(cloche, kept, server):

@@ -150,6 +150,37 @@ def test_a_wrong_pin_is_tried_once(token, trader, rich):
     assert daemon.log.count("[sign.token.pin]") == 1 and "nothing is signed until cloche serve is restarted" in daemon.log, daemon.log
 
 
+def test_another_key_by_the_same_name(token, trader, rich, tmp_path):
+    """The token was made anew, with the same names and PIN: whose money would that be?"""
+    daemon, agent = trader
+    signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))
+    token.util("--init-token", "--token", "wallets", "--label", "wallets", "--so-pin", "so-pin-of-it", "--pin", PIN)
+    token.put(tmp_path, "main", "secp256k1", "47" * 32, "01")
+    said = token.cloche("signer", "ls")
+    assert said.ok and said.out.splitlines()[1].split() == ["main", ADDRESS], "as it is kept"
+    for words in (("check", "main"), ("ls", "--check")):
+        said = token.cloche("signer", *words)
+        assert said.code == 125 and "sign.key.other" in said.out + said.err and ADDRESS in said.err and '"main" in the token "wallets"' in said.err, said
+    os.kill(process_of(rich)[0], 9)
+    assert "signature" not in agent.post("/api/sandbox/sign", body(gasLimit="21000")).json
+    assert wait_for(lambda: not signers_of(rich))
+    assert agent.post("/api/sandbox/sign", body(gasLimit="21000")).status == 503
+    daemon.stop()
+    assert daemon.log.count("[sign.key.other]") == 1 and "nothing is signed until cloche serve is restarted" in daemon.log, daemon.log
+    assert token.cloche("signer", "rm", "main").ok and token.add("main").ok
+    assert ADDRESS not in token.cloche("signer", "ls").out
+
+
+def test_keys_are_listed_without_their_token(token):
+    """A login takes its time, and one with a wrong PIN counts."""
+    assert token.add().ok
+    (token.cloche.home / "tokens").rename(token.cloche.home / "away")
+    listed, = json.loads(token.cloche("signer", "ls", "--json").out)["keys"]
+    assert listed["address"] == ADDRESS and listed["publicKey"].startswith("0x04") and "check" not in listed, listed
+    said = token.cloche("signer", "ls", "--check")
+    assert said.code == 125 and said.out.splitlines()[1].split()[:2] == ["main", ADDRESS] and "sign.token." in said.out, said
+
+
 def test_a_session_that_is_gone(token, trader):
     """The token is away, and comes back: so do signatures, in a session of another process."""
     daemon, agent = trader
