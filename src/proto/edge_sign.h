@@ -104,7 +104,11 @@ PROTO_STRUCT(signer_is, SIGNER_IS);
 #define SIGNER_RAW(F) F(U32, number) F(BYTES, raw, SIGN_RAW_MAX)
 PROTO_STRUCT(signer_raw, SIGNER_RAW);
 
-#define SIGNER_NO(F) F(U32, number) F(BOOL, perhaps) F(ERR, why)
+#define SIGNER_NO(F) \
+    F(U32, number) \
+    F(BOOL, perhaps) \
+    F(BOOL, ends)                           /* so does it, and reads nothing more */ \
+    F(ERR, why)
 PROTO_STRUCT(signer_no, SIGNER_NO);
 
 #define EDGE_OF_SIGNER(M) \

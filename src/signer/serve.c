@@ -35,7 +35,8 @@ say(struct signer *s, uint8_t type, const struct shape *shape, const void *m)
 static void
 refuse(struct signer *s, uint32_t number, int r, const struct err *why)
 {
-    PROTO_SAY(say, s, SIGNER_REFUSED, .number = number, .perhaps = r == SIGN_PERHAPS, .why = *why);
+    PROTO_SAY(say, s, SIGNER_REFUSED, .number = number, .perhaps = r == SIGN_PERHAPS,
+              .ends = !sign_key_lives(s->key), .why = *why);
 }
 
 static struct tx

@@ -19,7 +19,9 @@
 #define SIGN_TOOL_TYPED "sign_typed_data"
 #define SIGN_PERSON_S   300             /* a person has so long */
 #define SIGN_KNOWN_MS   600000          /* what is over is known so long, to say so */
-#define SIGN_WAITS_MAX  64              /* with the signer */
+#define SIGN_WAITS_MAX  64              /* for the signer, which has one of them */
+#define SIGN_TURN_MS    60000           /* one waits so long for its turn, */
+#define SIGN_MADE_MS    30000           /* and the signer, whose token or server is given less, has so long for it */
 #define SIGN_PENDINGS   (2 * APPROVALS_MAX)
 
 /* What is to be signed: a transaction, with what it points to; or a text. */
@@ -46,10 +48,13 @@ struct sign_pending {
     json_t *shown, *call;               /* the request as it came; what it calls, or NULL */
 };
 
-/* What the signer was asked for. */
+/* What waits for the signer, the first of which it was asked for. */
 struct sign_wait {
     struct sign_wait *next;
     uint32_t number;
+    struct buf frame;                   /* the question, until it is sent */
+    bool sent;                          /* it may have signed */
+    uint64_t until_ms;
     struct asker to;                    /* ticket 0: nobody waits any more */
     bool confirmed;
     enum sign_form form;
@@ -67,8 +72,9 @@ struct signing {
     bool ready;                         /* it has said whose key it has */
     uint8_t address[TX_ADDRESS];
     struct sign_policy policy;
-    struct sign_wait *waits;
+    struct sign_wait *waits;            /* the oldest first */
     size_t n_waits;
+    struct timer late;                  /* the time of one of them may be over */
     uint32_t numbers;
     struct sign_pending *pendings;      /* the newest first */
 };

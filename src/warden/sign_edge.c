@@ -12,6 +12,8 @@
 #include "warden/record.h"
 #include "warden/sign.h"
 
+static timer_fn on_late;
+
 int
 sign_open(struct warden *w, struct err *err)
 {
@@ -22,6 +24,7 @@ sign_open(struct warden *w, struct err *err)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     g->edge = (struct watch)WATCH_INIT;
     g->out = (struct packet_queue)PACKET_QUEUE_INIT(EDGE_QUEUE_MAX);
+    g->late = (struct timer){ .due = on_late, .owner = w };
     return 0;
 }
 
@@ -36,6 +39,7 @@ take_out(struct signing *g, struct sign_wait *wait)
         at = &(*at)->next;
     *at = wait->next;
     g->n_waits--;
+    buf_free(&wait->frame);
     free(wait);
 }
 
@@ -81,6 +85,7 @@ failed(struct warden *w, struct sign_wait *wait, const char *why, bool kept)
     take_out(w->signing, wait);
 }
 
+/* Those that it was not asked for are the next signer's. */
 static void
 lose(struct warden *w)
 {
@@ -89,16 +94,68 @@ lose(struct warden *w)
     loop_drop(&w->loop, &g->edge);
     packet_queue_clear(&g->out);
     g->ready = false;
-    while (g->waits != NULL)
+    if (g->waits != NULL && g->waits->sent)
         failed(w, g->waits, "the signer has ended", true);
 }
 
 void
 sign_front_gone(struct warden *w, uint32_t front)
 {
-    for (struct sign_wait *wait = w->signing->waits; wait != NULL; wait = wait->next)
-        if (wait->to.front == front)
-            wait->to.ticket = 0;
+    for (struct sign_wait *wait = w->signing->waits, *next; wait != NULL; wait = next) {
+        next = wait->next;
+        if (wait->to.front != front)
+            continue;
+        wait->to.ticket = 0;
+        if (!wait->sent)
+            failed(w, wait, "nobody waits for it any more", false);
+    }
+}
+
+static void
+expect(struct warden *w, const struct sign_wait *wait)
+{
+    struct timer *t = &w->signing->late;
+
+    if (t->at_ms == 0 || wait->until_ms < t->at_ms)
+        loop_at(&w->loop, t, wait->until_ms);
+}
+
+static void
+on_late(struct timer *t)
+{
+    struct warden *w = t->owner;
+    const uint64_t now = clock_ms();
+
+    for (struct sign_wait *wait = w->signing->waits, *next; wait != NULL; wait = next) {
+        next = wait->next;
+        if (now < wait->until_ms) {
+            expect(w, wait);
+        } else if (wait->sent) {
+            log_say(LEVEL_ERROR, "cloche-signer does not answer");
+            lose(w);
+        } else {
+            failed(w, wait, "the signer was away or busy with others; try again", false);
+        }
+    }
+}
+
+/* Ask it for the oldest, one at a time: when it hangs or ends, nothing of the others is in doubt. 0, or -1: it is gone.
+ */
+static int
+ask_next(struct warden *w)
+{
+    struct signing *g = w->signing;
+    struct sign_wait *wait = g->waits;
+
+    if (!g->ready || wait == NULL || wait->sent)
+        return 0;
+    if (packet_queue_send(&g->out, g->edge.fd, &wait->frame, -1) < 0)
+        return -1;
+    buf_free(&wait->frame);
+    wait->sent = true;
+    wait->until_ms = clock_ms() + SIGN_MADE_MS;
+    expect(w, wait);
+    return warden_watch(w, &g->edge, &g->out);
 }
 
 /* --- what it says ------------------------------------------------------------------------------------------------- */
@@ -114,11 +171,14 @@ on_ready(struct warden *w, const struct signer_is *m)
         log_say(LEVEL_ERROR, "nothing is signed: %s [%s]", err.msg, err.code);
         return -1;
     }
+    /* what waits was asked of another account */
+    while (g->waits != NULL && memcmp(g->address, m->address, sizeof(g->address)) != 0)
+        failed(w, g->waits, "the signer has another key by now", false);
     memcpy(g->address, m->address, sizeof(g->address));
     sign_address_text(g->address, text);
     g->ready = true;
     warden_note(w, NULL, "signer", "requests are signed by %s, as the signing policy says", text);
-    return 0;
+    return ask_next(w);
 }
 
 /* Whether p[0..n) is what was asked for, with a signature. */
@@ -146,7 +206,7 @@ on_made(struct warden *w, const struct signer_raw *m)
     char raw[2 + 2 * SIGN_RAW_MAX + 1] = "0x", summary[SIGN_REQUEST_MAX + 128];
     struct audit_entry e;
 
-    if (wait == NULL)
+    if (wait == NULL || !wait->sent)
         return -1;
     if (!is_it(wait, m->raw, m->n_raw)) {
         log_say(LEVEL_ERROR, "cloche-signer signed something else than it was asked to");
@@ -164,7 +224,7 @@ on_made(struct warden *w, const struct signer_raw *m)
                                                  "policyDecision", sign_decision(&wait->verdict), "humanConfirmed",
                                                  wait->confirmed));
     take_out(w->signing, wait);
-    return 0;
+    return ask_next(w);
 }
 
 static int
@@ -172,10 +232,12 @@ on_refused(struct warden *w, const struct signer_no *m)
 {
     struct sign_wait *wait = wait_of(w->signing, m->number);
 
-    if (wait == NULL)
+    if (wait == NULL || !wait->sent)
         return -1;
     failed(w, wait, m->why.msg, m->perhaps);
-    return 0;
+    if (m->ends)
+        w->signing->ready = false;      /* its end comes next */
+    return ask_next(w);
 }
 
 #define HEARS(R) \
@@ -265,8 +327,9 @@ count(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, stru
     return -1;
 }
 
+/* The question for @what. 0, or -1: no memory. */
 static int
-ask_for(struct signing *g, const struct sign_tx *what, uint32_t number, bool confirmed)
+question(struct buf *out, const struct sign_tx *what, uint32_t number, bool confirmed)
 {
     const struct typed *t = &what->typed;
     struct signer_ask ask = { .number = number, .confirmed = confirmed };
@@ -275,11 +338,11 @@ ask_for(struct signing *g, const struct sign_tx *what, uint32_t number, bool con
 
     if (what->form == SIGN_TX) {
         ask.tx = edge_of(&what->tx);
-        return proto_queue(&g->out, g->edge.fd, SIGNER_SIGN, SIGNER_SIGN_SHAPE(), &ask, -1);
+        return proto_frame(out, SIGNER_SIGN, SIGNER_SIGN_SHAPE(), &ask);
     }
     memcpy(text.contract, t->contract, sizeof(text.contract));
     memcpy(text.words, t->words, sizeof(text.words));
-    return proto_queue(&g->out, g->edge.fd, SIGNER_SIGN_TEXT, SIGNER_SIGN_TEXT_SHAPE(), &text, -1);
+    return proto_frame(out, SIGNER_SIGN_TEXT, SIGNER_SIGN_TEXT_SHAPE(), &text);
 }
 
 int
@@ -287,7 +350,7 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
          const struct sign_verdict *verdict, bool confirmed, struct err *err)
 {
     struct signing *g = w->signing;
-    struct sign_wait *wait;
+    struct sign_wait *wait, **at = &g->waits;
 
     if (what->form != SIGN_TX && !confirmed)
         return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
@@ -296,7 +359,8 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
     wait = calloc(1, sizeof(*wait));
     if (wait == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    *wait = (struct sign_wait){ .next = g->waits, .to = w->asker, .confirmed = confirmed, .form = what->form,
+    *wait = (struct sign_wait){ .frame = BUF_INIT(EDGE_ROOM), .to = w->asker, .confirmed = confirmed,
+                                .form = what->form,
                                 .chain = what->form == SIGN_TX ? what->tx.chain : what->typed.chain,
                                 .verdict = *verdict };
     snprintf(wait->request, sizeof(wait->request), "%s", request);
@@ -310,11 +374,17 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
         return -1;
     }
     wait->number = ++g->numbers;
-    g->waits = wait;
+    wait->until_ms = clock_ms() + SIGN_TURN_MS;
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = wait;
     g->n_waits++;
-    if (ask_for(g, what, wait->number, confirmed) < 0)
-        failed(w, wait, "the signer takes nothing", false);
-    else
-        (void)warden_watch(w, &g->edge, &g->out);
+    if (question(&wait->frame, what, wait->number, confirmed) < 0) {
+        failed(w, wait, "out of memory", false);
+        return 0;
+    }
+    expect(w, wait);
+    if (ask_next(w) < 0)
+        lose(w);
     return 0;
 }

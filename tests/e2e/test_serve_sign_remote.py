@@ -6,6 +6,8 @@ import random
 import ssl
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,7 @@ class Server:
     def __init__(self, context=None):
         outer = self
         self.how, self.key, self.asked = "well", int(KEY, 16), []
+        self.hung, self.goes_on = threading.Event(), threading.Event()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
@@ -66,6 +69,10 @@ class Server:
             return int(self.how), {}
         if self.how == "hangs up":
             return None, {}
+        if self.how == "hangs":
+            self.hung.set()
+            self.goes_on.wait(60)
+            return None, {}
         if self.how == "garbage":
             return 200, b"\x00{"
         if self.how == "short":
@@ -82,6 +89,7 @@ class Server:
 def server():
     made = Server()
     yield made
+    made.goes_on.set()
     made.close()
 
 
@@ -160,6 +168,76 @@ def test_what_was_perhaps_signed_counts(cloche, kept, server, tmp_path, how):
         assert agent.post("/api/sandbox/sign", body(gasLimit="21000")).json["policyDecision"]["matchedRule"] == "rate_limit_hourly"
     finally:
         daemon.stop()
+
+
+def process_of(policy):
+    """cloche-remote of the signer that has that policy."""
+    for one in Path("/proc").iterdir():
+        try:
+            if one.name.isdigit() and (one / "cmdline").read_bytes() == b"cloche-remote\0":
+                parent = next(line.split()[1] for line in (one / "status").read_text().splitlines() if line.startswith("PPid:"))
+                if str(policy) in Path(f"/proc/{parent}/cmdline").read_text():
+                    return int(one.name)
+        except OSError:
+            pass
+    raise AssertionError("no cloche-remote")
+
+
+@pytest.fixture
+def trader(cloche, kept, server, tmp_path):
+    """(daemon, an agent of it, its policy): a daemon that signs with the server's key."""
+    assert kept(server.url).ok
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({**RICH, "maxTransactionsPerHour": 4}), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    agent = caller(daemon, "agent", name="trader")
+    assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+    yield daemon, agent, policy
+    server.goes_on.set()
+    daemon.stop()
+
+
+def while_one_hangs(daemon, agent, server):
+    """Three requests, of which the server has the first one, and keeps it: their answers, when they come."""
+    def ask(name):
+        return agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId=name))
+    server.how = "hangs"
+    pool = ThreadPoolExecutor(3)
+    answers_to = [pool.submit(ask, "first")]
+    assert server.hung.wait(30)
+    answers_to += [pool.submit(ask, name) for name in ("second", "third")]
+    # what is on record is asked for next, before this is answered
+    feed = "/api/audit/feed?limit=100&type=signing_request_submitted"
+    assert wait_for(lambda: str(daemon.get(feed).json).count("Sign request ") >= 3)
+    assert agent.get("/api/sandbox/sign/address").status == 200
+    server.how = "well"
+    return answers_to
+
+
+def later_ones_are_signed(agent, answers_to):
+    """And the first one counts, for nobody knows whether it is: one of four is left in the hour."""
+    first, *others = (one.result(60) for one in answers_to)
+    assert first.status == 403 and "Signing failed" in first.json["error"], first
+    assert sorted(signed(one)[8:12] for one in others) == ["0101", "0102"]
+    again = agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId="first"))
+    assert again.json["policyDecision"]["matchedRule"] == "replay_protection", again
+    assert signed(agent.post("/api/sandbox/sign", body(gasLimit="21000")))[8:12] == "0103"
+    assert agent.post("/api/sandbox/sign", body(gasLimit="21000")).json["policyDecision"]["matchedRule"] == "rate_limit_hourly"
+
+
+def test_what_waits_behind_a_signer_that_ends_is_the_next_ones(trader, server):
+    """The process that asks the server is killed while it waits for an answer: the two behind know nothing of it."""
+    daemon, agent, policy = trader
+    waits = while_one_hangs(daemon, agent, server)
+    os.kill(process_of(policy), 9)
+    assert wait_for(lambda: agent.get("/api/sandbox/sign/address").status == 200)
+    later_ones_are_signed(agent, waits)
+
+
+def test_what_waits_behind_a_server_that_hangs_is_signed(trader, server):
+    """Its time is over after 15 seconds."""
+    daemon, agent, _ = trader
+    later_ones_are_signed(agent, while_one_hangs(daemon, agent, server))
 
 
 def test_a_server_that_has_another_key_by_now(cloche, kept, server):
