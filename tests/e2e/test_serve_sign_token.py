@@ -2,7 +2,9 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -179,6 +181,24 @@ def test_another_key_by_the_same_name(token, trader, rich, tmp_path):
     assert daemon.log.count("[sign.key.other]") == 1 and "nothing is signed until cloche serve is restarted" in daemon.log, daemon.log
     assert token.cloche("signer", "rm", "main").ok and token.add("main").ok
     assert ADDRESS not in token.cloche("signer", "ls").out
+
+
+def test_what_waits_behind_a_token_that_hangs_is_signed(token, trader, rich):
+    """Its process is stopped: the one that it has fails after 20 seconds, and counts; the two behind are another process's."""
+    daemon, agent = trader
+
+    def ask(name):
+        return agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId=name))
+    os.kill(process_of(rich)[0], signal.SIGSTOP)
+    with ThreadPoolExecutor(3) as pool:
+        answers_to = [pool.submit(ask, "0")]
+        feed = "/api/audit/feed?limit=100&type=signing_request_submitted"
+        assert wait_for(lambda: str(daemon.get(feed).json).count("Sign request ") >= 1)
+        answers_to += [pool.submit(ask, name) for name in "12"]
+        first, *others = (one.result() for one in answers_to)
+    assert first.status == 403 and "did not answer in time" in first.json["error"], first
+    assert sorted(signed(one)[8:12] for one in others) == ["0101", "0102"]
+    assert ask("0").json["policyDecision"]["matchedRule"] == "replay_protection"
 
 
 def test_keys_are_listed_without_their_token(token):
