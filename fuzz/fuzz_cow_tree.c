@@ -183,6 +183,7 @@ run(const struct cow_state *state, int project, int base)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+    static const char *const none[] = { NULL };
     struct feed f = { data, n };
     char root[] = "/dev/shm/cow-fuzz-XXXXXX", path[64];
     struct cow_state state = COW_STATE_INIT;
@@ -198,7 +199,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     int project = openat(base, "project", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     build(&f, project, false);
     snprintf(path, sizeof(path), "%s/project", root);
-    FUZZ_ASSERT(cow_create(path, ID, &state, &err) == 0);
+    FUZZ_ASSERT(cow_create(path, ID, none, &state, &err) == 0);
     int upper = openat(state.dir_fd, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     build(&f, upper, true);
     close(upper);

@@ -190,6 +190,7 @@ apply_chosen(const struct apply_args *a, struct cow_view *view, const struct app
         /* the report still needs the id and the project's name */
         gone = view->state;
         gone.project = gone.path = NULL;
+        gone.protect = NULL;
         view->state.dir_fd = view->state.state_fd = view->state.lock_fd = -1;
         r = cow_discard(&gone, err);
         removed = r == 0;

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "engine/led.h"
+#include "policy/judge.h"
 #include "program/caller.h"
 #include "program/say.h"
 #include "program/words.h"
@@ -99,22 +100,40 @@ find_led(struct cow_view *view, struct err *err)
     return 0;
 }
 
-/* Credential places are paths of the host: those inside the project, relative to it. */
+/* The names of every policy, and after them those of the run's. They were written down with the copy (cow.h): the
+ * settings file of the run may be another one by now, or none that this command is told of. */
+static int
+policy_fill(struct cow_view *view, const struct policy_host *caller, struct err *err)
+{
+    struct policy_host host = *caller;
+
+    if (view->state.protect == NULL)
+        cli_warn("an older cloche made this copy: what the settings of its run protect is not known");
+    host.protect = (const char *const *)view->state.protect;
+    for (size_t i = 0; host.protect != NULL && host.protect[i] != NULL; i++)
+        view->protect.n_given++;
+    return policy_init(&view->policy, MODE_STANDARD, VERB_RUN, &host, err);
+}
+
+/* Credential places are paths of the host: those inside the project, relative to it. So is what is left of the names
+ * that the project's own path begins. */
 static int
 protect_fill(struct cow_view *view, const struct policy_host *host, struct err *err)
 {
     struct policy *p = &view->policy;
     struct str project = str_of(view->state.project);
+    const char *rest;
 
-    if (policy_init(p, MODE_STANDARD, VERB_RUN, host, err) < 0 || find_led(view, err) < 0)
+    if (policy_fill(view, host, err) < 0 || find_led(view, err) < 0)
         return -1;
     view->names = calloc(p->protect.n + 1, sizeof(*view->names));
-    view->places = calloc(p->credentials.n + view->n_led + 1, sizeof(*view->places));
+    view->places = calloc(p->protect.n + p->credentials.n + view->n_led + 1, sizeof(*view->places));
     if (view->names == NULL || view->places == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     for (size_t i = 0; i < p->protect.n; i++) {
         view->names[view->protect.n_names++] = p->protect.v[i].value;
-        view->protect.n_given += p->protect.v[i].from.kind != ORIGIN_BUILTIN;
+        if ((rest = policy_name_rest(project, p->protect.v[i].value)) != NULL)
+            view->places[view->protect.n_places++] = rest;
     }
     for (size_t i = 0; i < p->credentials.n; i++) {
         struct str place = str_of(p->credentials.v[i].value);

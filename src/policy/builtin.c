@@ -6,6 +6,9 @@
  */
 #include "policy/internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/array.h"
 
 #define N(a) ARRAY_LEN(a)
@@ -182,6 +185,31 @@ builtin_protect_more(struct policy *p, const char *const *names, struct err *err
         n++;
     return list_reserve(p, &p->protect, n, err) < 0 ? -1
            : add_names(p, &p->protect, names, n, &from, err);
+}
+
+static bool
+in_every_policy(const char *name)
+{
+    for (size_t i = 0; i < N(protect_srt); i++)
+        if (strcmp(protect_srt[i], name) == 0)
+            return true;
+    for (size_t i = 0; i < N(protect_more); i++)
+        if (strcmp(protect_more[i], name) == 0)
+            return true;
+    return strcmp(protect_own[0], name) == 0;
+}
+
+const char **
+policy_protect_added(const struct policy *p)
+{
+    const char **out = calloc(p->protect.n + 1, sizeof(*out));
+
+    for (size_t i = 0, n = 0; out != NULL && i < p->protect.n; i++) {
+        const struct policy_entry *entry = &p->protect.v[i];
+        if (entry->from.kind != ORIGIN_BUILTIN || !in_every_policy(entry->value))
+            out[n++] = entry->value;
+    }
+    return out;
 }
 
 int

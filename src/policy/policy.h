@@ -316,6 +316,9 @@ struct policy_host {
 /* @p becomes the preset of @mode for @verb. 0 or -1 with @err (out of memory). Free with policy_free. */
 int policy_init(struct policy *p, enum policy_mode mode, enum policy_verb verb, const struct policy_host *host,
                 struct err *err);
+/* Those of @p's protected names that are not in every policy: a settings file's, and an agent's. A list ended by NULL
+ * that the caller frees; the names are @p's. NULL: no memory. */
+const char **policy_protect_added(const struct policy *p);
 void policy_free(struct policy *p);      /* harmless on one that is all zero, and twice */
 #define cleanup_policy __attribute__((cleanup(policy_free)))
 

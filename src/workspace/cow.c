@@ -17,6 +17,31 @@
 #include "workspace/store.h"
 #include "workspace/tree.h"
 
+static void
+names_free(char **names)
+{
+    for (char **at = names; at != NULL && *at != NULL; at++)
+        free(*at);
+    free(names);
+}
+
+static char **
+names_copy(const char *const *names)
+{
+    size_t n = 0;
+    char **out;
+
+    while (names[n] != NULL)
+        n++;
+    out = calloc(n + 1, sizeof(*out));
+    for (size_t i = 0; out != NULL && i < n; i++)
+        if ((out[i] = strdup(names[i])) == NULL) {
+            names_free(out);
+            return NULL;
+        }
+    return out;
+}
+
 void
 cow_close(struct cow_state *state)
 {
@@ -26,6 +51,8 @@ cow_close(struct cow_state *state)
     free(state->project);
     free(state->path);
     state->project = state->path = NULL;
+    names_free(state->protect);
+    state->protect = NULL;
 }
 
 static void
@@ -171,7 +198,7 @@ state_name(struct cow_state *out, const char *id, const char *project, struct er
 }
 
 int
-cow_create(const char *project, const char *id, struct cow_state *out, struct err *err)
+cow_create(const char *project, const char *id, const char *const *protect, struct cow_state *out, struct err *err)
 {
     cleanup_cow struct cow_state state = COW_STATE_INIT;
     cleanup_close int store = -1;
@@ -180,6 +207,8 @@ cow_create(const char *project, const char *id, struct cow_state *out, struct er
         return err_set(err, ERR_USAGE, "workspace.project.open", "the project %s is not an absolute path", project);
     if (state_name(&state, id, project, err) < 0)
         return -1;
+    if ((state.protect = names_copy(protect)) == NULL)
+        return err_set(err, ERR_SYSTEM, "workspace.state.memory", "no memory");
     store = store_open(true, err);
     if (store < 0)
         return -1;

@@ -24,7 +24,7 @@
 #include "base/err.h"
 
 #define COW_ID_MAX   64     /* characters of an id: 8 to 64 lower-case hexadecimal digits */
-#define COW_META_MAX 65536
+#define COW_META_MAX (16 * 1024 * 1024)      /* bytes of meta.json */
 
 struct cow_state {
     char id[COW_ID_MAX + 1];
@@ -33,6 +33,8 @@ struct cow_state {
     ino_t ino;
     char boot[64];              /* boot id then: @dev compares only within one boot */
     struct timespec created;    /* of the state's files, in the file system's clock */
+    char **protect;             /* names that the run's policy protects beside the built-in ones, ended by NULL; owned.
+                                 * NULL: an older cloche made the state, which did not write them down */
     char *path;                 /* of layers/; owned */
     int dir_fd;                 /* layers/ */
     int state_fd;               /* <id>/ */
@@ -42,10 +44,13 @@ struct cow_state {
 #define COW_STATE_INIT { .project = NULL, .path = NULL, .dir_fd = -1, .state_fd = -1, .lock_fd = -1 }
 #define cleanup_cow __attribute__((cleanup(cow_close)))
 
-/* Make the state of a run on @project (absolute) and lock it. The layers belong to the project's owner and upper/ has
- * its mode. The caller passes @out->lock_fd on or keeps it open for as long as the sandbox lives. When the run cannot
- * start after all, cow_discard() takes the state away. 0, or -1 with @err (workspace.state.*). */
-int cow_create(const char *project, const char *id, struct cow_state *out, struct err *err);
+/* Make the state of a run on @project (absolute) and lock it. What @protect names (ended by NULL) is kept with it, out
+ * of the sandbox's reach: who applies the changes need not have the settings of the run, and what lies at their path by
+ * then may be what the sandbox made of them. The layers belong to the project's owner and upper/ has its mode. The
+ * caller passes @out->lock_fd on or keeps it open for as long as the sandbox lives. When the run cannot start after
+ * all, cow_discard() takes the state away. 0, or -1 with @err (workspace.state.*). */
+int cow_create(const char *project, const char *id, const char *const *protect, struct cow_state *out,
+               struct err *err);
 
 enum cow_lock {
     COW_LOCK_NONE,

@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "workspace/quote.h"
 
-#define META_VERSION 1
+#define META_VERSION 2      /* 1: without "protect" */
 
 bool
 store_id_valid(const char *id)
@@ -144,6 +144,22 @@ store_open(bool create, struct err *err)
 
 /* --- meta.json --------------------------------------------------------------------------------------------------- */
 
+static json_t *
+names_pack(char *const *names)
+{
+    json_t *out = json_array();
+
+    for (; out != NULL && *names != NULL; names++) {
+        cleanup_buf struct buf text = BUF_INIT(4 * PATH_MAX);
+        if (quote_encode(&text, str_of(*names)) < 0 ||
+            json_array_append_new(out, json_stringn((const char *)text.p, text.n)) < 0) {
+            json_decref(out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
 int
 meta_write(int state_dir, const struct cow_state *state, struct err *err)
 {
@@ -151,15 +167,18 @@ meta_write(int state_dir, const struct cow_state *state, struct err *err)
 
     if (quote_encode(&project, str_of(state->project)) < 0)
         return err_set(err, ERR_LIMIT, "workspace.state.meta", "the project's path is too long");
-    json_t *meta = json_pack("{s:i, s:s, s:s%, s:I, s:I, s:s, s:I, s:i}", "version", META_VERSION, "id", state->id,
+    json_t *meta = json_pack("{s:i, s:s, s:s%, s:I, s:I, s:s, s:I, s:i, s:o}", "version", META_VERSION, "id", state->id,
                              "project", (const char *)project.p, project.n, "dev", (json_int_t)state->dev,
                              "ino", (json_int_t)state->ino, "boot", state->boot,
                              "created_s", (json_int_t)state->created.tv_sec,
-                             "created_ns", (int)state->created.tv_nsec);
+                             "created_ns", (int)state->created.tv_nsec, "protect", names_pack(state->protect));
     cleanup_free char *text = meta != NULL ? json_dumps(meta, JSON_INDENT(2)) : NULL;
     json_decref(meta);
     if (text == NULL)
         return err_set(err, ERR_SYSTEM, "workspace.state.meta", "cannot write meta.json: no memory");
+    if (strlen(text) > COW_META_MAX)
+        return err_set(err, ERR_LIMIT, "workspace.state.meta", "filesystem.protect: its names have more than %d bytes",
+                       COW_META_MAX);
 
     /* whole or not at all: a state without meta.json is a run that never began */
     cleanup_close int fd = openat(state_dir, "meta.json.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -170,6 +189,24 @@ meta_write(int state_dir, const struct cow_state *state, struct err *err)
     return 0;
 }
 
+/* @names: an array of texts as names_pack() makes them. */
+static int
+names_unpack(const json_t *names, struct cow_state *out)
+{
+    size_t n = json_array_size(names);
+
+    if (!json_is_array(names) || (out->protect = calloc(n + 1, sizeof(*out->protect))) == NULL)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        cleanup_buf struct buf text = BUF_INIT(PATH_MAX);
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name == NULL || *name == '\0' || quote_decode(&text, str_of(name)) < 0 || buf_nul(&text) < 0 ||
+            (out->protect[i] = strdup((const char *)text.p)) == NULL)
+            return -1;
+    }
+    return 0;
+}
+
 static int
 meta_parse(const char *text, size_t n, struct cow_state *out)
 {
@@ -177,23 +214,22 @@ meta_parse(const char *text, size_t n, struct cow_state *out)
     json_int_t dev, ino, s;
     int version, ns;
     const char *path, *boot, *id;
-    json_t *meta = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *meta = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL), *protect = NULL;
     int r = -1;
 
     if (meta != NULL &&
-        json_unpack_ex(meta, NULL, JSON_STRICT, "{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:i}", "version", &version, "id",
-                       &id,
-                       "project", &path, "dev", &dev, "ino", &ino, "boot", &boot, "created_s", &s, "created_ns",
-                           &ns) == 0 &&
-        version == META_VERSION && strcmp(id, out->id) == 0 && quote_decode(&project, str_of(path)) == 0 &&
-        buf_nul(&project) == 0 && project.p[0] == '/' && strlen(boot) < sizeof(out->boot) && ns >= 0 &&
-            ns < 1000000000) {
+        json_unpack_ex(meta, NULL, JSON_STRICT, "{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:i, s?o}", "version", &version,
+                       "id", &id, "project", &path, "dev", &dev, "ino", &ino, "boot", &boot, "created_s", &s,
+                       "created_ns", &ns, "protect", &protect) == 0 &&
+        version == (protect != NULL ? META_VERSION : 1) && strcmp(id, out->id) == 0 &&
+        quote_decode(&project, str_of(path)) == 0 && buf_nul(&project) == 0 && project.p[0] == '/' &&
+        strlen(boot) < sizeof(out->boot) && ns >= 0 && ns < 1000000000) {
         memcpy(out->boot, boot, strlen(boot) + 1);
         out->dev = (dev_t)dev;
         out->ino = (ino_t)ino;
         out->created = (struct timespec){ .tv_sec = s, .tv_nsec = ns };
         out->project = strdup((const char *)project.p);
-        r = out->project != NULL ? 0 : -1;
+        r = out->project != NULL && (protect == NULL || names_unpack(protect, out) == 0) ? 0 : -1;
     }
     json_decref(meta);
     return r;

@@ -17,7 +17,7 @@ int store_enter(int dir, const char *name, struct err *err);
 bool store_id_valid(const char *id);
 
 int meta_write(int state_dir, const struct cow_state *state, struct err *err);
-/* Fill @out's project, dev, ino, boot and created. */
+/* Fill @out's project, dev, ino, boot, created and protect. */
 int meta_read(int state_dir, struct cow_state *out, struct err *err);
 
 #endif

@@ -133,6 +133,15 @@ def test_the_users_configuration_is_shown_and_stays(mine):
     assert mine("cat ~/.mine/config").code != 0, "an empty file was left in the place of the user's"
 
 
+@requirement("R82")
+def test_its_names_are_protected_in_a_copy(once):
+    """`cloche apply` knows nothing of the agent's profile: its names came with the copy (workspace/cow.h)."""
+    done = once("mkdir .mine; echo evil > .mine/hooks; echo > .mine/other", flags=["--workspace", f"{once.cloche.project}:cow"])
+    assert done.ok, done
+    applied = once.cloche("apply", "--json", cwd=once.cloche.project)
+    assert applied.code == 2 and [c["path"] for c in applied.json["withheld"]] == [".mine/hooks"], applied
+
+
 def test_what_it_left_leads_nowhere(once):
     """Places in its home are made without following what was written there."""
     home, outside = once.cloche.home, once.cloche.project / "outside"

@@ -561,4 +561,4 @@ def test_report_and_state_agree(cloche):
     listed = cloche("diff", "--list", "--json").json["states"]
     assert [s["id"] for s in listed] == [workspace["id"]]
     meta = json.loads((cloche.state / "cloche/cow" / workspace["id"] / "meta.json").read_text())
-    assert meta["id"] == workspace["id"] and meta["version"] == 1
+    assert meta["id"] == workspace["id"] and meta["version"] == 2 and meta["protect"] == []

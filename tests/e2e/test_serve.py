@@ -117,6 +117,26 @@ def test_each_life_has_a_copy_of_the_workspace(cloche, daemon):
     assert len(states) == 3 and (cloche.project / "f").read_text() == "theirs", states
 
 
+@requirement("R82")
+def test_a_copy_knows_what_its_policy_protects(cloche):
+    """By the daemon's settings, or by the sandbox's own list in place of theirs: what its API does to these names waits for a person."""
+    settings = cloche.home / "protects.yaml"
+    settings.write_text("filesystem: {protect: [deploy.sh]}\n", encoding="utf-8")
+    daemon = Daemon(cloche, "--settings", str(settings))
+    names = {"deploy.sh", "release.sh", "f"}
+    for own_list, waits in ((None, {"deploy.sh"}), (["release.sh"], {"release.sh"}), ([], set())):
+        for name in names:
+            (cloche.project / name).write_text("theirs")
+        box = daemon.create(policy={"workspace": f"{cloche.project}:cow"} | ({} if own_list is None else {"filesystem": {"protect": own_list}}))
+        assert all(box.put(name, b"api").ok for name in names)
+        state = box.show()["facts"]["cow"]
+        box.delete()
+        applied = cloche("apply", "--json", state, cwd=cloche.project)
+        assert applied.code == (2 if waits else 0) and {c["path"] for c in applied.json["withheld"]} == waits, applied
+        assert all((cloche.project / name).read_text() == ("theirs" if name in waits else "api") for name in names)
+    assert daemon.stop() == 0, daemon.log
+
+
 def test_what_git_was_told_is_kept_at_the_end(cloche, daemon, has):
     """A daemon's sandbox adds to the project's .git/config what one of `cloche run` does (docs/name-guard.md)."""
     has("git")

@@ -85,6 +85,92 @@ def test_what_the_host_would_run_is_withheld(cloche, place):
     assert result.code == 0 and (cloche.project / place).read_text() == "evil", result
 
 
+# what the policy of the run protects beside the built-in names
+OWN = {
+    "a file": ("deploy.sh", "open('deploy.sh', 'a').write('evil')"),
+    "one that is not there": ("release.sh", "open('release.sh', 'w').write('evil')"),
+    "replaced by rename": ("deploy.sh", "open('x', 'w').write('evil'); os.rename('x', 'deploy.sh')"),
+    "a file further down": ("sub/deploy.sh", "os.makedirs('sub'); open('sub/deploy.sh', 'w').write('evil')"),
+    "another case": ("DEPLOY.sh", "open('DEPLOY.sh', 'w').write('evil')"),
+    "removed": ("deploy.sh", "os.remove('deploy.sh')"),
+    "by a link": ("deploy.sh", "os.remove('deploy.sh'); open('x', 'w').write('evil'); os.symlink('x', 'deploy.sh')"),
+    "in a folder": ("ops/run", "open('ops/run', 'w').write('evil')"),
+    "new in a folder": ("ops/new/more", "os.makedirs('ops/new'); open('ops/new/more', 'w').write('evil')"),
+    "a link for the folder": ("ops", "shutil.move('ops', 'x'); os.symlink('x', 'ops')"),
+    "of two names": ("conf/site.yaml", "open('conf/site.yaml', 'w').write('evil')"),
+    "the folder of two names": ("conf", "shutil.move('conf', 'x'); os.symlink('x', 'conf')"),
+}
+
+
+@pytest.fixture
+def guarded(cloche, world):
+    """A project with files that only the settings of the run protect, and those settings, outside it."""
+    for name in ("deploy.sh", "ops/run", "conf/site.yaml"):
+        (cloche.project / name).parent.mkdir(exist_ok=True)
+        owned(cloche, (cloche.project / name).parent)
+        (cloche.project / name).write_text("mine\n")
+        owned(cloche, cloche.project / name)
+    settings = world.root / "policy.yaml"
+    settings.write_text("filesystem:\n  protect: [deploy.sh, release.sh, ops, conf/site.yaml]\n")
+    return settings
+
+
+@pytest.mark.parametrize("place, code", OWN.values(), ids=OWN.keys())
+def test_what_the_settings_protect_is_withheld(cloche, guarded, place, code):
+    """apply is another command, perhaps of another day, and nobody gives it the settings of the run."""
+    bare = cloche.sandbox("open('kept', 'w')", "python", flags=["--settings", str(guarded), "--workspace", f"{cloche.project}:cow", "--json"])
+    assert bare.json["exit_code"] == 0 and cloche("apply", cwd=cloche.project).code == 0 and (cloche.project / "kept").exists()
+    done = cloche.sandbox("import os, shutil\n" + code, "python", flags=["--settings", str(guarded), "--workspace", f"{cloche.project}:cow", "--json"])
+    assert done.json["exit_code"] == 0, done
+    before = {p: p.read_text() for p in cloche.project.rglob("*") if p.is_file()}
+    seen = cloche("diff", "--json", cwd=cloche.project).json["changes"]
+    assert any(place == c["path"] or place.startswith(c["path"] + "/") for c in seen if "protected" in c["notes"]), seen
+    applied = cloche("apply", "--json", cwd=cloche.project)
+    assert applied.code == 2, applied
+    assert {p: p.read_text() for p in before} == before and not (cloche.project / place).is_symlink(), applied
+    assert not any(p.read_text() == "evil" for p in cloche.project.rglob("*") if p.is_file() and p.name != "x"), applied
+    assert cloche("apply", "--include-protected", "--json", "--", place, cwd=cloche.project).code == 0
+
+
+def test_another_run_of_the_project_opens_nothing(cloche, guarded, world):
+    """Each copy has the names of its own run: neither a later run's settings nor empty ones take them away."""
+    flags = ["--workspace", f"{cloche.project}:cow", "--json"]
+    write = "open('deploy.sh', 'w').write('evil')"
+    more = world.root / "more.yaml"
+    more.write_text("filesystem:\n  protect: []\n")
+    first = cloche.sandbox(write, "python", flags=["--settings", str(guarded), *flags])
+    other = cloche.sandbox(write, "python", flags=["--settings", str(more), *flags])
+    guarded.write_text("filesystem:\n  protect: []\n")
+    first, other = (run.json["workspace"]["id"] for run in (first, other))
+    assert cloche("apply", "--json", first, cwd=cloche.project).code == 2
+    assert (cloche.project / "deploy.sh").read_text() == "mine\n"
+    assert cloche("apply", "--json", other, cwd=cloche.project).code == 0      # its run had no such rule
+    assert (cloche.project / "deploy.sh").read_text() == "evil"
+
+
+def test_a_project_in_the_place_of_a_names_beginning(cloche):
+    """Of .claude/settings.json and .claude/hooks the rest is at the top of a project that is a .claude, as the guard has it."""
+    project = cloche.project / ".claude"
+    project.mkdir()
+    owned(cloche, project)
+    made = cloche.sandbox("import os\nos.mkdir('hooks')\nfor n in 'settings.json', 'hooks/x', 'kept': open(n, 'w').write('evil')", "python",
+                          flags=["--workspace", f"{project}:cow", "--json"])
+    assert made.json["exit_code"] == 0, made
+    applied = cloche("apply", "--json", made.json["workspace"]["id"], cwd=project)
+    assert applied.code == 2 and {p.name for p in project.iterdir()} == {"kept"}, applied
+
+
+def test_the_settings_file_in_the_project(cloche):
+    """It says what the next run protects: a copy of it is closed to the command like the file itself."""
+    settings = cloche.project / "policy.yaml"
+    settings.write_text("filesystem:\n  protect: [deploy.sh]\n")
+    owned(cloche, settings)
+    made = cloche.sandbox("import os\ntry: os.rename('policy.yaml', 'x')\nexcept OSError: pass\nopen('policy.yaml', 'w').write('{}')", "python",
+                          flags=["--settings", str(settings), "--workspace", f"{cloche.project}:cow", "--json"])
+    assert made.json["exit_code"] == 1, made
+    assert cloche("apply", "--json", cwd=cloche.project).json["applied"] == [] and "deploy.sh" in settings.read_text()
+
+
 @pytest.mark.parametrize("kind", ["file", "symlink", "gone"])
 def test_a_repository_is_not_replaced(cloche, command, has, kind):
     """.git as a file or a link would lead git to the sandbox's configuration and hooks."""

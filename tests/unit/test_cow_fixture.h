@@ -36,7 +36,7 @@ struct fixture {
     struct diff_input in;
 };
 
-static const char *const fixture_names[] = { ".git/hooks", ".git/config", ".vscode", ".bashrc" };
+static const char *const fixture_names[] = { ".git/hooks", ".git/config", ".vscode", ".bashrc", NULL };
 static const char *const fixture_places[] = { "keys/id" };
 static const struct protect fixture_protect = { fixture_names, 4, fixture_places, 1 };
 
@@ -100,7 +100,7 @@ fixture_run(struct fixture *f)
     char path[128];
 
     snprintf(path, sizeof(path), "%s/project", f->root);
-    if (cow_create(path, FIXTURE_ID, &f->state, &err) < 0)
+    if (cow_create(path, FIXTURE_ID, fixture_names, &f->state, &err) < 0)
         fail_msg("%s", err.msg);
     f->upper = openat(f->state.dir_fd, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(f->upper >= 0);

@@ -16,7 +16,7 @@ made_found_and_discarded(void **state)
     fixture_run(f);
     assert_int_equal(mode_of(f->state.state_fd, ".") & 0777, 0700);
     assert_int_equal(mode_of(f->state.dir_fd, "upper") & 0777, 0750);
-    assert_int_equal(cow_create(f->state.project, FIXTURE_ID, &other, &err), -1);
+    assert_int_equal(cow_create(f->state.project, FIXTURE_ID, fixture_names, &other, &err), -1);
 
     assert_int_equal(cow_list(&list, &err), 1);
     assert_true(list[0].busy);
@@ -67,7 +67,7 @@ expect_unsafe(struct fixture *f, const char *code)
     char path[128];
 
     snprintf(path, sizeof(path), "%s/project", f->root);
-    assert_int_equal(cow_create(path, FIXTURE_ID, &s, &err), -1);
+    assert_int_equal(cow_create(path, FIXTURE_ID, fixture_names, &s, &err), -1);
     assert_string_equal(err.code, code);
     assert_true(err.hint[0] != '\0');
 }
@@ -109,6 +109,58 @@ damaged_states_can_be_discarded(void **state)
     assert_string_equal(err.code, "workspace.state.meta");
     assert_int_equal(cow_open(FIXTURE_ID, COW_LOCK_DISCARD, &s, &err), 0);
     assert_int_equal(cow_discard(&s, &err), 0);
+}
+
+/* The names that the run's policy protects come back as they were, whatever bytes they have. */
+static void
+names_of_the_run(void **state)
+{
+    static const char *const names[] = { "deploy.sh", "conf/a b\n\xff%41", NULL };
+    struct fixture *f = *state;
+    struct cow_state made = COW_STATE_INIT, read = COW_STATE_INIT;
+    struct err err = ERR_INIT;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/project", f->root);
+    assert_int_equal(cow_create(path, FIXTURE_ID, names, &made, &err), 0);
+    assert_int_equal(cow_open(FIXTURE_ID, COW_LOCK_NONE, &read, &err), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(made.protect[i], names[i]);
+        assert_string_equal(read.protect[i], names[i]);
+    }
+    assert_null(read.protect[2]);
+    cow_close(&read);
+    assert_int_equal(cow_discard(&made, &err), 0);
+}
+
+/* A state from before they were written down says so; one that has lost them, or has others, is damaged. */
+static void
+names_that_are_none(void **state)
+{
+    static const struct { int version; const char *names; int opens; } rows[] = {
+        { 1, "", 0 }, { 2, ", \"protect\": []", 0 }, { 2, ", \"protect\": [\"a%20b\"]", 0 },
+        { 2, "", -1 }, { 1, ", \"protect\": []", -1 }, { 3, ", \"protect\": []", -1 }, { 2, ", \"protect\": null", -1 },
+        { 2, ", \"protect\": {}", -1 }, { 2, ", \"protect\": [1]", -1 }, { 2, ", \"protect\": [\"\"]", -1 },
+        { 2, ", \"protect\": [\"%00\"]", -1 }, { 2, ", \"protect\": [\"a b\"]", -1 }, { 2, ", \"more\": []", -1 },
+    };
+    struct fixture *f = *state;
+
+    fixture_run(f);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cow_state s = COW_STATE_INIT;
+        struct err err = ERR_INIT;
+        char text[512];
+        snprintf(text, sizeof(text), "{\"version\": %d, \"id\": \"%s\", \"project\": \"/p\", \"dev\": 1, \"ino\": 1, "
+                 "\"boot\": \"b\", \"created_s\": 1, \"created_ns\": 1%s}", rows[i].version, FIXTURE_ID, rows[i].names);
+        put(f->state.state_fd, "meta.json", text);
+        if (cow_open(FIXTURE_ID, COW_LOCK_NONE, &s, &err) != rows[i].opens)
+            fail_msg("%s: %s", text, err.msg);
+        if (rows[i].opens == 0)
+            assert_true((s.protect == NULL) == (rows[i].version == 1));
+        else
+            assert_string_equal(err.code, "workspace.state.meta");
+        cow_close(&s);
+    }
 }
 
 /* Deep, closed, and with a queue left by an interrupted removal. */
@@ -178,7 +230,7 @@ main(void)
 #define IN_MEMORY(name) cmocka_unit_test_setup_teardown(name, fixture_setup_in_memory, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(made_found_and_discarded), T(replaced_project_is_refused), T(store_that_is_not_ours),
-        T(damaged_states_can_be_discarded), IN_MEMORY(removal), T(opening_stays_inside),
+        T(damaged_states_can_be_discarded), T(names_of_the_run), T(names_that_are_none), IN_MEMORY(removal), T(opening_stays_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

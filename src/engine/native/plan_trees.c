@@ -169,12 +169,15 @@ plan_stored(struct native_plan *plan, enum root_op op, int fd, const char *sourc
 
 /* The copy-on-write workspace: state outside the project, layers for the child. */
 static int
-cow(struct native_plan *plan, const struct plan_tree *project, const char *id, struct err *err)
+cow(struct native_plan *plan, const struct policy *p, const struct plan_tree *project, const char *id, struct err *err)
 {
+    cleanup_free const char **protect = policy_protect_added(p);
     struct cow_state *state = &plan->cow;
     struct stat lower, layers;
 
-    if (cow_create(project->host, id, state, err) < 0)
+    if (protect == NULL)
+        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
+    if (cow_create(project->host, id, protect, state, err) < 0)
         return err_wrap(err, "copy-on-write workspace");
     if (fstat(project->fd, &lower) < 0 || fstat(state->dir_fd, &layers) < 0)
         return err_sys(err, errno, "wall.overlay", "copy-on-write state");
@@ -226,7 +229,7 @@ workspace(struct native_plan *plan, const struct policy *p, const char *id, stru
     tree->cow = p->workspace.kind == WORKSPACE_COW && judged.write;
     if (p->workspace.kind == WORKSPACE_COW && !tree->cow)
         plan_warn(plan, "deny-write closes the whole workspace: there is nothing to copy, it is read-only");
-    return tree->cow ? cow(plan, tree, id, err) : 0;
+    return tree->cow ? cow(plan, p, tree, id, err) : 0;
 }
 
 static int
