@@ -467,8 +467,10 @@ void keeper_unmake(struct keeper_live *k);
 int keeper_own(struct keeper_live *k, const char *owner, struct err *err);
 
 /* keeper_park.c: plan: whether what @m asks for can wait, if it is to; before it is made. begin: its interpreter is
- * started, and PARKED or NOT_MADE said. take: whether it can be given away. 0 or -1 with @err. */
+ * started, and PARKED or NOT_MADE said. take: whether it can be given away. 0 or -1 with @err. step: if it is to wait,
+ * the warden is told how long its engine gives what is next. */
 int park_plan(struct keeper_live *k, const struct keep_make *m, struct err *err);
+void park_step(struct keeper_live *k);
 int park_begin(struct keeper_live *k, struct err *err);
 int park_take(struct keeper_live *k, struct err *err);
 bool park_event(struct keeper_live *k, const struct guest_event *ev);   /* whether it was about the interpreter */

@@ -165,11 +165,13 @@ policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *e
 
 /* The guest says HELLO when the whole wall stands. */
 static int
-wait_for_guest(struct live *l, struct err *err)
+wait_for_guest(struct keeper_live *k, struct err *err)
 {
+    struct live *l = &k->l;
     const unsigned patience_s = sandbox_facts(l->sb)->start_s;
     uint64_t end = clock_us() + patience_s * 1000000UL;
 
+    park_step(k);
     for (;;) {
         struct pollfd p = { .fd = l->transport, .events = guest_client_poll_events(l->client) };
         uint64_t now = clock_us();
@@ -224,7 +226,7 @@ make(struct keeper_live *k, const struct keep_make *m, struct err *err)
     l->r = &k->r;
     leavings_keep(k->daemon.leavings);
     clock_gettime(CLOCK_REALTIME, &k->r.started);
-    if (vault_start(l, err) < 0 || session_make(l, m->id, err) < 0 || wait_for_guest(l, err) < 0 ||
+    if (vault_start(l, err) < 0 || session_make(l, m->id, err) < 0 || wait_for_guest(k, err) < 0 ||
         snapshot_found(k, err) < 0) {
         if (l->sb != NULL)
             sandbox_abandon(l->sb);

@@ -70,6 +70,13 @@ park_plan(struct keeper_live *k, const struct keep_make *m, struct err *err)
     return print_of(k, m->bounds, m->policy, p->print, err);
 }
 
+void
+park_step(struct keeper_live *k)
+{
+    if (k->park.language != NULL)
+        PROTO_SAY(keeper_say, k, EDGE_STEP, .seconds = sandbox_facts(k->l.sb)->start_s);
+}
+
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 const char *
@@ -136,6 +143,7 @@ park_begin(struct keeper_live *k, struct err *err)
         return err_set(err, ERR_UNSUPPORTED, "pool.policy", "PYTHONPATH is set");
     prctl(PR_SET_NAME, "cloche-pooled");
     k->park.waits = true;
+    park_step(k);
     program_of(k, &k->park.program);
     return start_program(k, k->park.language->parked, env, &k->park.channel, err);
 }

@@ -81,6 +81,11 @@ PROTO_EDGE(edge_to_keeper, EDGE_TO_KEEPER);
 #define KEEP_MADE(F) F(TEXT_IF, facts, EDGE_FACTS_MAX, keep_facts_well)
 PROTO_STRUCT(keep_made, KEEP_MADE);
 
+/* Of one that is made ahead: what is next, its guest or its interpreter, may take so long. */
+#define EDGE_STEP_MAX_S 3600
+#define KEEP_STEP(F) F(U32_IN, seconds, 1, EDGE_STEP_MAX_S)
+PROTO_STRUCT(keep_step, KEEP_STEP);
+
 #define KEEP_STILL(F) \
     F(BOOL, made) \
     F(BOOL, paused) \
@@ -149,6 +154,7 @@ PROTO_STRUCT(keep_copied, KEEP_COPIED);
 #define EDGE_OF_KEEPER(M) \
     M(EDGE_MADE,       102, keep_made) \
     M(EDGE_NOT_MADE,   103, edge_why) \
+    M(EDGE_STEP,       252, keep_step)          /* of one that is to be parked; before each step */ \
     M(EDGE_PARKED,     237, edge_count)         /* it could be taken; the bytes that it holds, 0 not known */ \
     M(EDGE_STILL,      104, keep_still)         /* what an adopted one is */ \
     M(EDGE_PAUSED,     105, edge_yes)           /* this or NOT_PAUSED is the answer to PAUSE and to RESUME */ \

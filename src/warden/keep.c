@@ -304,6 +304,7 @@ on_gone(struct warden *w, const struct keep_gone *m)
 #define HEARS_KEEPER(R) \
     R(EDGE_MADE, on_made, true, 1) \
     R(EDGE_NOT_MADE, on_not_made, true, 1) \
+    R(EDGE_STEP, pool_on_step, false, 1) \
     R(EDGE_PARKED, pool_on_parked, true, 1) \
     R(EDGE_PRINT, reattach_on_print, false, 1) \
     R(EDGE_SWEPT, volume_on_swept, true, 1) \

@@ -26,7 +26,7 @@
 #define BUSY_MS    1000         /* one that is due, and has to wait for a place, is looked at again */
 #define FEWER_MS   10000        /* without a request that found none: one less */
 #define SLOW_MS    1000         /* one that takes longer to be made holds up no other one */
-#define PARK_MS    20000        /* to be made */
+#define PARK_MS    20000        /* to be made, beyond what its keeper gives what it waits for (pool_on_step()) */
 #define TAKE_MS    2000         /* to be given */
 #define HOLD_MS    1000UL       /* after one that could not be made, and twice that after each further one in turn */
 #define HOLD_MAX   300000UL
@@ -354,6 +354,19 @@ pool_gone(struct box *b, const struct err *why)
     hold(k);
 }
 
+/* How long that takes is a question of its engine: a machine starts in seconds of a processor. All of it together is
+ * bounded as for every keeper that makes a sandbox (health.c). */
+int
+pool_on_step(struct warden *w, const struct keep_step *next)
+{
+    struct box *b = w->heard;
+
+    if (!b->ahead || !b->asked.make || b->parked)
+        return -1;
+    b->step_ms = waits_ms(b) + next->seconds * 1000UL;
+    return 0;
+}
+
 int
 pool_on_parked(struct warden *w, const struct edge_count *held)
 {
@@ -450,11 +463,11 @@ static void
 look_at(struct box *b, uint64_t now)
 {
     bool late = b->taken_ms > 0 ? clock_since(now, b->taken_ms) >= TAKE_MS
-                                : b->ahead && !b->parked && !ends(b) && waits_ms(b) >= PARK_MS;
+                                : b->ahead && !b->parked && !ends(b) && waits_ms(b) >= b->step_ms + PARK_MS;
 
     if (!late)
         return;
-    b->taken_ms = 0;
+    b->taken_ms = b->step_ms = 0;
     b->asked_for_us = clock_us();
     (void)launcher_say(b->w, EDGE_SHOOT, b->r.id);
 }

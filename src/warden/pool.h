@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "proto/edge_keeper.h"
 #include "proto/edge_launcher.h"
 #include "warden/stats.h"
 
@@ -28,7 +29,9 @@ struct pool {
 struct box *pool_find(const struct warden *w, const struct edge_create *c, const struct edge_box *r);
 /* Somebody has asked for such a one, and was not refused: it was @found, or not. */
 void pool_asked(struct warden *w, const struct edge_create *c, const struct edge_box *r, bool found);
-/* It could be taken; its keeper has ended (@why NULL: without a word, or because it was told to). */
+/* What its keeper waits for next may take so long; it could be taken; its keeper has ended (@why NULL: without a word,
+ * or because it was told to). */
+int pool_on_step(struct warden *w, const struct keep_step *next);
 int pool_on_parked(struct warden *w, const struct edge_count *memory);
 void pool_gone(struct box *b, const struct err *why);
 void pool_turn(struct warden *w);

@@ -157,6 +157,7 @@ struct box {
     bool once;                          /* it ends with the call that made it, whatever is known of it */
     bool probe;                         /* it is in no record: is there one like it already? (reattach.c) */
     bool ahead, parked;                 /* it is made ahead, and nobody's; its interpreter waits (pool.c) */
+    uint64_t step_ms;                   /* of its making, until when its keeper waits for what is next; 0 not said */
     struct pool_key *kind;              /* NULL: none is wanted any more */
     uint64_t holds;                     /* bytes of memory; 0 not known */
     bool anew;                          /* it was, and what is made now is another one for the same record */

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e import test_serve_engines
+from e2e import test_serve_pool as pool
 from helpers import leaks, requirement
 from helpers.daemon import Daemon, answers, caller, kill_one, restart, with_curl
 from helpers.engines import again
@@ -70,10 +71,10 @@ class Own:
         cloche.env.update(made.env)
         self.cloche, self.settings, self.before = cloche, made.settings, set(self.now())
 
-    def start(self, **settings):
+    def start(self, *flags, **settings):
         path = self.cloche.home / "machines.yaml"
         path.write_text("".join(f"{name}: {value}\n" for name, value in (settings or self.settings).items()), encoding="utf-8")
-        return Daemon(self.cloche, "--settings", str(path))
+        return Daemon(self.cloche, *flags, "--settings", str(path))
 
     @staticmethod
     def now():
@@ -169,6 +170,17 @@ def test_code_and_contexts_over_mcp_and_v1(daemon):
     assert client.call("code_context", sandbox_id=box.id, action="delete", context_id=context)["success"]
     ran = daemon.post("/v1/execute", {"language": "shell", "code": "echo $((6 * 7))"})     # a machine for this alone
     assert ran.status == 200 and ran.json["stdout"] == "42\n", ran
+
+
+@requirement("R64", "R69")
+def test_one_that_is_made_ahead_takes_the_time_of_a_machine(own):
+    """With a tenth of a processor an emulated one starts in half a minute, and its interpreter in some seconds more."""
+    daemon = own.start("--pool", "1", "--pool-memory", "4096", engine="microvm", limits="{cpus: 0.1}")
+    assert pool.run(daemon, "print(1)")["stdout"] == b"1\n"
+    assert wait_for(lambda: pool.parked(daemon) > 0, 280), (pool.numbers(daemon), daemon.log)
+    assert pool.run(daemon, "print(2)")["stdout"] == b"2\n" and pool.hits(daemon) == 1
+    assert daemon.stop() == 0, daemon.log
+    assert own.nothing_is_left()
 
 
 @requirement("R13", "R14")

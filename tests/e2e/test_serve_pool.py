@@ -464,6 +464,25 @@ def test_an_interpreter_that_is_replaced(cloche):
         assert daemon.stop() == 0, daemon.log
 
 
+@pytest.mark.slow       # it waits, and does nothing meanwhile
+@pytest.mark.skipif(not places.IS_ROOT, reason="only root may write where a sandbox sees the host's programs")
+def test_one_that_takes_its_time_is_made_all_the_same(cloche):
+    """What its keeper waits for has the time that the engine gives it, and not 20 s from the beginning: an emulated machine needs more."""
+    with tempfile.TemporaryDirectory(prefix="cloche-test-", dir="/opt") as folder:
+        os.chmod(folder, 0o755)
+        program = os.path.join(folder, "python3")
+        with open(program, "w", encoding="ascii") as f:     # slow where it is to wait
+            f.write('#!/bin/sh\n[ "$PYTHONPATH" != /tmp ] || sleep 22\nexec /usr/bin/python3 "$@"\n')
+        os.chmod(program, 0o755)
+        settings = cloche.home / "settings.yaml"
+        settings.write_text(f"env: {{PATH: '{folder}:/usr/bin:/bin'}}\n", encoding="ascii")
+        daemon = Daemon(cloche, "--pool", "1", "--settings", str(settings))
+        assert run(daemon, "print(1)")["stdout"] == b"1\n"
+        assert wait_for(lambda: parked(daemon) > 0, 60), daemon.log
+        assert run(daemon, "print(2)")["stdout"] == b"2\n" and hits(daemon) == 1
+        assert daemon.stop() == 0, daemon.log
+
+
 def test_mcp_takes_them_too(pooled):
     session = Client(pooled)
     first = session.call("code_execute", code="print(1)", language="python")
