@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define LOOPBACK_INDEX 1        /* `lo` is the first interface of every namespace */
@@ -31,6 +32,8 @@ struct route_request {
     struct rtmsg r;
     struct rtattr oif_header;
     uint32_t oif;
+    struct rtattr source_header;        /* IPv4, where it is the last */
+    struct in_addr source;
 };
 
 struct rule_request {
@@ -38,6 +41,10 @@ struct rule_request {
     struct fib_rule_hdr r;
     struct rtattr priority_header;
     uint32_t priority;
+    struct rtattr protocol_header;
+    uint8_t protocol, pad[3];
+    struct rtattr ports_header;
+    struct fib_rule_port_range ports;
 };
 
 struct address_request {
@@ -93,9 +100,9 @@ add_address(int netlink, int family, const char *text, struct err *err)
     return ask(netlink, &request, request.h.nlmsg_len, "service address", err);
 }
 
-/* `ip rule add priority 32768 lookup 100` */
+/* `ip rule add priority 32768 ipproto PROTOCOL dport PORT lookup 100` */
 static int
-look_last(int netlink, uint8_t family, struct err *err)
+look_last(int netlink, uint8_t family, uint8_t protocol, uint16_t port, struct err *err)
 {
     const struct rule_request request = {
         .h = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWRULE, .nlmsg_seq = family,
@@ -103,27 +110,52 @@ look_last(int netlink, uint8_t family, struct err *err)
         .r = { .family = family, .table = LAST_TABLE, .action = FR_ACT_TO_TBL },
         .priority_header = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = FRA_PRIORITY },
         .priority = LAST_PRIORITY,
+        .protocol_header = { .rta_len = RTA_LENGTH(sizeof(uint8_t)), .rta_type = FRA_IP_PROTO },
+        .protocol = protocol,
+        .ports_header = { .rta_len = RTA_LENGTH(sizeof(request.ports)), .rta_type = FRA_DPORT_RANGE },
+        .ports = { .start = port, .end = port },
     };
 
     return ask(netlink, &request, sizeof(request), "rule of routes", err);
 }
 
-/* `ip route add local default dev lo` */
+/* What is listened on, and nothing else: an address that is ours by such a route is none that the kernel refuses from,
+ * so where nobody listens there has to be no route. */
+static int
+look_last_for(int netlink, uint8_t family, const uint16_t *ports, size_t n_ports, struct err *err)
+{
+    static const uint16_t always[] = { 53, 80, 443 };
+
+    if (look_last(netlink, family, IPPROTO_UDP, 53, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(always) + n_ports; i++) {
+        uint16_t port = i < ARRAY_LEN(always) ? always[i] : ports[i - ARRAY_LEN(always)];
+        if (look_last(netlink, family, IPPROTO_TCP, port, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* `ip route add local default dev lo`. The last one names the address that who connects has: the kernel takes the
+ * destination for it, and looks for that in the table of all others only. */
 static int
 route_everything_here(int netlink, uint8_t family, enum capture_order order, struct err *err)
 {
-    const struct route_request request = {
-        .h = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_NEWROUTE, .nlmsg_seq = family,
+    bool names = family == AF_INET && order == CAPTURE_LAST;
+    struct route_request request = {
+        .h = { .nlmsg_len = names ? sizeof(request) : offsetof(struct route_request, source_header),
+               .nlmsg_type = RTM_NEWROUTE, .nlmsg_seq = family,
                .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL },
         .r = { .rtm_family = family, .rtm_table = order == CAPTURE_LAST ? LAST_TABLE : RT_TABLE_LOCAL,
                .rtm_protocol = RTPROT_STATIC, .rtm_scope = RT_SCOPE_HOST, .rtm_type = RTN_LOCAL },
         .oif_header = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_OIF },
         .oif = LOOPBACK_INDEX,
+        .source_header = { .rta_len = RTA_LENGTH(sizeof(struct in_addr)), .rta_type = RTA_PREFSRC },
     };
 
-    if (order == CAPTURE_LAST && look_last(netlink, family, err) < 0)
-        return -1;
-    return ask(netlink, &request, sizeof(request), family == AF_INET ? "IPv4 route" : "IPv6 route", err);
+    if (inet_pton(AF_INET, CAPTURE_SERVICE_ADDRESS, &request.source) != 1)
+        return err_set(err, ERR_SYSTEM, "wall.capture", "the service address is invalid");
+    return ask(netlink, &request, request.h.nlmsg_len, family == AF_INET ? "IPv4 route" : "IPv6 route", err);
 }
 
 static int
@@ -191,6 +223,19 @@ open_all(const uint16_t *ports, size_t n_ports, int fds[CAPTURE_LISTENERS], bool
     return 0;
 }
 
+/* They answer from the address that was asked, which is ours by the route only: with CAPTURE_LAST not by one that the
+ * kernel looks at. */
+static int
+answer_from_everywhere(const int fds[CAPTURE_LISTENERS], struct err *err)
+{
+    const int on = 1;
+
+    for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
+        if (fds[i] >= 0 && setsockopt(fds[i], IPPROTO_IP, IP_TRANSPARENT, &on, sizeof(on)) < 0)
+            return fail(err, "IP_TRANSPARENT");
+    return 0;
+}
+
 /* Whether this namespace has IPv6: compiled in, and not switched off for new interfaces (disable_ipv6). When it has, it
  * has the service's address afterwards. 1, 0, or -1 with @err. */
 static int
@@ -218,13 +263,17 @@ capture_open(const uint16_t *ports, size_t n_ports, enum capture_order order, in
         return err_set(err, ERR_LIMIT, "wall.capture", "%zu ports; the limit is %d", n_ports, CAPTURE_PORTS_MAX);
     if (netlink < 0)
         return fail(err, "netlink");
-    if (route_everything_here(netlink, AF_INET, order, err) < 0 ||
-        add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0)
+    if (add_address(netlink, AF_INET, CAPTURE_SERVICE_ADDRESS, err) < 0 ||
+        route_everything_here(netlink, AF_INET, order, err) < 0)
         return -1;
     six = try_ipv6(netlink, err);
     if (six < 0 || (six > 0 && route_everything_here(netlink, AF_INET6, order, err) < 0))
         return -1;
-    if (open_all(ports, n_ports, fds, six > 0, err) == 0)
+    if (order == CAPTURE_LAST && (look_last_for(netlink, AF_INET, ports, n_ports, err) < 0 ||
+                                  (six > 0 && look_last_for(netlink, AF_INET6, ports, n_ports, err) < 0)))
+        return -1;
+    if (open_all(ports, n_ports, fds, six > 0, err) == 0 &&
+        (order == CAPTURE_FIRST || answer_from_everywhere(fds, err) == 0))
         return 0;
     for (size_t i = 0; i < CAPTURE_LISTENERS; i++)
         close_fd(&fds[i]);

@@ -34,7 +34,8 @@ enum capture_listener {
 };
 
 /* Where the route is: before all others; or after all others, for a network in which others come to be (a machine with
- * bridges of its own). */
+ * bridges of its own, whose containers arrive here by it). The last one is for the ports that are listened on: for
+ * others there is none. */
 enum capture_order { CAPTURE_FIRST, CAPTURE_LAST };
 
 /* In a fresh network namespace in which `lo` is up: routes and listeners (O_CLOEXEC, non-blocking) into @fds, also for
