@@ -179,7 +179,7 @@ list_one(const struct options *o, const struct store *s, size_t i, const char *n
         (void)tell(point, &told);
     if (o->check && why.kind == ERR_NONE)
         (void)look_at(o, &value, &is, &why);
-    check = why.kind == ERR_NONE ? "well" : why.code;
+    check = why.kind == ERR_NONE ? "ok" : why.code;
     if (array == NULL && o->check)
         printf("%-24s %-42s %s\n", name, told.address, check);
     else if (array == NULL)

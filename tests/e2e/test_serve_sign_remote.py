@@ -252,7 +252,7 @@ def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     assert said.out.splitlines()[1].split() == ["main", ADDRESS, "sign.key.other"], said
     server.key -= 1
     listed, = json.loads(cloche("signer", "ls", "--check", "--json").out)["keys"]
-    assert listed == {"name": "main", "address": ADDRESS, "publicKey": server.answer({"ask": "public-key"})[1]["publicKey"], "check": "well"}
+    assert listed == {"name": "main", "address": ADDRESS, "publicKey": server.answer({"ask": "public-key"})[1]["publicKey"], "check": "ok"}
 
 
 def test_a_person_knows_which_key_it_is(cloche, kept, server):
