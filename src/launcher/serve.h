@@ -134,6 +134,8 @@ int serve_config(struct serve_plan *plan, struct err *err);
 
 /* serve_gate.c: what plan->gate names, into plan->rules. 0 or -1 with @err. */
 int serve_gate_read(struct serve_plan *plan, struct err *err);
+/* Whether these say that nobody is asked. What the gate does not take does not say so. */
+bool serve_gate_is_off(const struct serve_plan *plan);
 /* Whether plan->gate holds rules that the gate takes, by asking cloche-gate. 0, -1 with @err; or it does not return:
  * this process is cloche-gate, which says what is wrong. */
 int serve_gate_check(const struct serve_plan *plan, bool json, struct err *err);

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "launcher/serve.h"
+#include "policy/doc.h"
 #include "program/helper.h"
 
 #define EXIT_NOTHING 127    /* it could not be asked */
@@ -24,6 +25,24 @@ serve_gate_read(struct serve_plan *plan, struct err *err)
         return 0;
     err_sys(err, errno, "gate.read", "%s", plan->gate);
     return err_hint(err, "a regular file with the gate's rules has at most 64 KiB; `cloche gate check FILE` judges it");
+}
+
+bool
+serve_gate_is_off(const struct serve_plan *plan)
+{
+    struct arena *arena = arena_new(4096);
+    struct err ignored = ERR_INIT;
+    const struct node *top = NULL, *gate = NULL;
+    bool off;
+
+    if (arena != NULL && plan->rules.n > 0)
+        top = doc_parse_yaml(arena, plan->gate, plan->rules.p, plan->rules.n, &ignored);
+    if (top != NULL && top->type == NODE_MAP)
+        gate = node_member(top, "gate");
+    off = gate != NULL && gate->type == NODE_STRING && str_eq_c(gate->text, "off");
+    if (arena != NULL)
+        arena_free(arena);
+    return off;
 }
 
 /* Its exit code, without a word from it; -1 with @err. */

@@ -291,10 +291,13 @@ check_policy(struct serve_plan *plan, struct err *err)
         err_set(err, ERR_POLICY, "serve.mode-off", "mode off (enabled: false) makes no sandbox");
         return err_hint(err, "use light, standard or max");
     }
-    for (size_t i = 0; strcmp(plan->gate, "off") == 0 && i < p.notes.n; i++)
-        if (str_ends(str_of(p.notes.v[i].written), STR_LIT("hitl.enabled"))) {
-            err_set(err, ERR_POLICY, "policy.hitl", "%s: %s: people are to be asked, and gate: off asks nobody",
-                    policy_origin_text(&p.notes.v[i].from, from), p.notes.v[i].written);
+    for (size_t i = 0; i < p.notes.n; i++)
+        if (str_ends(str_of(p.notes.v[i].written), STR_LIT("hitl.enabled")) && serve_gate_is_off(plan)) {
+            const bool file = strcmp(plan->gate, "off") != 0;
+
+            err_set(err, ERR_POLICY, "policy.hitl", "%s: %s: people are to be asked, and gate: off%s%s asks nobody",
+                    policy_origin_text(&p.notes.v[i].from, from), p.notes.v[i].written, file ? " in " : "",
+                    file ? plan->gate : "");
             return err_hint(err, "leave one of them out (docs/gate.md)");
         }
     cli_policy_hash(&p, plan->defaults);

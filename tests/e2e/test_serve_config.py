@@ -96,6 +96,20 @@ REFUSED = [
 ]
 
 
+def test_a_gate_that_is_off_in_its_file(cloche):
+    """People are to be asked, says the policy: then nobody switches that off, wherever it stands."""
+    (cloche.home / "gate.yaml").write_text("# nobody\ngate: off\n")
+    (cloche.home / "serve.yaml").write_text("gate: gate.yaml\nsecurity:\n  hitl: {enabled: true}\n")
+    for words in (("config", "check", "serve.yaml"), ("serve", "--config", "serve.yaml")):
+        said = cloche(*words)
+        assert said.code == 125 and "[policy.hitl]" in said.err and ":3: security.hitl.enabled" in said.err and "gate.yaml" in said.err, said
+    (cloche.home / "own.yaml").write_text("security:\n  hitl: {enabled: true}\n")
+    said = cloche("serve", "--config", "own.yaml", "--gate", "gate.yaml")
+    assert said.code == 125 and "[policy.hitl]" in said.err, said
+    (cloche.home / "gate.yaml").write_text("gate: {defaults: true}\n")
+    assert cloche("config", "check", "serve.yaml").ok
+
+
 @pytest.mark.parametrize("text, code, said", REFUSED, ids=range(len(REFUSED)))
 def test_what_check_refuses(cloche, text, code, said):
     (cloche.home / "serve.yaml").write_text(text)
