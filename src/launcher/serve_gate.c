@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,16 +46,17 @@ serve_gate_is_off(const struct serve_plan *plan)
     return off;
 }
 
-/* Its exit code, without a word from it; -1 with @err. */
+/* Its exit code, without a word from it, but what it says on standard error if that is to be @heard; -1 with @err. */
 static int
-judged(const char *program, char *const argv[], struct err *err)
+judged(const char *program, char *const argv[], bool heard, struct err *err)
 {
     pid_t pid = fork();
     int status;
 
     if (pid == 0) {
         cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0)
+        if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 &&
+            (heard || dup2(null, 2) >= 0))
             execv(program, argv);
         _exit(EXIT_NOTHING);
     }
@@ -66,18 +68,21 @@ judged(const char *program, char *const argv[], struct err *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NOTHING;
 }
 
-/* 0; -1 with @err; or this process is that program, which says what is wrong. */
+/* 0; -1 with @err; or this process is that program, which says what is wrong; or, if it is to be asked @once, that has
+ * said so, and this process ends as it did. */
 static int
-check_by(const char *folder, char *const argv[], struct err *err)
+check_by(const char *folder, char *const argv[], bool once, struct err *err)
 {
     char program[PATH_MAX];
     int r;
 
     if (helper_find(folder, argv[0], program, err) < 0)
         return -1;
-    r = judged(program, argv, err);
+    r = judged(program, argv, once, err);
     if (r <= 0)
         return r;
+    if (once && r != EXIT_NOTHING)
+        exit(r);
     execv(program, argv);
     return err_sys(err, errno, "cli.program", "%s", program);
 }
@@ -88,7 +93,7 @@ serve_gate_check(const struct serve_plan *plan, bool json, struct err *err)
     char name[] = "cloche-gate", verb[] = "gate", check[] = "check", flag[] = "--json";
     char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->gate, json ? flag : NULL, NULL };
 
-    return plan->gate[0] == '\0' || strcmp(plan->gate, "off") == 0 ? 0 : check_by("gate", argv, err);
+    return plan->gate[0] == '\0' || strcmp(plan->gate, "off") == 0 ? 0 : check_by("gate", argv, false, err);
 }
 
 int
@@ -98,5 +103,6 @@ serve_signer_check(const struct serve_plan *plan, struct err *err)
     char *argv[] = { name, verb, check, (char *)(uintptr_t)plan->signing_key,
                      (char *)(uintptr_t)plan->signing_policy, NULL };
 
-    return plan->signing_key[0] == '\0' ? 0 : check_by("signer", argv, err);
+    /* it may try a PIN, and a few wrong ones lock a token */
+    return plan->signing_key[0] == '\0' ? 0 : check_by("signer", argv, true, err);
 }

@@ -250,6 +250,12 @@ def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     said = cloche("signer", "ls", "--check")
     assert said.code == 125 and "[sign.check]" in said.err and OTHER in said.err, said
     assert said.out.splitlines()[1].split() == ["main", ADDRESS, "sign.key.other"], said
+    policy = cloche.home / "policy.json"
+    policy.write_text(json.dumps(RICH), encoding="utf-8")
+    asked = len(server.asked)
+    said = cloche("serve", "--signing-key", "main", "--signing-policy", str(policy))
+    assert said.code == 125 and said.err.count("[sign.key.other]") == 1, said
+    assert len(server.asked) == asked + 1, "once: a token would have counted two tries of its PIN"
     server.key -= 1
     listed, = json.loads(cloche("signer", "ls", "--check", "--json").out)["keys"]
     assert listed == {"name": "main", "address": ADDRESS, "publicKey": server.answer({"ask": "public-key"})[1]["publicKey"], "check": "ok"}
