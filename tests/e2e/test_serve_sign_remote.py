@@ -240,6 +240,33 @@ def test_what_waits_behind_a_server_that_hangs_is_signed(trader, server):
     later_ones_are_signed(agent, while_one_hangs(daemon, agent, server))
 
 
+def test_a_turn_that_does_not_come(cloche, kept, server, tmp_path):
+    """Each has 15 seconds of the server's; whoever has waited for a minute is refused, and nothing is used up."""
+    assert kept(server.url).ok
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(RICH), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    try:
+        agent = caller(daemon, "agent", name="trader")
+        assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+
+        def ask(name):
+            return agent.post("/api/sandbox/sign", body(gasLimit="21000", requestId=name))
+        server.how = "hangs"
+        with ThreadPoolExecutor(6) as pool:
+            made = dict(zip("abcdef", pool.map(ask, "abcdef")))
+        assert all(one.status == 403 for one in made.values()), made
+        late = [name for name, one in made.items() if "away or busy" in one.json["error"]]
+        assert late and len(made) - len(late) >= 3, made
+        server.goes_on.set()
+        server.how = "well"
+        assert sorted(signed(ask(name))[8:12] for name in late) == [f"01{number:02x}" for number in range(6 - len(late), 6)]
+        assert ask(next(name for name in made if name not in late)).json["policyDecision"]["matchedRule"] == "replay_protection"
+    finally:
+        server.goes_on.set()
+        daemon.stop()
+
+
 def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     assert kept(server.url).ok
     server.key += 1
