@@ -375,6 +375,7 @@ void run_free(struct keeper_live *k, struct run *run);
  * output has to wait for who called; what may be said to it goes on; a signal, or the end, for a call. */
 int context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, struct err *err);
 int context_call(struct op *o, const struct edge_op *want, struct err *err);
+int context_dead(struct err *err);              /* -1, for one whose process has ended */
 void context_output(struct op *o, size_t stream, const uint8_t *p, size_t n);
 void context_started(struct keeper_live *k, struct run *run);
 /* It does not start: who restarted it, and who called it already, are told @why. */

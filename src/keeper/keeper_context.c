@@ -200,6 +200,13 @@ new_mark(struct context *c)
 }
 
 int
+context_dead(struct err *err)
+{
+    err_set(err, ERR_DENIED, "context.dead", "the context's process has ended");
+    return err_hint(err, "POST .../restart begins it anew, without its variables");
+}
+
+int
 context_call(struct op *o, const struct edge_op *want, struct err *err)
 {
     struct run *run = run_find(o->k, want->context);
@@ -210,10 +217,8 @@ context_call(struct op *o, const struct edge_op *want, struct err *err)
         return err_set(err, ERR_NOT_FOUND, "context.unknown", "there is no such context");
     if (strcmp(run->name, want->argv[0]) != 0)
         return err_set(err, ERR_USAGE, "context.language", "the context is not one of that language");
-    if (run->op == NULL || c->again) {
-        err_set(err, ERR_DENIED, "context.dead", "the context's process has ended");
-        return err_hint(err, "POST .../restart begins it anew, without its variables");
-    }
+    if (run->op == NULL || c->again)
+        return context_dead(err);
     if (c->call != NULL || c->said < c->say.n) {
         err_set(err, ERR_DENIED, "context.busy", "code runs in the context");
         return err_hint(err, "wait for it, or POST .../interrupt");

@@ -326,7 +326,10 @@ static void
 steer(struct run_asker *a, const struct edge_run_ask *ask)
 {
     struct op *o = a->run->op;
+    struct err err = ERR_INIT;
 
+    if (o == NULL && a->run->context != NULL && context_dead(&err) < 0)
+        return say_failed(a, &err);
     if (o == NULL)
         return say_no(a, ERR_DENIED, "exec.ended", "the command has ended");
     if (ask->what == RUN_SIGNAL && ask->signal == SIGINT && a->run->context != NULL)

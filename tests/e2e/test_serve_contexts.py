@@ -185,6 +185,7 @@ def test_a_dead_one_says_so(context, code, exit_code, signal):
     assert (shown["state"], shown["exit_code"], shown["signal"]) == ("dead", exit_code, signal), shown
     refused = context.call("1", status=409)
     assert refused["code"] == "context.dead" and "restart" in refused["detail"], refused
+    assert (context.post("interrupt").status, context.post("interrupt").json["code"]) == (409, "context.dead")
     assert context.post("restart").json["state"] == "idle"
     assert context.value("1") == "1"
 
@@ -412,6 +413,10 @@ def test_bash_keeps_no_signal_for_a_later_wait(box):
     assert wait_for(lambda: box.daemon.get(f"{box.at}/stat/began").ok) and context.post("interrupt").status == 200
     assert answer().json["exit_code"] == 130
     assert context.out("sleep 0.1 & wait $!; echo $?") == "0\n"
+    # a job in the background has SIGINT ignored, as in any script
+    answer = context.later("sleep 600 & wait")
+    assert context.post("interrupt").status == 200 and answer().json["exit_code"] == 130
+    assert context.out("kill -0 $! && kill $!") == ""
     # and what only looks like one is none
     assert context.call("(exit 151)")["exit_code"] == 151
     assert context.call("set -e; trap 'echo failed' ERR")["context_state"] == "idle"
