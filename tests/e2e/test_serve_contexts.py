@@ -579,7 +579,8 @@ def test_a_driver_that_lies_about_its_end_ends_itself_alone(context):
 def test_time_is_never_over_behind_the_end(daemon):
     """The call has ended, and only stderr's word of it is still to come: nothing is left to interrupt or to kill."""
     context = Context(daemon.create(name="brief", policy={"limits": {"grace": "50ms"}}))
-    got = context.call(STEAL + "say(out, b'E', b'7')\nimport time; time.sleep(1.5)", timeout_ms=500)
+    assert context.value("1") == "1"
+    got = context.call(STEAL + "say(out, b'E', b'7')\nimport time; time.sleep(1.5)", timeout_ms=800)
     assert (got["exit_code"], got["timed_out"], got["context_state"]) == (7, False, "idle"), got
     assert context.value("1") == "1"
 
