@@ -100,6 +100,7 @@ struct context {
     uint64_t over_us;           /* stdout so long ago, */
     uint8_t code;               /* like this */
     bool broken;                /* it said what no driver of ours says */
+    bool began;                 /* this process has begun a call: its interpreter has started */
     bool interrupted;           /* before the code began: said when it has */
     const struct context_driver *driver;
     bool left, signalled, told; /* in this call: its driver left what SIGINT interrupts; SIGINT was sent; a word was */

@@ -29,6 +29,7 @@
 #include "keeper/keeper.h"
 
 #define LATE_US 1000000         /* stderr's word that the call has ended, after stdout's */
+#define START_US 20000000       /* an interpreter, however short the grace is: no code is there yet to interrupt */
 
 static const struct context_driver {
     const char *language;
@@ -120,7 +121,7 @@ context_begin(struct op *o, const struct edge_op *want, struct guest_exec *x, st
         if (edge_op_put(&c->start, want) < 0)
             return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     }
-    c->broken = c->again = false;
+    c->broken = c->again = c->began = false;
     c->driver = driver;
     x->argv = argv;
     x->flags &= (uint8_t)~MSG_EXEC_NO_STDIN;
@@ -350,6 +351,7 @@ context_output(struct op *o, size_t stream, const uint8_t *p, size_t n)
         c->code = stream == 0 ? piece.code : c->code;
         c->over_us = stream == 0 ? clock_us() : c->over_us;
     }
+    c->began = c->began || c->scan[0].at != SCAN_BEFORE;
     if (c->interrupted && c->scan[0].at == SCAN_WITHIN) {
         c->interrupted = false;
         interrupt(o->k, run);
@@ -425,6 +427,8 @@ context_time(struct op *call, uint64_t now)
 {
     const struct context *c = call->within->context;
 
+    if (c->interrupted && !c->began && call->kill_us > 0 && clock_since(now, call->begin_us) < START_US)
+        call->kill_us = now + call->k->limits.grace_ms.v * 1000 + 1;
     if (c->over[0] && clock_since(now, c->over_us) >= LATE_US)
         call_over(call, 0, c->code);
     return c->over[0];

@@ -149,6 +149,16 @@ def test_time_may_be_over_before_the_code_begins(box):
     assert context.value("1") == "1"
 
 
+def test_a_start_may_take_longer_than_the_grace(daemon):
+    """Grace is for code that is interrupted, and there is none yet."""
+    box = daemon.create(name="start", policy={"limits": {"grace": "600ms"}})
+    assert box.put("sitecustomize.py", b"import time; time.sleep(1.2)").ok
+    context = Context(box, env={"PYTHONPATH": box.exec(["pwd"])["stdout"].strip()})
+    got = context.call("import time\ntime.sleep(600)", timeout_ms=1)
+    assert got["timed_out"] and got["context_state"] == "idle" and got["error"]["name"] == "KeyboardInterrupt", got
+    assert got["duration_ms"] >= 700, got
+
+
 def test_what_cannot_be_interrupted_is_killed(box):
     context = Context(box)
     context.out("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
