@@ -19,21 +19,24 @@ relative(const char *p)
 static size_t
 check(const struct guard_plan *plan)
 {
-    size_t rules = 0;
-
     FUZZ_ASSERT((plan->flags & ~GUARD_FLAGS_ALL) == 0 && plan->n_roots <= GUARD_ROOTS_MAX);
     FUZZ_ASSERT(plan->n_sockets <= GUARD_PATHS_MAX && plan->n_socket_trees <= GUARD_PATHS_MAX &&
                 plan->n_trees <= GUARD_PATHS_MAX);
-    for (size_t i = 0; i < plan->n_roots; i++) {
-        FUZZ_ASSERT(plan->roots[i].path[0] == '/');
-        rules += plan->roots[i].n_rules;
-        for (size_t k = 0; k < plan->roots[i].n_rules; k++)
-            relative(plan->roots[i].rules[k].path);
+    for (size_t i = 0; i < plan->n_roots; i++)
+        FUZZ_ASSERT(plan->roots[i][0] == '/');
+    for (size_t i = 0; i < plan->n_rules; i++) {
+        relative(plan->rules[i].path);
+        size_t in = guard_roots_next(&plan->rules[i].in, 0, GUARD_ROOTS_MAX);
+        FUZZ_ASSERT(in < plan->n_roots && !(plan->rules[i].allow && plan->rules[i].own));
+        while (in < plan->n_roots) {
+            in = guard_roots_next(&plan->rules[i].in, in + 1, GUARD_ROOTS_MAX);
+            FUZZ_ASSERT(in < plan->n_roots || in == GUARD_ROOTS_MAX);
+        }
     }
     for (size_t i = 0; i < plan->n_sockets; i++)
         FUZZ_ASSERT(plan->sockets[i][0] == '/');
-    FUZZ_ASSERT(rules <= GUARD_RULES_MAX);
-    return rules;
+    FUZZ_ASSERT(plan->n_rules <= GUARD_RULES_MAX);
+    return plan->n_rules;
 }
 
 int

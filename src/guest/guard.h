@@ -27,8 +27,8 @@
 /* --- the plan ------------------------------------------------------------------------------------------------- */
 
 #define GUARD_WIRE_MAX    (1024 * 1024)     /* bytes of an encoded plan */
-#define GUARD_ROOTS_MAX   512
-#define GUARD_RULES_MAX   8192              /* of all roots together */
+#define GUARD_ROOTS_MAX   640               /* a multiple of 64 */
+#define GUARD_RULES_MAX   8192              /* different ones: each may be about any number of roots */
 #define GUARD_PATHS_MAX   1024              /* sockets, and socket trees, each */
 #define GUARD_PATH_MAX    4095              /* bytes of one path */
 #define GUARD_DEPTH_MAX   64                /* components of one protected path */
@@ -65,24 +65,65 @@ guard_flags_whole(uint32_t flags)
     return (flags & GUARD_WRITES) != 0 ? flags | GUARD_NAMES : flags;
 }
 
+/* Some of the roots, by number. */
+struct guard_roots {
+    uint64_t word[GUARD_ROOTS_MAX / 64];
+};
+
+static inline void
+guard_roots_add(struct guard_roots *s, size_t i)
+{
+    s->word[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static inline bool
+guard_roots_has(const struct guard_roots *s, size_t i)
+{
+    return (s->word[i / 64] >> i % 64 & 1) != 0;
+}
+
+static inline bool
+guard_roots_any(const struct guard_roots *s)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < GUARD_ROOTS_MAX / 64; i++)
+        any |= s->word[i];
+    return any != 0;
+}
+
+/* The first one from @from on, or @n, which is how many there are at most. */
+static inline size_t
+guard_roots_next(const struct guard_roots *s, size_t from, size_t n)
+{
+    for (size_t i = from; i < n; i = (i / 64 + 1) * 64) {
+        uint64_t rest = s->word[i / 64] >> i % 64;
+        if (rest != 0)
+            return i + (size_t)__builtin_ctzll(rest);
+    }
+    return n;
+}
+
+/* A name that counts in one writable folder counts in hundreds of others too: it is there once, with those in which it
+ * does. */
 struct guard_rule {
-    char *path;     /* relative to the root: components joined by one '/', none of them "." or "..". What it names
+    char *path;     /* relative to each root: components joined by one '/', none of them "." or "..". What it names
                      * (file or directory, and everything below) is protected; its ancestors up to the root can only
                      * be plain directories and cannot be renamed */
     bool allow;     /* the opposite: this place below a protected one is open again. The longer path wins */
-    bool own;       /* protected, and a file of the sandbox's own lies over it, which gets what is renamed to it */
-};
-
-struct guard_root {
-    char *path;     /* absolute, as seen inside; must exist when the guard starts */
-    struct guard_rule *rules;
-    size_t n_rules;
+    bool own;       /* protected, and a file of the sandbox's own lies over it, which gets what is renamed to it. Beside
+                     * a rule that only protects it, or without one */
+    struct guard_roots in;
 };
 
 struct guard_plan {
     uint32_t flags;             /* enum guard_flag */
-    struct guard_root *roots;
-    size_t n_roots;
+    char **roots;               /* absolute, as seen inside; each must exist when the guard starts */
+    size_t n_roots, last_root;
+    struct guard_rule *rules;
+    size_t n_rules, room;
+    uint32_t *table;            /* by path and kind: rule + 1, 0 is free; a power of two slots */
+    size_t n_table;
     char **sockets;             /* absolute paths inside that may be connected to; may be absent */
     size_t n_sockets;
     char **socket_trees;        /* directories (with what is below) in which sockets belong to the host; "/" is all. A
@@ -103,6 +144,8 @@ int guard_plan_own(struct guard_plan *plan, const char *root, const char *path, 
 int guard_plan_socket(struct guard_plan *plan, const char *path, struct err *err);
 int guard_plan_socket_tree(struct guard_plan *plan, const char *path, struct err *err);
 int guard_plan_tree(struct guard_plan *plan, const char *path, struct err *err);
+/* The rules of @from into @plan, which has none yet. */
+int guard_plan_copy(struct guard_plan *plan, const struct guard_plan *from, struct err *err);
 void guard_plan_free(struct guard_plan *plan);
 
 /* Append the encoding of @plan to @out. 0 or -1 (guard.plan.limit, memory). */

@@ -1,7 +1,8 @@
 /* guest/guard_plan.c: the name guard's plan and its encoding (see guard.h). Pure: no system calls.
  *
- *   u8 version (2)   u32 flags
- *   u16 roots:         { path  u16 rules: { u8 kind (0 protect, 1 allow, 2 own)  path } }
+ *   u8 version (3)   u32 flags
+ *   u16 roots:         { path }
+ *   u16 rules:         { u8 kind (0 protect, 1 allow, 2 own)  path  one bit for each root, the first one the lowest }
  *   u16 sockets:       { path }
  *   u16 socket trees:  { path }
  *   u16 trees:         { path }
@@ -14,7 +15,8 @@
 #include "base/str.h"
 #include "guest/guard.h"
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
+#define TABLE_MIN    256
 
 enum rule_kind { RULE_PROTECT, RULE_ALLOW, RULE_OWN };
 
@@ -45,16 +47,6 @@ absolute_ok(const char *p, size_t n)
     return n >= 1 && n <= GUARD_PATH_MAX && p[0] == '/' && memchr(p, '\0', n) == NULL;
 }
 
-static size_t
-count_rules(const struct guard_plan *plan)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < plan->n_roots; i++)
-        n += plan->roots[i].n_rules;
-    return n;
-}
-
 static char *
 copy_path(struct str path, struct err *err)
 {
@@ -79,13 +71,15 @@ over_limit(struct err *err, const char *what, size_t limit)
 }
 
 static int
-add_root(struct guard_plan *plan, struct str path, struct guard_root **out, struct err *err)
+add_root(struct guard_plan *plan, struct str path, size_t *out, struct err *err)
 {
-    struct guard_root *bigger;
+    char **bigger;
 
+    /* what comes is mostly about the same one as what came before */
     for (size_t i = 0; i < plan->n_roots; i++) {
-        if (str_eq_c(path, plan->roots[i].path)) {
-            *out = &plan->roots[i];
+        size_t at = (plan->last_root + i) % plan->n_roots;
+        if (str_eq_c(path, plan->roots[at])) {
+            *out = plan->last_root = at;
             return 0;
         }
     }
@@ -97,37 +91,87 @@ add_root(struct guard_plan *plan, struct str path, struct guard_root **out, stru
     if (bigger == NULL)
         return err_sys(err, errno, "memory", "the name guard's plan");
     plan->roots = bigger;
-    *out = &bigger[plan->n_roots];
-    **out = (struct guard_root){ .path = copy_path(path, err) };
-    if ((*out)->path == NULL)
+    bigger[plan->n_roots] = copy_path(path, err);
+    if (bigger[plan->n_roots] == NULL)
         return -1;
-    plan->n_roots++;
+    *out = plan->last_root = plan->n_roots++;
+    return 0;
+}
+
+static enum rule_kind
+kind_of(const struct guard_rule *rule)
+{
+    return rule->own ? RULE_OWN : rule->allow ? RULE_ALLOW : RULE_PROTECT;
+}
+
+static size_t
+rule_hash(struct str path, enum rule_kind kind)
+{
+    uint64_t h = 0xcbf29ce484222325U + (uint64_t)kind;
+
+    for (size_t i = 0; i < path.n; i++)
+        h = (h ^ (unsigned char)path.p[i]) * 0x100000001b3U;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* The slot of the rule, or the free one that it would have. */
+static size_t
+slot_of(const struct guard_plan *plan, struct str path, enum rule_kind kind)
+{
+    size_t at = rule_hash(path, kind) & (plan->n_table - 1);
+
+    for (;; at = (at + 1) & (plan->n_table - 1)) {
+        const struct guard_rule *rule = &plan->rules[plan->table[at] - 1];
+        if (plan->table[at] == 0 || (kind_of(rule) == kind && str_eq_c(path, rule->path)))
+            return at;
+    }
+}
+
+/* Room for one rule more, and twice as many slots as rules. */
+static int
+grow(struct guard_plan *plan)
+{
+    size_t room = plan->room > 0 ? 2 * plan->room : TABLE_MIN / 2;
+    struct guard_rule *bigger;
+    uint32_t *table;
+
+    if (plan->n_rules < plan->room)
+        return 0;
+    if ((bigger = reallocarray(plan->rules, room, sizeof(*bigger))) == NULL)
+        return -1;
+    plan->rules = bigger;
+    if ((table = calloc(2 * room, sizeof(*table))) == NULL)
+        return -1;
+    free(plan->table);
+    plan->table = table;
+    plan->n_table = 2 * room;
+    plan->room = room;
+    for (size_t i = 0; i < plan->n_rules; i++)
+        plan->table[slot_of(plan, str_of(plan->rules[i].path), kind_of(&plan->rules[i]))] = (uint32_t)i + 1;
     return 0;
 }
 
 static int
-add_rule(struct guard_plan *plan, struct guard_root *root, struct str path, enum rule_kind kind, struct err *err)
+add_rule(struct guard_plan *plan, struct str path, enum rule_kind kind, struct guard_rule **out, struct err *err)
 {
-    struct guard_rule *bigger;
+    size_t at;
 
-    for (size_t i = 0; i < root->n_rules; i++)
-        if (str_eq_c(path, root->rules[i].path) && root->rules[i].allow == (kind == RULE_ALLOW)) {
-            root->rules[i].own |= kind == RULE_OWN;
-            return 0;
-        }
+    if (grow(plan) < 0)
+        return err_sys(err, errno, "memory", "the name guard's plan");
+    at = slot_of(plan, path, kind);
+    if (plan->table[at] != 0) {
+        *out = &plan->rules[plan->table[at] - 1];
+        return 0;
+    }
     if (!relative_ok(path.p, path.n))
         return bad_path(err, "protected name", path, "must be a relative path without empty, \".\" and \"..\" parts");
-    if (count_rules(plan) == GUARD_RULES_MAX)
-        return over_limit(err, "names", GUARD_RULES_MAX);
-    bigger = reallocarray(root->rules, root->n_rules + 1, sizeof(*bigger));
-    if (bigger == NULL)
-        return err_sys(err, errno, "memory", "the name guard's plan");
-    root->rules = bigger;
-    bigger[root->n_rules] = (struct guard_rule){ .path = copy_path(path, err), .allow = kind == RULE_ALLOW,
-                                                 .own = kind == RULE_OWN };
-    if (bigger[root->n_rules].path == NULL)
+    if (plan->n_rules == GUARD_RULES_MAX)
+        return over_limit(err, "different names", GUARD_RULES_MAX);
+    *out = &plan->rules[plan->n_rules];
+    **out = (struct guard_rule){ .path = copy_path(path, err), .allow = kind == RULE_ALLOW, .own = kind == RULE_OWN };
+    if ((*out)->path == NULL)
         return -1;
-    root->n_rules++;
+    plan->table[at] = (uint32_t)++plan->n_rules;
     return 0;
 }
 
@@ -157,11 +201,13 @@ add_path(char ***list, size_t *n, struct str path, const char *what, struct err 
 static int
 plan_rule(struct guard_plan *plan, const char *root, const char *path, enum rule_kind kind, struct err *err)
 {
-    struct guard_root *r = NULL;
+    struct guard_rule *rule;
+    size_t in = 0;
 
-    if (add_root(plan, str_of(root), &r, err) < 0)
+    if (add_root(plan, str_of(root), &in, err) < 0 || add_rule(plan, str_of(path), kind, &rule, err) < 0)
         return -1;
-    return add_rule(plan, r, str_of(path), kind, err);
+    guard_roots_add(&rule->in, in);
+    return 0;
 }
 
 int
@@ -200,6 +246,23 @@ guard_plan_tree(struct guard_plan *plan, const char *path, struct err *err)
     return add_path(&plan->trees, &plan->n_trees, str_of(path), "writable tree", err);
 }
 
+int
+guard_plan_copy(struct guard_plan *plan, const struct guard_plan *from, struct err *err)
+{
+    struct guard_rule *rule;
+    size_t in;
+
+    for (size_t i = 0; i < from->n_roots; i++)
+        if (add_root(plan, str_of(from->roots[i]), &in, err) < 0)
+            return -1;
+    for (size_t i = 0; i < from->n_rules; i++) {
+        if (add_rule(plan, str_of(from->rules[i].path), kind_of(&from->rules[i]), &rule, err) < 0)
+            return -1;
+        rule->in = from->rules[i].in;
+    }
+    return 0;
+}
+
 static void
 free_list(char **list, size_t n)
 {
@@ -211,13 +274,11 @@ free_list(char **list, size_t n)
 void
 guard_plan_free(struct guard_plan *plan)
 {
-    for (size_t i = 0; i < plan->n_roots; i++) {
-        for (size_t k = 0; k < plan->roots[i].n_rules; k++)
-            free(plan->roots[i].rules[k].path);
-        free(plan->roots[i].rules);
-        free(plan->roots[i].path);
-    }
-    free(plan->roots);
+    free_list(plan->roots, plan->n_roots);
+    for (size_t i = 0; i < plan->n_rules; i++)
+        free(plan->rules[i].path);
+    free(plan->rules);
+    free(plan->table);
     free_list(plan->sockets, plan->n_sockets);
     free_list(plan->socket_trees, plan->n_socket_trees);
     free_list(plan->trees, plan->n_trees);
@@ -248,16 +309,13 @@ guard_plan_emit(const struct guard_plan *plan, struct buf *out, struct err *err)
 
     (void)buf_put_u8(out, WIRE_VERSION);
     (void)buf_put_be32(out, plan->flags);
-    (void)buf_put_be16(out, (uint16_t)plan->n_roots);
-    for (size_t i = 0; i < plan->n_roots; i++) {
-        const struct guard_root *r = &plan->roots[i];
-
-        put_path(out, r->path);
-        (void)buf_put_be16(out, (uint16_t)r->n_rules);
-        for (size_t k = 0; k < r->n_rules; k++) {
-            (void)buf_put_u8(out, r->rules[k].own ? RULE_OWN : r->rules[k].allow ? RULE_ALLOW : RULE_PROTECT);
-            put_path(out, r->rules[k].path);
-        }
+    put_list(out, plan->roots, plan->n_roots);
+    (void)buf_put_be16(out, (uint16_t)plan->n_rules);
+    for (size_t i = 0; i < plan->n_rules; i++) {
+        (void)buf_put_u8(out, (uint8_t)kind_of(&plan->rules[i]));
+        put_path(out, plan->rules[i].path);
+        for (size_t k = 0; k < plan->n_roots; k += 8)
+            (void)buf_put_u8(out, (uint8_t)(plan->rules[i].in.word[k / 64] >> k % 64));
     }
     put_list(out, plan->sockets, plan->n_sockets);
     put_list(out, plan->socket_trees, plan->n_socket_trees);
@@ -316,28 +374,57 @@ truncated(struct err *err)
 }
 
 static int
-parse_root(struct input *in, struct guard_plan *plan, struct err *err)
+parse_roots(struct input *in, struct guard_plan *plan, struct err *err)
 {
-    struct str path = take_path(in);
-    size_t n = take_be(in, 2);
-    size_t at = plan->n_roots;
-    struct guard_root *root = NULL;
+    size_t n = take_be(in, 2), at;
 
-    if (in->broken)
+    for (size_t i = 0; i < n; i++) {
+        struct str path = take_path(in);
+
+        if (in->broken)
+            return truncated(err);
+        if (add_root(plan, path, &at, err) < 0)
+            return -1;
+        if (plan->n_roots == i)
+            return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "a guarded tree comes twice");
+    }
+    return 0;
+}
+
+/* One bit for each root, at least one of them set. */
+static int
+parse_in(struct input *in, const struct guard_plan *plan, struct guard_roots *out, struct err *err)
+{
+    const uint8_t *p = take(in, (plan->n_roots + 7) / 8);
+
+    if (p == NULL)
         return truncated(err);
-    if (add_root(plan, path, &root, err) < 0)
-        return -1;
-    if (plan->n_roots == at)
-        return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "a guarded tree comes twice");
+    for (size_t i = 0; i < plan->n_roots; i += 8)
+        out->word[i / 64] |= (uint64_t)p[i / 8] << i % 64;
+    if (!guard_roots_any(out) || guard_roots_next(out, plan->n_roots, GUARD_ROOTS_MAX) != GUARD_ROOTS_MAX)
+        return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "a name is about no tree, or about one that is not there");
+    return 0;
+}
+
+static int
+parse_rules(struct input *in, struct guard_plan *plan, struct err *err)
+{
+    size_t n = take_be(in, 2);
+
     for (size_t i = 0; i < n; i++) {
         uint32_t kind = take_be(in, 1);
-        struct str rule = take_path(in);
+        struct str path = take_path(in);
+        struct guard_rule *rule;
 
         if (in->broken)
             return truncated(err);
         if (kind > RULE_OWN)
             return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "unknown kind of rule %u", kind);
-        if (add_rule(plan, root, rule, (enum rule_kind)kind, err) < 0)
+        if (add_rule(plan, path, (enum rule_kind)kind, &rule, err) < 0)
+            return -1;
+        if (plan->n_rules == i)
+            return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "a name comes twice");
+        if (parse_in(in, plan, &rule->in, err) < 0)
             return -1;
     }
     return 0;
@@ -365,16 +452,14 @@ guard_plan_parse(const void *p, size_t n, struct guard_plan *plan, struct err *e
     struct input in = { p, n, n > GUARD_WIRE_MAX };
     uint32_t version = take_be(&in, 1);
     uint32_t flags = take_be(&in, 4);
-    size_t n_roots = take_be(&in, 2);
 
     if (in.broken)
         return truncated(err);
     if (version != WIRE_VERSION || (flags & ~GUARD_FLAGS_ALL) != 0)
         return err_set(err, ERR_PROTOCOL, "guard.plan.wire", "version %u with flags %#x is not known", version, flags);
     plan->flags = flags;
-    for (size_t i = 0; i < n_roots; i++)
-        if (parse_root(&in, plan, err) < 0)
-            return -1;
+    if (parse_roots(&in, plan, err) < 0 || parse_rules(&in, plan, err) < 0)
+        return -1;
     if (parse_list(&in, &plan->sockets, &plan->n_sockets, "unix socket", err) < 0 ||
         parse_list(&in, &plan->socket_trees, &plan->n_socket_trees, "tree of unix sockets", err) < 0 ||
         parse_list(&in, &plan->trees, &plan->n_trees, "writable tree", err) < 0)

@@ -5,7 +5,7 @@
  *   guard_seen.c      what is kept of callers that come again and again
  *   guard_near.c      a descriptor is passed without waking another processor (guard_near.h)
  *   guard_walk.c      a path to a place: the parent directory's descriptor and the last name
- *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables
+ *   guard_rules.c     a place to a verdict; guard_rules_init.c: the plan to its tables; guard_rules_move.c: moved ones
  *   guard_open.c      open with O_CREAT, or for writing
  *   guard_names.c     mkdir, mknod, symlink, link
  *   guard_rename.c    rename
@@ -72,23 +72,7 @@ enum place_kind {
     PLACE_PROTECTED,    /* a protected path itself, or below one */
 };
 
-/* One name in one directory that a rule speaks of. */
-struct name_entry {
-    char *name;
-    uint32_t hash;
-    uint32_t dir;               /* index of the directory */
-    uint32_t child;             /* PLACE_INTERIOR: the directory that this name is; else UINT32_MAX */
-    bool protect, allow, interior;
-    bool own;                   /* protected, and it may be that a file of the sandbox's own lies over it */
-    char *rule;                 /* "ROOT/PATH", for reports */
-};
-
-/* A directory whose names matter: a root, or a place below it. Looked up anew for each decision: it may not exist
- * yet, and it may be replaced from outside. */
-struct name_dir {
-    uint32_t root;
-    char *path;                 /* relative to the root; "" is the root itself */
-};
+#define RULE_TEXT_MAX (2 * PATH_MAX)
 
 struct rules {
     /* Directories that rules_below() found free. Nothing moves but by our hand, so they stay so until a directory is
@@ -96,13 +80,16 @@ struct rules {
     struct { int fd; struct ident id; } free_dirs[FREE_DIRS_MAX];
     size_t n_free_dirs, next_free_dir;
     /* rules_below()'s last answer: a call asks it about the same directory again (rename) */
-    struct { bool valid; struct ident id; enum place_kind kind; const char *rule; } below;
+    struct { bool valid; struct ident id; enum place_kind kind; const char *rule; char text[RULE_TEXT_MAX]; } below;
+    char text[RULE_TEXT_MAX];   /* "ROOT/PATH" of the last answer */
     /* rules_path()'s last answer */
     struct { bool valid; struct ident id; size_t n; char text[PATH_MAX]; } path;
-    struct { int fd; char *path; } *roots;
+    struct { int fd; char *path; struct ident id; } *roots;     /* what is held open stays what it is */
     size_t n_roots;
     struct name_dir *dirs;
     size_t n_dirs;
+    /* of the root that is being looked at: 0 not known, else enum now + 1 */
+    struct { size_t root; uint8_t *dirs; } looked;
     struct name_entry *entries;
     size_t n_entries;
     uint32_t *table;            /* open addressing by hash; entry index + 1, 0 is empty */
@@ -378,7 +365,7 @@ struct fd_path fd_path(int fd);
  * cannot be told. *@base: the directory that @path is relative to. */
 ssize_t walk_text(struct call *c, int dirfd, const char *path, char *text, int *base);
 
-/* --- guard_rules.c, guard_rules_init.c */
+/* --- guard_rules*.c */
 
 /* Names are compared without regard to ASCII case, whatever the file system does. */
 static inline unsigned char

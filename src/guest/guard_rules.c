@@ -19,17 +19,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "guest/guard_priv.h"
+#include "guest/guard_rules.h"
 
-#define UP_MAX PATH_MAX         /* levels up from a directory; deeper is refused */
 #define SUSPECTS_MAX 32         /* more: all are looked at */
-
-/* What a path of the rules leads to at this moment. Links on the way are followed: only the host can have made them. */
-enum now {
-    NOW_ABSENT,
-    NOW_THERE,
-    NOW_SHUT,                   /* cannot be told: behind a directory that may not be searched, which is told instead */
-};
 
 /* What was closed to reading is a folder of the sandbox's own in its place, which nobody in here can open: what the
  * rules name behind it is not there. */
@@ -68,13 +60,12 @@ look_now(int root, const char *path, struct stat *st)
     return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? NOW_ABSENT : behind_shut(root, path, st);
 }
 
-/* The directory that @index stands for. */
-static enum now
-dir_now(const struct rules *r, uint32_t index, struct ident *out)
+/* The directory that @index stands for in the root @root. */
+enum now
+rules_dir_now(const struct rules *r, uint32_t index, size_t root, struct ident *out)
 {
-    const struct name_dir *d = &r->dirs[index];
     struct stat st;
-    enum now now = look_now(r->roots[d->root].fd, d->path, &st);
+    enum now now = look_now(r->roots[root].fd, r->dirs[index].path, &st);
 
     if (now != NOW_ABSENT)
         *out = ident_of(&st);
@@ -83,27 +74,59 @@ dir_now(const struct rules *r, uint32_t index, struct ident *out)
 
 /* Whether @dir_st is that directory, or could be. */
 static bool
-is_dir_now(const struct rules *r, uint32_t index, const struct stat *dir_st)
+rules_is_dir_now(const struct rules *r, uint32_t index, size_t root, const struct stat *dir_st)
 {
     struct ident id;
-    enum now now = dir_now(r, index, &id);
+    enum now now;
 
+    if (r->dirs[index].path[0] == '\0')
+        return ident_eq(r->roots[root].id, ident_of(dir_st));
+    now = rules_dir_now(r, index, root, &id);
     return now == NOW_SHUT || (now == NOW_THERE && ident_eq(id, ident_of(dir_st)));
 }
 
 static enum now
-entry_now(const struct rules *r, const struct name_entry *e, struct stat *st)
+entry_now(const struct rules *r, const struct name_entry *e, size_t root, struct stat *st)
 {
     const struct name_dir *d = &r->dirs[e->dir];
     unfilled char path[2 * PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s%s%s", d->path, d->path[0] != '\0' ? "/" : "", e->name);
 
-    return n > 0 && (size_t)n < sizeof(path) ? look_now(r->roots[d->root].fd, path, st) : NOW_ABSENT;
+    return n > 0 && (size_t)n < sizeof(path) ? look_now(r->roots[root].fd, path, st) : NOW_ABSENT;
+}
+
+/* The same for many entries of one root after another: of a directory that is not there it is asked once. Begin with
+ * looks_begin(): what was so in another call may be otherwise by now. */
+static void
+looks_begin(struct rules *r, size_t root)
+{
+    r->looked.root = root;
+    memset(r->looked.dirs, 0, r->n_dirs);
+}
+
+static enum now
+entry_looked(struct rules *r, const struct name_entry *e, struct stat *st)
+{
+    uint8_t *dir = &r->looked.dirs[e->dir];
+    struct ident id;
+
+    if (r->dirs[e->dir].path[0] != '\0' && *dir == 0)
+        *dir = (uint8_t)(rules_dir_now(r, e->dir, r->looked.root, &id) + 1);
+    return *dir == NOW_ABSENT + 1 ? NOW_ABSENT : entry_now(r, e, r->looked.root, st);
+}
+
+const char *
+rules_text(const struct rules *r, const struct name_entry *e, size_t root, char text[RULE_TEXT_MAX])
+{
+    const char *path = r->roots[root].path;
+
+    snprintf(text, RULE_TEXT_MAX, "%s/%s", strcmp(path, "/") == 0 ? "" : path, e->rule);
+    return text;
 }
 
 /* Walk the entries of one hash. */
-static const struct name_entry *
-next_entry(const struct rules *r, uint32_t hash, const char *name, size_t n, size_t *step)
+const struct name_entry *
+rules_next_entry(const struct rules *r, uint32_t hash, const char *name, size_t n, size_t *step)
 {
     for (;; ++*step) {
         uint32_t slot = r->table[(hash + *step) & r->table_mask];
@@ -120,8 +143,8 @@ next_entry(const struct rules *r, uint32_t hash, const char *name, size_t n, siz
 }
 
 /* Might a file system take @name for another name? Non-ASCII folding, short names, streams, cut dots and blanks. */
-static bool
-ambiguous(const char *p, size_t n)
+bool
+rules_is_ambiguous(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)p[i] >= 0x80 || p[i] == '~' || p[i] == ':' || p[i] == '\\')
@@ -142,9 +165,9 @@ suspect_name(const struct rules *r, const char *p, size_t n, struct suspects *ou
     const struct name_entry *e;
     size_t step = 0;
 
-    out->all |= ambiguous(p, n);
-    while ((e = next_entry(r, name_hash(p, n), p, n, &step)) != NULL) {
-        if (!e->protect && !e->allow)
+    out->all |= rules_is_ambiguous(p, n);
+    while ((e = rules_next_entry(r, name_hash(p, n), p, n, &step)) != NULL) {
+        if (!guard_roots_any(&e->protect) && !guard_roots_any(&e->allow))
             continue;
         if (out->n == SUSPECTS_MAX)
             out->all = true;
@@ -179,7 +202,7 @@ rules_path_is_plain(const char *p, size_t n)
         size_t len = (size_t)((const char *)memchr(p + at, '/', n - at) - (p + at));
 
         /* "." and ".." end with a dot */
-        if (len == 0 || ambiguous(p + at, len))
+        if (len == 0 || rules_is_ambiguous(p + at, len))
             return false;
         at += len + 1;
     }
@@ -216,36 +239,75 @@ suspect_path(struct guard *g, int dir, const struct stat *dir_st, struct suspect
 /* What the suspects are at this moment. */
 struct leaf_now {
     const struct name_entry *entry;
+    size_t root;
     struct ident id;
+    bool protect;               /* or open again */
     bool shut;                  /* somewhere below @id, which is closed for that as long as it is shut */
 };
 
-static size_t
-leaves_now(const struct rules *r, const struct suspects *s, struct leaf_now *out)
+struct leaves_now {
+    struct leaf_now few[SUSPECTS_MAX];
+    struct leaf_now *v;         /* @few, or more */
+    size_t n, room;
+};
+
+static int
+leaves_add(struct leaves_now *out, const struct leaf_now *leaf)
 {
-    size_t n = 0, total = s->all ? r->n_entries : s->n;
+    struct leaf_now *bigger;
 
-    for (size_t i = 0; i < total; i++) {
-        const struct name_entry *e = &r->entries[s->all ? i : s->entry[i]];
-        struct stat st;
-        enum now now = e->protect || e->allow ? entry_now(r, e, &st) : NOW_ABSENT;
-
-        if (now == NOW_THERE || (now == NOW_SHUT && e->protect))
-            out[n++] = (struct leaf_now){ e, ident_of(&st), now == NOW_SHUT };
+    if (out->n == out->room) {
+        bigger = reallocarray(out->v == out->few ? NULL : out->v, 2 * out->room, sizeof(*bigger));
+        if (bigger == NULL)
+            return -1;
+        if (out->v == out->few)
+            memcpy(bigger, out->few, sizeof(out->few));
+        out->v = bigger;
+        out->room *= 2;
     }
-    return n;
+    out->v[out->n++] = *leaf;
+    return 0;
+}
+
+static void
+leaves_free(struct leaves_now *leaves)
+{
+    if (leaves->v != leaves->few)
+        free(leaves->v);
+}
+
+/* 0, or -1: no memory. */
+static int
+leaves_now(struct rules *r, const struct suspects *s, struct leaves_now *out)
+{
+    size_t total = s->all ? r->n_entries : s->n;
+
+    for (size_t root = 0; root < r->n_roots; root++) {
+        looks_begin(r, root);
+        for (size_t i = 0; i < total; i++) {
+            const struct name_entry *e = &r->entries[s->all ? i : s->entry[i]];
+            bool protect = guard_roots_has(&e->protect, root);
+            struct stat st;
+            enum now now = protect || guard_roots_has(&e->allow, root) ? entry_looked(r, e, &st) : NOW_ABSENT;
+
+            if ((now == NOW_THERE || (now == NOW_SHUT && protect)) &&
+                leaves_add(out, &(struct leaf_now){ e, root, ident_of(&st), protect, now == NOW_SHUT }) < 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 /* @self: @id is the directory that is asked about. One that is shut can be opened again. */
-static const struct name_entry *
-leaf_of(const struct leaf_now *leaves, size_t n, struct ident id, bool self)
+static const struct leaf_now *
+leaf_of(const struct leaves_now *leaves, struct ident id, bool self)
 {
-    const struct name_entry *found = NULL;
+    const struct leaf_now *found = NULL;
 
-    for (size_t i = 0; i < n; i++) {
-        if (!ident_eq(leaves[i].id, id) || (self && leaves[i].shut))
+    for (size_t i = 0; i < leaves->n; i++) {
+        if (!ident_eq(leaves->v[i].id, id) || (self && leaves->v[i].shut))
             continue;
-        found = leaves[i].entry;
+        found = &leaves->v[i];
         if (found->protect)
             return found;
     }
@@ -301,24 +363,25 @@ open_up(const struct guard *g, int cur, const struct stat *st)
 }
 
 static bool
-any_shut(const struct leaf_now *leaves, size_t n)
+any_shut(const struct leaves_now *leaves)
 {
-    for (size_t i = 0; i < n; i++)
-        if (leaves[i].shut)
+    for (size_t i = 0; i < leaves->n; i++)
+        if (leaves->v[i].shut)
             return true;
     return false;
 }
 
 /* Up from @dir to the top, or to a directory that was climbed from before (@known): the first leaf met decides. */
 static enum place_kind
-climb(const struct guard *g, int dir, const struct leaf_now *leaves, size_t n, bool known, const char **rule)
+climb(const struct guard *g, int dir, const struct leaves_now *leaves, bool known, char text[RULE_TEXT_MAX],
+      const char **rule)
 {
     cleanup_close int cur = fcntl(dir, F_DUPFD_CLOEXEC, 0);
     const struct rules *r = &g->rules;
     struct ident before = { 0, 0 };
 
     for (int level = 0; cur >= 0 && level < UP_MAX; level++) {
-        const struct name_entry *e;
+        const struct leaf_now *leaf;
         struct stat st;
         int up;
 
@@ -327,10 +390,10 @@ climb(const struct guard *g, int dir, const struct leaf_now *leaves, size_t n, b
         if (level > 0 && ident_eq(ident_of(&st), before))
             return PLACE_FREE;      /* the top */
         before = ident_of(&st);
-        e = leaf_of(leaves, n, before, level == 0);
-        if (e != NULL) {
-            *rule = e->rule;
-            return e->protect ? PLACE_PROTECTED : PLACE_FREE;
+        leaf = leaf_of(leaves, before, level == 0);
+        if (leaf != NULL) {
+            *rule = rules_text(r, leaf->entry, leaf->root, text);
+            return leaf->protect ? PLACE_PROTECTED : PLACE_FREE;
         }
         if (known && known_free(r, before))
             return PLACE_FREE;
@@ -344,35 +407,41 @@ climb(const struct guard *g, int dir, const struct leaf_now *leaves, size_t n, b
 }
 
 static enum place_kind
-below(struct guard *g, int dir, const struct stat *dir_st, const char **rule)
+below_leaves(struct guard *g, int dir, const struct leaves_now *leaves, char text[RULE_TEXT_MAX], const char **rule)
+{
+    /* what is free is so for the leaves that could be told */
+    bool known = !any_shut(leaves);
+    enum place_kind kind;
+
+    if (leaves->n == 0)
+        return PLACE_FREE;
+    kind = climb(g, dir, leaves, known, text, rule);
+    if (kind == PLACE_FREE && known)
+        remember_free(&g->rules, dir);
+    return kind;
+}
+
+static enum place_kind
+below(struct guard *g, int dir, const struct stat *dir_st, char text[RULE_TEXT_MAX], const char **rule)
 {
     struct rules *r = &g->rules;
-    enum place_kind kind;
-    struct leaf_now few[SUSPECTS_MAX];
-    cleanup_free struct leaf_now *many = NULL;
-    struct leaf_now *leaves = few;
+    enum place_kind kind = PLACE_PROTECTED;
+    unfilled struct leaves_now leaves;
     struct suspects s;
-    bool known;
-    size_t n;
 
     if (r->n_entries == 0)
         return PLACE_FREE;
     suspect_path(g, dir, dir_st, &s);
-    if (s.all) {
-        leaves = many = calloc(r->n_entries, sizeof(*many));
-        if (many == NULL) {
-            *rule = "out of memory";
-            return PLACE_PROTECTED;
-        }
-    }
-    n = leaves_now(r, &s, leaves);
-    if (n == 0)
+    if (!s.all && s.n == 0)
         return PLACE_FREE;
-    /* what is free is so for the leaves that could be told */
-    known = !any_shut(leaves, n);
-    kind = climb(g, dir, leaves, n, known, rule);
-    if (kind == PLACE_FREE && known)
-        remember_free(r, dir);
+    leaves.v = leaves.few;
+    leaves.room = SUSPECTS_MAX;
+    leaves.n = 0;
+    if (leaves_now(r, &s, &leaves) < 0)
+        *rule = "out of memory";
+    else
+        kind = below_leaves(g, dir, &leaves, text, rule);
+    leaves_free(&leaves);
     return kind;
 }
 
@@ -382,7 +451,7 @@ rules_below(struct guard *g, int dir, const char **rule)
     struct stat st;
 
     *rule = "unreachable directory";
-    return fstat(dir, &st) < 0 ? PLACE_PROTECTED : below(g, dir, &st, rule);
+    return fstat(dir, &st) < 0 ? PLACE_PROTECTED : below(g, dir, &st, g->rules.text, rule);
 }
 
 bool
@@ -394,18 +463,41 @@ rules_no_name(const struct guard *g, struct str path)
         const char *slash = memchr(path.p + at, '/', path.n - at);
         size_t len = slash != NULL ? (size_t)(slash - path.p) - at : path.n - at, step = 0;
 
-        if (ambiguous(path.p + at, len) ||
-            next_entry(r, name_hash(path.p + at, len), path.p + at, len, &step) != NULL)
+        if (rules_is_ambiguous(path.p + at, len) ||
+            rules_next_entry(r, name_hash(path.p + at, len), path.p + at, len, &step) != NULL)
             return false;
         at += len + 1;
     }
     return path.n > 0 && path.p[0] == '/';
 }
 
+/* What the entry says of its name in the directory @dir_st, in whichever root that is. */
+static enum place_kind
+entry_place(struct rules *r, const struct name_entry *e, const struct stat *dir_st, bool *open_again, const char **rule)
+{
+    enum place_kind kind = PLACE_FREE;
+    const struct guard_roots *in = &r->dirs[e->dir].in;
+
+    for (size_t i = guard_roots_next(in, 0, r->n_roots); i < r->n_roots; i = guard_roots_next(in, i + 1, r->n_roots)) {
+        bool protect = guard_roots_has(&e->protect, i), interior = guard_roots_has(&e->interior, i);
+        bool allow = guard_roots_has(&e->allow, i);
+
+        if ((!protect && !interior && !allow) || !rules_is_dir_now(r, e->dir, i, dir_st))
+            continue;
+        if (protect || interior)
+            *rule = rules_text(r, e, i, r->text);
+        if (protect)
+            return PLACE_PROTECTED;
+        *open_again |= allow;
+        kind = interior ? PLACE_INTERIOR : kind;
+    }
+    return kind;
+}
+
 enum place_kind
 rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *name, size_t name_n, const char **rule)
 {
-    const struct rules *r = &g->rules;
+    struct rules *r = &g->rules;
     enum place_kind kind = PLACE_FREE;
     const struct name_entry *e;
     bool open_again = false;
@@ -413,29 +505,34 @@ rules_place(struct guard *g, int dir, const struct stat *dir_st, const char *nam
 
     if (r->n_entries == 0)
         return PLACE_FREE;
-    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
-        if (!is_dir_now(r, e->dir, dir_st))
-            continue;
-        if (e->protect) {
-            *rule = e->rule;
-            return PLACE_PROTECTED;
-        }
-        open_again |= e->allow;
-        if (e->interior) {
-            kind = PLACE_INTERIOR;
-            *rule = e->rule;
-        }
+    while ((e = rules_next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
+        enum place_kind here = entry_place(r, e, dir_st, &open_again, rule);
+        if (here == PLACE_PROTECTED)
+            return here;
+        kind = here == PLACE_INTERIOR ? here : kind;
     }
     if (kind != PLACE_FREE || open_again)
         return kind;
-    if (!g->rules.below.valid || !ident_eq(g->rules.below.id, ident_of(dir_st))) {
-        g->rules.below.kind = below(g, dir, dir_st, &g->rules.below.rule);
-        g->rules.below.id = ident_of(dir_st);
-        g->rules.below.valid = true;
+    if (!r->below.valid || !ident_eq(r->below.id, ident_of(dir_st))) {
+        r->below.kind = below(g, dir, dir_st, r->below.text, &r->below.rule);
+        r->below.id = ident_of(dir_st);
+        r->below.valid = true;
     }
-    if (g->rules.below.kind != PLACE_FREE)
-        *rule = g->rules.below.rule;
-    return g->rules.below.kind;
+    if (r->below.kind != PLACE_FREE)
+        *rule = r->below.rule;
+    return r->below.kind;
+}
+
+/* The first root from @from on in which @dir_st is the directory of @e and @in has it; the number of roots: none. */
+size_t
+rules_root_of(const struct rules *r, const struct name_entry *e, const struct guard_roots *in, size_t from,
+        const struct stat *dir_st)
+{
+    size_t i = guard_roots_next(in, from, r->n_roots);
+
+    while (i < r->n_roots && !rules_is_dir_now(r, e->dir, i, dir_st))
+        i = guard_roots_next(in, i + 1, r->n_roots);
+    return i;
 }
 
 bool
@@ -446,8 +543,8 @@ rules_own(const struct guard *g, int dir, const struct stat *dir_st, const char 
     struct stat st;
     size_t step = 0;
 
-    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL)
-        if (e->own && is_dir_now(r, e->dir, dir_st))
+    while ((e = rules_next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL)
+        if (rules_root_of(r, e, &e->own, 0, dir_st) < r->n_roots)
             /* where the host has put another file there, its mount is gone with the one before */
             return fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
                    st.st_dev != dir_st->st_dev;
@@ -457,140 +554,19 @@ rules_own(const struct guard *g, int dir, const struct stat *dir_st, const char 
 bool
 rules_same_object(struct guard *g, const struct stat *st, const char **rule)
 {
-    const struct rules *r = &g->rules;
+    struct rules *r = &g->rules;
 
-    for (size_t i = 0; i < r->n_entries; i++) {
-        struct stat now;
-        enum now is = r->entries[i].protect ? entry_now(r, &r->entries[i], &now) : NOW_ABSENT;
+    for (size_t root = 0; root < r->n_roots; root++) {
+        looks_begin(r, root);
+        for (size_t i = 0; i < r->n_entries; i++) {
+            const struct name_entry *e = &r->entries[i];
+            struct stat now;
+            enum now is = guard_roots_has(&e->protect, root) ? entry_looked(r, e, &now) : NOW_ABSENT;
 
-        if (is == NOW_SHUT || (is == NOW_THERE && ident_eq(ident_of(&now), ident_of(st)))) {
-            *rule = r->entries[i].rule;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Does the directory @source hold what must not be in a directory that will be @dir_index? A name on the way that is
- * no plain directory may lead anywhere. */
-static bool
-holds_below(const struct rules *r, int source, uint32_t dir_index, const char **rule)
-{
-    for (size_t i = 0; i < r->n_entries; i++) {
-        const struct name_entry *e = &r->entries[i];
-        cleanup_close int next = -1;
-        struct stat st;
-
-        if (e->dir != dir_index || (!e->protect && !e->interior))
-            continue;
-        *rule = e->rule;
-        if (fstatat(source, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-            if (errno == ENOENT)
-                continue;
-            return true;
-        }
-        if (e->protect || !S_ISDIR(st.st_mode))
-            return true;
-        next = openat(source, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (next < 0 || holds_below(r, next, e->child, rule))
-            return true;
-    }
-    return false;
-}
-
-bool
-rules_brings(struct guard *g, int source, const struct stat *dir_st, const char *name, size_t name_n,
-             const char **rule)
-{
-    const struct rules *r = &g->rules;
-    const struct name_entry *e;
-    size_t step = 0;
-
-    while ((e = next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL) {
-        if (e->interior && is_dir_now(r, e->dir, dir_st) && holds_below(r, source, e->child, rule))
-            return true;
-    }
-    return false;
-}
-
-/* 1: @id is @fd or on the way from there to the top; 0: it is not; -1: the way cannot be walked to its end. */
-int
-rules_on_the_way(int fd, struct ident id)
-{
-    cleanup_close int cur = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    struct ident before = { 0, 0 };
-
-    for (int level = 0; cur >= 0 && level < UP_MAX; level++) {
-        struct stat st;
-        int up;
-
-        if (fstat(cur, &st) < 0)
-            return -1;
-        if (ident_eq(ident_of(&st), id))
-            return 1;
-        if (level > 0 && ident_eq(ident_of(&st), before))
-            return 0;
-        before = ident_of(&st);
-        up = openat(cur, "..", O_PATH | O_CLOEXEC);
-        if (up < 0)
-            return -1;
-        close_fd(&cur);
-        cur = up;
-    }
-    return -1;
-}
-
-bool
-rules_holds(struct guard *g, struct ident id, const char **rule)
-{
-    const struct rules *r = &g->rules;
-
-    for (size_t i = 0; i < r->n_dirs; i++) {
-        struct ident is;
-        enum now now = r->dirs[i].path[0] != '\0' ? dir_now(r, (uint32_t)i, &is) : NOW_ABSENT;
-
-        if (now == NOW_SHUT || (now == NOW_THERE && ident_eq(is, id))) {
-            *rule = r->roots[r->dirs[i].root].path;
-            return true;
-        }
-    }
-    for (size_t i = 0; i < r->n_roots; i++) {
-        /* above a directory that cannot be entered nobody in here can rename */
-        if (rules_on_the_way(r->roots[i].fd, id) == 1) {
-            *rule = r->roots[i].path;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* --- names that a file system takes for others */
-
-bool
-rules_ambiguous(const struct guard *g, const char *name, size_t name_n)
-{
-    return (g->rules.n_entries > 0 || (g->flags & GUARD_GIT) != 0) && ambiguous(name, name_n);
-}
-
-bool
-rules_aliased(struct guard *g, int dir, const struct stat *dir_st, const char *name, const char **rule)
-{
-    const struct rules *r = &g->rules;
-    struct stat made;
-
-    if (fstatat(dir, name, &made, AT_SYMLINK_NOFOLLOW) < 0)
-        return false;
-    *rule = "git state: another spelling of a name";
-    if (git_aliased(g, dir, dir_st, &made))
-        return true;
-    for (size_t i = 0; i < r->n_entries; i++) {
-        const struct name_entry *e = &r->entries[i];
-        struct stat st;
-
-        if ((e->protect || e->interior) && is_dir_now(r, e->dir, dir_st) &&
-            fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ident_eq(ident_of(&st), ident_of(&made))) {
-            *rule = e->rule;
-            return true;
+            if (is == NOW_SHUT || (is == NOW_THERE && ident_eq(ident_of(&now), ident_of(st)))) {
+                *rule = rules_text(r, e, root, r->text);
+                return true;
+            }
         }
     }
     return false;

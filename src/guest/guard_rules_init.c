@@ -4,33 +4,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "guest/guard_priv.h"
+#include "guest/guard_rules.h"
 
 #define NO_DIR UINT32_MAX
 
 static int
-find_dir(struct rules *r, uint32_t root, const char *path, size_t n)
+find_dir(struct rules *r, const char *path, size_t n)
 {
     struct name_dir *bigger;
 
     for (size_t i = 0; i < r->n_dirs; i++)
-        if (r->dirs[i].root == root && strlen(r->dirs[i].path) == n && memcmp(r->dirs[i].path, path, n) == 0)
+        if (strlen(r->dirs[i].path) == n && memcmp(r->dirs[i].path, path, n) == 0)
             return (int)i;
     bigger = reallocarray(r->dirs, r->n_dirs + 1, sizeof(*bigger));
     if (bigger == NULL)
         return -1;
     r->dirs = bigger;
-    bigger[r->n_dirs] = (struct name_dir){ root, strndup(path, n) };
+    bigger[r->n_dirs] = (struct name_dir){ .path = strndup(path, n) };
     if (bigger[r->n_dirs].path == NULL)
         return -1;
     return (int)r->n_dirs++;
 }
 
 static struct name_entry *
-find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *root, const char *rule)
+find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *rule)
 {
     struct name_entry *bigger, *e;
 
@@ -42,22 +43,29 @@ find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char
         return NULL;
     r->entries = bigger;
     e = &bigger[r->n_entries];
-    *e = (struct name_entry){ .name = strndup(name, n), .hash = name_hash(name, n), .dir = dir, .child = NO_DIR };
-    if (e->name == NULL)
-        return NULL;
-    if (asprintf(&e->rule, "%s/%s", strcmp(root, "/") == 0 ? "" : root, rule) < 0) {
+    *e = (struct name_entry){ .name = strndup(name, n), .hash = name_hash(name, n), .dir = dir, .child = NO_DIR,
+                              .rule = strdup(rule) };
+    if (e->name == NULL || e->rule == NULL) {
         free(e->name);
+        free(e->rule);
         return NULL;
     }
     r->n_entries++;
     return e;
 }
 
+static void
+add_roots(struct guard_roots *to, const struct guard_roots *more)
+{
+    for (size_t i = 0; i < GUARD_ROOTS_MAX / 64; i++)
+        to->word[i] |= more->word[i];
+}
+
 static int
-add_rule(struct rules *r, uint32_t root, const char *root_path, const struct guard_rule *rule)
+add_rule(struct rules *r, const struct guard_rule *rule)
 {
     const char *p = rule->path;
-    int dir = find_dir(r, root, "", 0);
+    int dir = find_dir(r, "", 0);
 
     for (;;) {
         size_t n = strcspn(p, "/"), at = (size_t)(p - rule->path) + n;
@@ -66,22 +74,22 @@ add_rule(struct rules *r, uint32_t root, const char *root_path, const struct gua
 
         if (dir < 0)
             return -1;
-        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
+        add_roots(&r->dirs[dir].in, &rule->in);
+        e = find_entry(r, (uint32_t)dir, p, n, rule->path);
         if (e == NULL)
             return -1;
         if (p[n] == '\0') {
-            e->protect |= !rule->allow;
-            e->own |= rule->own;
-            e->allow |= rule->allow;
+            add_roots(rule->allow ? &e->allow : &e->protect, &rule->in);
+            if (rule->own)
+                add_roots(&e->own, &rule->in);
             return 0;
         }
-        child = find_dir(r, root, rule->path, at);
+        child = find_dir(r, rule->path, at);
         if (child < 0)
             return -1;
-        /* entries may have moved */
-        e = find_entry(r, (uint32_t)dir, p, n, root_path, rule->path);
         e->child = (uint32_t)child;
-        e->interior |= !rule->allow;
+        if (!rule->allow)
+            add_roots(&e->interior, &rule->in);
         dir = child;
         p += n + 1;
     }
@@ -102,7 +110,8 @@ build_table(struct rules *r)
         size_t at = r->entries[i].hash & r->table_mask;
 
         /* said both ways about the same name: closed */
-        r->entries[i].allow &= !r->entries[i].protect;
+        for (size_t k = 0; k < GUARD_ROOTS_MAX / 64; k++)
+            r->entries[i].allow.word[k] &= ~r->entries[i].protect.word[k];
 
         while (r->table[at] != 0)
             at = (at + 1) & r->table_mask;
@@ -118,20 +127,23 @@ rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
     if (r->roots == NULL)
         return err_sys(err, errno, "memory", "the name guard");
     for (size_t i = 0; i < plan->n_roots; i++) {
-        const struct guard_root *from = &plan->roots[i];
+        const char *path = plan->roots[i];
+        struct stat st;
 
-        r->roots[i].path = strdup(from->path);
-        r->roots[i].fd = open(from->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r->roots[i].path = strdup(path);
+        r->roots[i].fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r->n_roots = i + 1;
-        if (r->roots[i].fd < 0)
-            return err_sys(err, errno, "guard.root", "guarded tree %s", from->path);
+        if (r->roots[i].fd < 0 || fstat(r->roots[i].fd, &st) < 0)
+            return err_sys(err, errno, "guard.root", "guarded tree %s", path);
         if (r->roots[i].path == NULL)
             return err_sys(err, ENOMEM, "memory", "the name guard");
-        for (size_t k = 0; k < from->n_rules; k++)
-            if (add_rule(r, (uint32_t)i, from->path, &from->rules[k]) < 0)
-                return err_sys(err, errno, "memory", "the name guard");
+        r->roots[i].id = ident_of(&st);
     }
-    if (build_table(r) < 0)
+    for (size_t i = 0; i < plan->n_rules; i++)
+        if (add_rule(r, &plan->rules[i]) < 0)
+            return err_sys(err, errno, "memory", "the name guard");
+    r->looked.dirs = calloc(r->n_dirs + 1, 1);
+    if (r->looked.dirs == NULL || build_table(r) < 0)
         return err_sys(err, errno, "memory", "the name guard");
     return 0;
 }
@@ -154,5 +166,6 @@ rules_free(struct rules *r)
     free(r->dirs);
     free(r->entries);
     free(r->table);
+    free(r->looked.dirs);
     *r = (struct rules){ 0 };
 }

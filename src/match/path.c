@@ -244,7 +244,8 @@ path_within(struct str path, struct str dir)
 {
     if (str_eq(dir, STR_LIT("/")))
         return path.n > 0 && path.p[0] == '/';
-    return str_starts(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
+    /* of hundreds of neighbours most differ in where their names end: that is looked at first */
+    return path.n >= dir.n && (path.n == dir.n || path.p[dir.n] == '/') && str_starts(path, dir);
 }
 
 size_t

@@ -427,3 +427,56 @@ def test_files_that_nobody_asks_about(cloche, project, mode):
         "EACCES EACCES ENOENT EACCES made",
     ], result
     assert_nothing_planted(project)
+
+
+# many folders ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def folders(cloche):
+    """500 writable folders, and one more than there may be; the settings that open the first @n of them."""
+    made = [cloche.project / f"pkg/d{number}" for number in range(601)]
+    for folder in made:
+        folder.mkdir(parents=True)
+        if cloche.person is not None and os.geteuid() == 0:
+            os.chown(folder, cloche.person.pw_uid, cloche.person.pw_gid)
+
+    def settings(n, mode="view: host"):
+        path = cloche.home / f"{n}.yaml"
+        path.write_text(f"{mode}\nfilesystem:\n  allow-write:\n" + "".join(f"  - {folder}\n" for folder in made[:n]), encoding="utf-8")
+        return str(path)
+    return made, settings
+
+
+@pytest.mark.parametrize("mode", ["view: host", "mode: light"])
+def test_in_each_of_five_hundred_folders(cloche, folders, mode):
+    """A protected name is one in the first, the last, and any other folder; what is in one of them is not in another."""
+    made, settings = folders
+    if mode == "mode: light" and cloche.person is None and os.geteuid() == 0:
+        pytest.skip("root's own folders are not for mode light")
+    (made[77] / ".vscode").mkdir()
+    (made[77] / ".vscode/tasks.json").write_text("mine")
+    probe = f"""
+import os
+def tried(what, *words):
+    try: what(*words); return True
+    except OSError as why: return False
+pkg = {str(made[0].parent)!r}
+out = []
+for n in 0, 1, 63, 64, 77, 255, 499:
+    os.chdir(f'{{pkg}}/d{{n}}')
+    out.append([tried(os.mkdir, 'src'), tried(os.mkdir, 'src/.vscode'), tried(os.mkdir, '.claude'), tried(os.rename, 'src', 'lib'),
+                not tried(os.mkdir, '.VSCode'), not tried(open, '.bashrc', 'w'), not tried(os.mkdir, '.claude/commands'),
+                not tried(os.rename, '.claude', 'x'), not tried(os.rename, 'lib', '.vscode'),
+                not tried(os.symlink, '/', '.idea'), tried(open, 'f', 'w')])
+out.append([not tried(open, pkg + '/d77/.vscode/tasks.json', 'w'), not tried(os.link, pkg + '/d77/.vscode/tasks.json', pkg + '/d77/t'),
+            not tried(open, pkg + '/d500/f', 'w')])
+print(out)
+"""
+    done = cloche.sandbox(probe, "python", flags=["--settings", settings(500, mode)])
+    assert done.ok and "False" not in done.out and done.out.count("True") == 7 * 11 + 3, done
+    assert (made[77] / ".vscode/tasks.json").read_text() == "mine"
+
+
+def test_more_folders_than_there_may_be(cloche, folders):
+    made, settings = folders
+    refused = cloche("run", "--settings", settings(601), "--", "true")
+    assert refused.code == 125 and "wall.bind.too-many" in refused.err and "600" in refused.err and str(made[600]) in refused.err, refused

@@ -40,14 +40,18 @@ round_trip(void **state)
     assert_int_equal(guard_plan_socket_tree(&plan, "/", &err), 0);
     assert_int_equal(guard_plan_tree(&plan, "/workspace", &err), 0);
     assert_int_equal(plan.n_roots, 2);
-    assert_int_equal(plan.roots[0].n_rules, 2);
+    assert_int_equal(plan.n_rules, 4);
     assert_int_equal(guard_plan_emit(&plan, &wire, &err), 0);
     assert_int_equal(guard_plan_parse(wire.p, wire.n, &back, &err), 0);
     assert_int_equal(back.flags, plan.flags);
-    assert_string_equal(back.roots[0].rules[1].path, ".git/hooks/mine");
-    assert_true(back.roots[0].rules[1].allow);
-    assert_string_equal(back.roots[1].path, "/other");
-    assert_true(back.roots[1].n_rules == 1 && back.roots[1].rules[0].own && !back.roots[1].rules[0].allow);
+    assert_int_equal(back.n_rules, 4);
+    assert_string_equal(back.rules[1].path, ".git/hooks/mine");
+    assert_true(back.rules[1].allow && back.rules[1].in.word[0] == 1);
+    assert_string_equal(back.roots[1], "/other");
+    assert_string_equal(back.rules[2].path, ".bashrc");
+    assert_true(!back.rules[2].own && !back.rules[2].allow && back.rules[2].in.word[0] == 2);
+    assert_string_equal(back.rules[3].path, ".bashrc");
+    assert_true(back.rules[3].own && !back.rules[3].allow && back.rules[3].in.word[0] == 2);
     assert_string_equal(back.sockets[0], "/run/agent.sock");
     assert_string_equal(back.socket_trees[0], "/");
     assert_string_equal(back.trees[0], "/workspace");
@@ -105,13 +109,18 @@ static void
 wire_is_refused(void **state)
 {
     static const struct { const char *bytes; size_t n; const char *why; } rows[] = {
-        { "\1\0\0\0\1\0\0\0\0\0\0\0\0", 13, "version" },
-        { "\2\0\0\1\0\0\0\0\0\0\0\0\0", 13, "flag" },
-        { "\2\0\0\0\1\0\1\0\1/\0\1\3\0\1a\0\0\0\0\0\0", 22, "kind" },
-        { "\2\0\0\0\1\0\1\0\1/\0\1\0\0\1/\0\0\0\0\0\0", 22, "path" },
-        { "\2\0\0\0\1\0\1\0\1r\0\0\0\0\0\0\0\0", 18, "root" },
-        { "\2\0\0\0\1\0\2\0\1/\0\0\0\1/\0\0\0\0\0\0\0\0", 23, "root twice" },
-        { "\2\0\0\0\1\0\0\0\1\0\2/\0\0\0\0\0", 17, "NUL in a socket" },
+        { "\2\0\0\0\1\0\0\0\0\0\0\0\0\0\0", 15, "version" },
+        { "\3\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 15, "flag" },
+        { "\3\0\0\0\1\0\1\0\1/\0\1\3\0\1a\1\0\0\0\0\0\0", 23, "kind" },
+        { "\3\0\0\0\1\0\1\0\1/\0\1\0\0\1/\1\0\0\0\0\0\0", 23, "path" },
+        { "\3\0\0\0\1\0\1\0\1/\0\1\0\0\1a\0\0\0\0\0\0\0", 23, "in no root" },
+        { "\3\0\0\0\1\0\1\0\1/\0\1\0\0\1a\3\0\0\0\0\0\0", 23, "in a root that is not there" },
+        { "\3\0\0\0\1\0\1\0\1/\0\1\0\0\1a\200\0\0\0\0\0\0", 23, "the same, further up" },
+        { "\3\0\0\0\1\0\0\0\1\0\0\1a\0\0\0\0\0\0", 19, "there is no root" },
+        { "\3\0\0\0\1\0\1\0\1/\0\2\0\0\1a\1\0\0\1a\1\0\0\0\0\0\0", 28, "name twice" },
+        { "\3\0\0\0\1\0\1\0\1r\0\0\0\0\0\0\0\0", 18, "root" },
+        { "\3\0\0\0\1\0\2\0\1/\0\1/\0\0\0\0\0\0\0\0", 21, "root twice" },
+        { "\3\0\0\0\1\0\0\0\0\0\1\0\2/\0\0\0\0\0", 19, "NUL in a socket" },
     };
     struct err err = ERR_INIT;
 
@@ -143,6 +152,60 @@ limits(void **state)
         assert_int_equal(guard_plan_protect(&plan, name, "x", &err), 0);
     }
     assert_int_equal(guard_plan_protect(&plan, "/more", "x", &err), -1);
+    assert_string_equal(err.code, "guard.plan.limit");
+}
+
+/* One set of names in as many roots as there may be, with one beside it in the last: as much as they are, not so many
+ * times over. */
+static void
+names_are_shared(void **state)
+{
+    cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT, back = GUARD_PLAN_INIT, copy = GUARD_PLAN_INIT;
+    struct buf wire = BUF_INIT(GUARD_WIRE_MAX), again = BUF_INIT(GUARD_WIRE_MAX);
+    struct err err = ERR_INIT;
+    char root[32], name[32];
+
+    (void)state;
+    for (size_t i = 0; i < GUARD_ROOTS_MAX; i++)
+        for (size_t k = 0; k < 140; k++) {
+            snprintf(root, sizeof(root), "/r%zu", i);
+            snprintf(name, sizeof(name), ".n%zu/x", k);
+            assert_int_equal(guard_plan_protect(&plan, root, name, &err), 0);
+        }
+    assert_int_equal(guard_plan_protect(&plan, root, "more", &err), 0);
+    assert_int_equal(plan.n_rules, 141);
+    assert_int_equal(guard_plan_emit(&plan, &wire, &err), 0);
+    assert_true(wire.n < 32 * 1024);
+    assert_int_equal(guard_plan_parse(wire.p, wire.n, &back, &err), 0);
+    assert_int_equal(guard_plan_copy(&copy, &back, &err), 0);
+    assert_int_equal(copy.n_rules, 141);
+    for (size_t i = 0; i < GUARD_ROOTS_MAX; i++) {
+        assert_true(guard_roots_has(&copy.rules[0].in, i) && guard_roots_has(&copy.rules[139].in, i));
+        assert_int_equal(guard_roots_has(&copy.rules[140].in, i), i == GUARD_ROOTS_MAX - 1);
+    }
+    assert_int_equal(guard_roots_next(&copy.rules[140].in, 0, GUARD_ROOTS_MAX), GUARD_ROOTS_MAX - 1);
+    assert_int_equal(guard_roots_next(&copy.rules[140].in, GUARD_ROOTS_MAX, GUARD_ROOTS_MAX), GUARD_ROOTS_MAX);
+    assert_int_equal(guard_plan_emit(&copy, &again, &err), 0);
+    assert_int_equal(again.n, wire.n);
+    assert_memory_equal(again.p, wire.p, wire.n);
+    buf_free(&wire);
+    buf_free(&again);
+}
+
+static void
+different_names_have_a_limit(void **state)
+{
+    cleanup_guard_plan struct guard_plan plan = GUARD_PLAN_INIT;
+    struct err err = ERR_INIT;
+    char name[32];
+
+    (void)state;
+    for (size_t i = 0; i < GUARD_RULES_MAX; i++) {
+        snprintf(name, sizeof(name), "n%zu", i);
+        assert_int_equal(guard_plan_protect(&plan, i % 2 == 0 ? "/a" : "/b", name, &err), 0);
+    }
+    assert_int_equal(guard_plan_protect(&plan, "/b", "n0", &err), 0);
+    assert_int_equal(guard_plan_protect(&plan, "/b", "more", &err), -1);
     assert_string_equal(err.code, "guard.plan.limit");
 }
 
@@ -339,7 +402,7 @@ main(void)
         cmocka_unit_test(round_trip),
         cmocka_unit_test(paths_are_refused),
         cmocka_unit_test(wire_is_refused),
-        cmocka_unit_test(limits),
+        cmocka_unit_test(limits), cmocka_unit_test(names_are_shared), cmocka_unit_test(different_names_have_a_limit),
         cmocka_unit_test(filter),
         cmocka_unit_test(filter_is_whole),
     };

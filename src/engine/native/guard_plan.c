@@ -57,12 +57,8 @@ fill(const struct native_plan *plan, struct guard_plan *out, struct err *err)
                  (plan->guard_names && writable_folder(plan) ? (uint32_t)GUARD_REMOVES : 0) |
                  (plan->guard_git ? (uint32_t)GUARD_GIT : 0) |
                  (plan->guard_git && !plan->guard_git_config ? (uint32_t)GUARD_GIT_ANY_CONFIG : 0);
-    if (plan->light && close_host(plan, out, err) < 0)
+    if (guard_plan_copy(out, &plan->names, err) < 0 || (plan->light && close_host(plan, out, err) < 0))
         return -1;
-    for (size_t i = 0; i < plan->n_absent; i++)
-        if ((plan->absent[i].own ? guard_plan_own : guard_plan_protect)(out, plan->absent[i].root,
-                                                                        plan->absent[i].name, err) < 0)
-            return -1;
     for (size_t i = 0; i < plan->n_trees; i++)
         if (plan->trees[i].writable && guard_plan_tree(out, plan->trees[i].inside, err) < 0)
             return -1;

@@ -556,7 +556,7 @@ plan_free(struct native_plan *plan)
     free(plan->named);
     free(plan->reopened);
     cow_close(&plan->cow);
-    free(plan->absent);
+    guard_plan_free(&plan->names);
     free(plan->sockets);
     free(plan->env);
     while (plan->arena != NULL) {

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "engine/led.h"
+#include "guest/guard.h"
 #include "image/image.h"
 #include "policy/judge.h"
 #include "policy/policy.h"
@@ -27,13 +28,14 @@ struct plan_named;
 
 #define PLAN_ITEMS_MAX ROOT_BINDS_MAX
 #define PLAN_RULES_MAX 2048
-#define PLAN_TREES_MAX 300
+#define PLAN_TREES_MAX 600              /* fewer than GUARD_ROOTS_MAX */
 #define PLAN_OWNERS_MAX 8               /* different owners among the bound folders, as root */
 
 /* A tree of the host that is visible inside. */
 struct plan_tree {
     const char *host;       /* absolute host path, symlinks resolved */
     const char *inside;
+    size_t inside_n;        /* its length: hundreds of trees are compared with each name */
     bool writable;
     bool cow;               /* writable inside, kept apart outside */
     bool is_dir;
@@ -62,11 +64,10 @@ struct plan_own {
     int fd;                 /* in the child: the copy, until the parent has it; else -1 */
 };
 
-/* A protected path that is absent now: @name below the tree @root (inside). */
-struct plan_absent {
+/* A place that is open again: @name below the tree @root (inside). */
+struct plan_reopened {
     const char *root;       /* absolute, inside */
     const char *name;       /* relative */
-    bool own;               /* ... or there, as a copy of the sandbox's own */
 };
 
 struct native_plan {
@@ -90,8 +91,7 @@ struct native_plan {
     size_t n_trees;
     struct plan_rule *rules;            /* Landlock, paths as seen inside */
     size_t n_rules;
-    struct plan_absent *absent;
-    size_t n_absent;
+    struct guard_plan names;            /* what is protected, there or not */
     struct plan_own own[PLAN_OWN_MAX];
     size_t n_own;
     struct buf said;                    /* led_said() of each writable tree: sandbox_own's @elsewhere */
@@ -126,7 +126,7 @@ struct native_plan {
     size_t n_shown;
     struct plan_named *named;           /* plan_links.h */
     size_t n_named;
-    struct plan_absent *reopened;       /* writable places below one that the name guard keeps */
+    struct plan_reopened *reopened;       /* writable places below one that the name guard keeps */
     size_t n_reopened;
     struct policy_list root_secrets;    /* closed whatever is allowed, where the sandbox's user owns root's files */
     int fill;                           /* struct policy's: the folder, as the child may read it; -1 none */

@@ -212,8 +212,5 @@ plan_git_own(struct native_plan *plan, const struct plan_tree *tree, const char 
     /* the owner's git writes to it, and inside it is no file at all (guest/guard_lock.c) */
     if (plan_guard_name(plan, tree->inside, plan_printf(plan, "%s.lock", name), err) < 0)
         return -1;
-    for (size_t i = 0; i < plan->n_absent; i++)
-        if (strcmp(plan->absent[i].root, tree->inside) == 0 && strcmp(plan->absent[i].name, relative) == 0)
-            plan->absent[i].own = true;
-    return 1;
+    return guard_plan_own(&plan->names, tree->inside, relative, err) < 0 ? -1 : 1;
 }

@@ -88,11 +88,14 @@ const struct plan_tree *
 plan_shown_by(const struct native_plan *plan, const char *inside)
 {
     const struct plan_tree *best = NULL;
+    struct str path = str_of(inside);
 
-    for (size_t i = 0; i < plan->n_trees; i++)
-        if (path_within(str_of(inside), str_of(plan->trees[i].inside)) &&
-            (best == NULL || strlen(plan->trees[i].inside) >= strlen(best->inside)))
-            best = &plan->trees[i];
+    for (size_t i = 0; i < plan->n_trees; i++) {
+        const struct plan_tree *tree = &plan->trees[i];
+        if (path_within(path, (struct str){ tree->inside, tree->inside_n }) &&
+            (best == NULL || tree->inside_n >= best->inside_n))
+            best = tree;
+    }
     return best;
 }
 

@@ -53,48 +53,32 @@ inside_path(struct native_plan *plan, const struct plan_tree *tree, const char *
 static int
 too_many(const struct native_plan *plan, const char *root, struct err *err)
 {
-    size_t folders = 0, k;
-
-    for (size_t i = 0; i < plan->n_absent; i++) {
-        for (k = 0; k < i && strcmp(plan->absent[k].root, plan->absent[i].root) != 0; k++)
-            ;
-        folders += k == i;
-    }
-    return err_set(err, ERR_LIMIT, "guard.plan.limit",
-                   "more than %d names for the name guard, in %zu writable folder%s up to %s: each has all protected "
-                   "names, and what its repositories' configurations lead to. Make fewer folders writable, or one that "
-                   "holds several", GUARD_RULES_MAX, folders, folders == 1 ? "" : "s", root);
+    err_set(err, ERR_LIMIT, "guard.plan.limit",
+            "more than %d different names for the name guard, in %zu writable folder%s up to %s: protected names, and "
+            "what is found in the folders of such names, and what their repositories' configurations lead to",
+            GUARD_RULES_MAX, plan->names.n_roots, plan->names.n_roots == 1 ? "" : "s", root);
+    return err_hint(err, "make fewer folders writable, or lower filesystem.protect-depth");
 }
 
 int
 plan_guard_name(struct native_plan *plan, const char *root, const char *name, struct err *err)
 {
-    struct plan_absent *bigger;
-
-    for (size_t i = 0; i < plan->n_absent; i++)
-        if (strcmp(plan->absent[i].root, root) == 0 && strcmp(plan->absent[i].name, name) == 0)
-            return 0;
-    /* said here already: who wrote what leads on may have written millions */
-    if (plan->n_absent == GUARD_RULES_MAX)
-        return too_many(plan, root, err);
-    bigger = reallocarray(plan->absent, plan->n_absent + 1, sizeof(*bigger));
-    if (bigger == NULL)
-        return err_set(err, ERR_SYSTEM, "memory", "out of memory");
-    plan->absent = bigger;
-    plan->absent[plan->n_absent++] = (struct plan_absent){ .root = root, .name = plan_printf(plan, "%s", name) };
     plan->guard_names = true;
-    return 0;
+    if (guard_plan_protect(&plan->names, root, name, err) == 0)
+        return 0;
+    /* said here already: who wrote what leads on may have written millions */
+    return plan->names.n_rules == GUARD_RULES_MAX ? too_many(plan, root, err) : -1;
 }
 
 int
 plan_guard_reopen(struct native_plan *plan, const char *root, const char *name, struct err *err)
 {
-    struct plan_absent *bigger = reallocarray(plan->reopened, plan->n_reopened + 1, sizeof(*bigger));
+    struct plan_reopened *bigger = reallocarray(plan->reopened, plan->n_reopened + 1, sizeof(*bigger));
 
     if (bigger == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");
     plan->reopened = bigger;
-    plan->reopened[plan->n_reopened++] = (struct plan_absent){ .root = root, .name = plan_printf(plan, "%s", name) };
+    plan->reopened[plan->n_reopened++] = (struct plan_reopened){ .root = root, .name = plan_printf(plan, "%s", name) };
     return plan->reopened[plan->n_reopened - 1].name != NULL ? 0 : err_set(err, ERR_SYSTEM, "memory", "out of memory");
 }
 

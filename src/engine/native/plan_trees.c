@@ -73,7 +73,9 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
     struct stat st;
 
     if (plan->n_trees == PLAN_TREES_MAX) {
-        err_set(err, ERR_LIMIT, "wall.bind.too-many", "more than %d bound folders", PLAN_TREES_MAX);
+        err_set(err, ERR_LIMIT, "wall.bind.too-many", "more than %d bound folders: the first that does not fit is %s",
+                PLAN_TREES_MAX, path);
+        err_hint(err, "make fewer folders writable, or one that holds several");
         return NULL;
     }
     tree = &plan->trees[plan->n_trees];
@@ -88,6 +90,7 @@ tree_add(struct native_plan *plan, const char *path, const char *inside, bool wr
         return NULL;
     }
     plan->n_trees++;
+    tree->inside_n = strlen(tree->inside);
     tree->is_dir = S_ISDIR(st.st_mode);
     tree->owner_uid = st.st_uid;
     tree->owner_gid = st.st_gid;
