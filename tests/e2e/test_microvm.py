@@ -12,7 +12,7 @@ from conformance import test_self_check
 from e2e import test_image_run as image_tests
 from helpers import leaks, requirement
 from helpers.engines import Engine
-from helpers.machines import ROOT, why_not
+from helpers.machines import PATIENCE, ROOT, why_not
 from helpers.runner import wait_for
 
 pytestmark = [requirement("R10"), pytest.mark.root]
@@ -120,7 +120,7 @@ def test_many_connections_and_long_ones(far):
 @requirement("R11")
 def test_nothing_of_the_tree_is_changed(machine):
     text = "for f in /x /etc/x /usr/x /.cloche/x; do echo x > $f; done; rm -f /.cloche/*; mv /.cloche /y; ls /.cloche"
-    result = machine.sh(text, "--mode", "max")
+    result = machine.sh(text, "--mode", "max", *PATIENCE)
     assert result.out.split() == ["cloche-guest", "filter", "workdir"], result
     assert result.err.count("annot") == 8, result
 
@@ -128,7 +128,7 @@ def test_nothing_of_the_tree_is_changed(machine):
 @requirement("R65")
 def test_limits(machine):
     result = machine.sh("head -c 50000000 /dev/zero > /tmp/x; echo $?; rm /tmp/x; for i in $(seq 60); do sleep 5 & done; wait",
-                        "--disk", "20M", "--pids", "20", "--timeout", "60s")
+                        "--disk", "20M", "--pids", "20", *PATIENCE)
     assert result.out.split()[0] == "1" and "Cannot fork" in result.err, result
     result = machine("python3", "-c", "a = b'x' * 400000000; print('not limited')", flags=("--memory", "100M"))
     assert result.code in (1, 137) and "not limited" not in result.out, result      # a kernel may refuse it at once

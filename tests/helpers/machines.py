@@ -11,6 +11,9 @@ from helpers.shared import WATCHED, Lender
 
 NAMED = os.environ.get("CLOCHE_TEST_KERNEL_ROOT")
 ROOT = NAMED or "/"
+# Where one is emulated and others want the processors too, what takes a second elsewhere takes a minute: no time limit of a
+# test's own is about that. More for a slower host: CLOCHE_TEST_MACHINE_S.
+PATIENCE = ("--timeout", os.environ.get("CLOCHE_TEST_MACHINE_S", "220") + "s")
 
 
 def why_not():
