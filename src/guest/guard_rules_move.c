@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "guest/guard_rules.h"
 
+#define PASSED_MAX 32
+
 /* Does the directory @source hold what must not be in a directory that will be @dir_index of the root @root? A name on
  * the way that is no plain directory may lead anywhere. */
 static bool
@@ -50,9 +52,27 @@ rules_brings(struct guard *g, int source, const struct stat *dir_st, const char 
     return false;
 }
 
+/* The ways up from hundreds of roots lead over the same directories: those that were passed in this call, and are not
+ * looked for. */
+struct passed {
+    struct ident id[PASSED_MAX];
+    size_t n;
+};
+
+static bool
+was_passed(struct passed *passed, struct ident id)
+{
+    for (size_t i = 0; i < passed->n; i++)
+        if (ident_eq(passed->id[i], id))
+            return true;
+    if (passed->n < PASSED_MAX)
+        passed->id[passed->n++] = id;
+    return false;
+}
+
 /* 1: @id is @fd or on the way from there to the top; 0: it is not; -1: the way cannot be walked to its end. */
-int
-rules_on_the_way(int fd, struct ident id)
+static int
+on_the_way(int fd, struct ident id, struct passed *passed)
 {
     cleanup_close int cur = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     struct ident before = { 0, 0 };
@@ -65,7 +85,8 @@ rules_on_the_way(int fd, struct ident id)
             return -1;
         if (ident_eq(ident_of(&st), id))
             return 1;
-        if (level > 0 && ident_eq(ident_of(&st), before))
+        /* a root itself is no other's way, mostly */
+        if (level > 0 && (ident_eq(ident_of(&st), before) || was_passed(passed, ident_of(&st))))
             return 0;
         before = ident_of(&st);
         up = openat(cur, "..", O_PATH | O_CLOEXEC);
@@ -75,6 +96,14 @@ rules_on_the_way(int fd, struct ident id)
         cur = up;
     }
     return -1;
+}
+
+int
+rules_on_the_way(int fd, struct ident id)
+{
+    struct passed passed = { .n = 0 };
+
+    return on_the_way(fd, id, &passed);
 }
 
 /* Whether @id is a directory between a root and a name, or could be one that is shut. */
@@ -96,10 +125,11 @@ bool
 rules_holds(struct guard *g, struct ident id, const char **rule)
 {
     const struct rules *r = &g->rules;
+    struct passed passed = { .n = 0 };
 
     for (size_t i = 0; i < r->n_roots; i++) {
         /* above a directory that cannot be entered nobody in here can rename */
-        if (is_between(r, i, id) || rules_on_the_way(r->roots[i].fd, id) == 1) {
+        if (is_between(r, i, id) || on_the_way(r->roots[i].fd, id, &passed) == 1) {
             *rule = r->roots[i].path;
             return true;
         }
