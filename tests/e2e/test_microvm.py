@@ -213,7 +213,7 @@ def test_what_is_around_it_has_nothing(machine):
 
 @requirement("R80", "R30")
 def test_prove(machine):
-    result = machine.cloche("prove", "--engine", "microvm", "--json")
+    result = machine.cloche("prove", "--engine", "microvm", "--json", timeout=3000)     # some machines, hundreds of checks in each
     report = result.json
     assert result.code == 0 and report["n_surprises"] == 0 and report["engine"] == "microvm", result
     assert [m["mode"] for m in report["modes"]] == ["standard", "max"] and report["n_checks"] > 400
