@@ -8,10 +8,13 @@ struct request;
 enum credential_way { CREDENTIAL_OURS, CREDENTIAL_API_KEY, CREDENTIAL_BOX_KEY };
 
 /* What a refusal looks like. */
-enum words { WORDS_OURS, WORDS_E2B, WORDS_RPC, WORDS_RPC_STREAM };
+enum words { WORDS_OURS, WORDS_E2B, WORDS_RPC, WORDS_RPC_STREAM, WORDS_DOCKER };
 
 /* A refusal in E2B's or Connect's words. */
 void reply_e2b(struct request *r, enum words words, unsigned status, const char *code, const char *detail,
                const char *text);
+
+/* A refusal in Docker's words (reply_docker.c). */
+void reply_docker(struct request *r, unsigned status, const char *code, const char *detail, const char *text);
 
 #endif
