@@ -121,8 +121,8 @@ slot_of(const struct guard_plan *plan, struct str path, enum rule_kind kind)
     size_t at = rule_hash(path, kind) & (plan->n_table - 1);
 
     for (;; at = (at + 1) & (plan->n_table - 1)) {
-        const struct guard_rule *rule = &plan->rules[plan->table[at] - 1];
-        if (plan->table[at] == 0 || (kind_of(rule) == kind && str_eq_c(path, rule->path)))
+        const uint32_t number = plan->table[at];
+        if (number == 0 || (kind_of(&plan->rules[number - 1]) == kind && str_eq_c(path, plan->rules[number - 1].path)))
             return at;
     }
 }

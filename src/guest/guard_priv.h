@@ -84,7 +84,7 @@ struct rules {
     char text[RULE_TEXT_MAX];   /* "ROOT/PATH" of the last answer */
     /* rules_path()'s last answer */
     struct { bool valid; struct ident id; size_t n; char text[PATH_MAX]; } path;
-    struct { int fd; char *path; struct ident id; } *roots;     /* what is held open stays what it is */
+    struct { int fd; char *path; struct ident id; bool keeps; } *roots;     /* @keeps: it is @id for ever */
     size_t n_roots;
     struct name_dir *dirs;
     size_t n_dirs;

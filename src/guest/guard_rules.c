@@ -79,7 +79,7 @@ rules_is_dir_now(const struct rules *r, uint32_t index, size_t root, const struc
     struct ident id;
     enum now now;
 
-    if (r->dirs[index].path[0] == '\0')
+    if (r->dirs[index].path[0] == '\0' && r->roots[root].keeps)
         return ident_eq(r->roots[root].id, ident_of(dir_st));
     now = rules_dir_now(r, index, root, &id);
     return now == NOW_SHUT || (now == NOW_THERE && ident_eq(id, ident_of(dir_st)));

@@ -1,12 +1,15 @@
 /* guest/guard_rules_init.c: the plan's paths as names in directories (see guard_rules.c) */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "guest/guard_rules.h"
 
@@ -30,13 +33,15 @@ find_dir(struct rules *r, const char *path, size_t n)
     return (int)r->n_dirs++;
 }
 
+/* By its bytes: where two spellings of a name are two files, each is a place of its own, in whichever root. Who asks
+ * for one of them meets all (rules_next_entry). */
 static struct name_entry *
 find_entry(struct rules *r, uint32_t dir, const char *name, size_t n, const char *rule)
 {
     struct name_entry *bigger, *e;
 
     for (size_t i = 0; i < r->n_entries; i++)
-        if (r->entries[i].dir == dir && name_same(r->entries[i].name, name, n))
+        if (r->entries[i].dir == dir && strlen(r->entries[i].name) == n && memcmp(r->entries[i].name, name, n) == 0)
             return &r->entries[i];
     bigger = reallocarray(r->entries, r->n_entries + 1, sizeof(*bigger));
     if (bigger == NULL)
@@ -120,6 +125,24 @@ build_table(struct rules *r)
     return 0;
 }
 
+/* Whether what is held open there keeps the inode number that it has. A file system that makes numbers of names (FUSE,
+ * network file systems) may change one when the host renames the directory. */
+static bool
+keeps_numbers(int fd)
+{
+    static const unsigned long known[] = {
+        EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC,
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if ((unsigned long)fs.f_type == known[i])
+            return true;
+    return false;
+}
+
 int
 rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
 {
@@ -138,6 +161,7 @@ rules_init(struct rules *r, const struct guard_plan *plan, struct err *err)
         if (r->roots[i].path == NULL)
             return err_sys(err, ENOMEM, "memory", "the name guard");
         r->roots[i].id = ident_of(&st);
+        r->roots[i].keeps = keeps_numbers(r->roots[i].fd);
     }
     for (size_t i = 0; i < plan->n_rules; i++)
         if (add_rule(r, &plan->rules[i]) < 0)

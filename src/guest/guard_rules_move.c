@@ -52,17 +52,17 @@ rules_brings(struct guard *g, int source, const struct stat *dir_st, const char 
     return false;
 }
 
-/* The ways up from hundreds of roots lead over the same directories: those that were passed in this call, and are not
- * looked for. */
+/* The ways up from hundreds of roots lead over the same directories: those by which earlier ones of this call came to
+ * the top. Not those of the same way: a tree that is mounted within itself leads over a directory twice. */
 struct passed {
     struct ident id[PASSED_MAX];
-    size_t n;
+    size_t n, before;           /* @before: of the earlier ways */
 };
 
 static bool
 was_passed(struct passed *passed, struct ident id)
 {
-    for (size_t i = 0; i < passed->n; i++)
+    for (size_t i = 0; i < passed->before; i++)
         if (ident_eq(passed->id[i], id))
             return true;
     if (passed->n < PASSED_MAX)
@@ -70,7 +70,8 @@ was_passed(struct passed *passed, struct ident id)
     return false;
 }
 
-/* 1: @id is @fd or on the way from there to the top; 0: it is not; -1: the way cannot be walked to its end. */
+/* 1: @id is @fd or on the way from there to the top; 0: it is not; -1: the way cannot be walked to its end. @passed may
+ * be NULL. */
 static int
 on_the_way(int fd, struct ident id, struct passed *passed)
 {
@@ -86,7 +87,7 @@ on_the_way(int fd, struct ident id, struct passed *passed)
         if (ident_eq(ident_of(&st), id))
             return 1;
         /* a root itself is no other's way, mostly */
-        if (level > 0 && (ident_eq(ident_of(&st), before) || was_passed(passed, ident_of(&st))))
+        if (level > 0 && (ident_eq(ident_of(&st), before) || (passed != NULL && was_passed(passed, ident_of(&st)))))
             return 0;
         before = ident_of(&st);
         up = openat(cur, "..", O_PATH | O_CLOEXEC);
@@ -101,9 +102,7 @@ on_the_way(int fd, struct ident id, struct passed *passed)
 int
 rules_on_the_way(int fd, struct ident id)
 {
-    struct passed passed = { .n = 0 };
-
-    return on_the_way(fd, id, &passed);
+    return on_the_way(fd, id, NULL);
 }
 
 /* Whether @id is a directory between a root and a name, or could be one that is shut. */
@@ -128,11 +127,17 @@ rules_holds(struct guard *g, struct ident id, const char **rule)
     struct passed passed = { .n = 0 };
 
     for (size_t i = 0; i < r->n_roots; i++) {
+        int way = is_between(r, i, id) ? 1 : on_the_way(r->roots[i].fd, id, &passed);
+
         /* above a directory that cannot be entered nobody in here can rename */
-        if (is_between(r, i, id) || on_the_way(r->roots[i].fd, id, &passed) == 1) {
+        if (way == 1) {
             *rule = r->roots[i].path;
             return true;
         }
+        if (way == 0)
+            passed.before = passed.n;
+        else
+            passed.n = passed.before;
     }
     return false;
 }

@@ -476,6 +476,60 @@ print(out)
     assert (made[77] / ".vscode/tasks.json").read_text() == "mine"
 
 
+@pytest.mark.parametrize("mode", ["view: host", "mode: light"])
+def test_two_spellings_of_a_name_in_two_folders(cloche, mode):
+    """Where both are closed, both are: each folder has its own, and a name is looked for as it is written in either."""
+    if mode == "mode: light" and cloche.person is None and os.geteuid() == 0:
+        pytest.skip("root's own folders are not for mode light")
+    one, other = cloche.home / "one", cloche.home / "other"
+    for place in (one / "build", other / "Build", one / "sub/.claude", other / "Sub/.claude"):
+        place.mkdir(parents=True)
+        (place / "f").write_text("mine")
+    subprocess.run(["chown", "-R", f"--reference={cloche.project}", one, other], check=True)
+    settings = cloche.home / "two.yaml"
+    settings.write_text(f"{mode}\nfilesystem:\n  allow-write: [{one}, {other}]\n  deny-write: [{one}/build, {other}/Build]\n", encoding="utf-8")
+    probe = f"""
+import os, shutil
+def refused(what, *words):
+    try: what(*words); return False
+    except OSError: return True
+out = []
+for place in {str(one / "build")!r}, {str(other / "Build")!r}:
+    out += [refused(open, place + '/g', 'w'), refused(open, place + '/f', 'w'), refused(os.mkdir, place + '/d'), refused(os.unlink, place + '/f'),
+            refused(os.rename, place, place + 'x')]
+for folder in {str(one / "sub")!r}, {str(other / "Sub")!r}:
+    out.append(refused(os.mkdir, folder + '/.claude/commands'))
+print(out)
+"""
+    done = cloche.sandbox(probe, "python", flags=["--settings", str(settings)])
+    assert done.ok and "False" not in done.out and done.out.count("True") == 12, done
+    assert all((place / "f").read_text() == "mine" and len(list(place.iterdir())) == 1 for place in (one / "build", other / "Build"))
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("led", [".envrc", "mise.toml"])
+def test_a_repository_that_spells_a_name_otherwise(cloche, led, second):
+    """What a link of its own names is one more protected name, and takes no other one's place: not in it, nor in a folder beside it."""
+    beside = cloche.home / "beside"
+    beside.mkdir()
+    hostile = beside if second else cloche.project
+    (hostile / ".Claude").mkdir()
+    (hostile / ".Claude/env").write_text("x")
+    (hostile / led).symlink_to(".Claude/env")
+    subprocess.run(["chown", "-hR", f"--reference={cloche.project}", hostile, beside], check=True)
+    probe = """
+import os
+for folder in '/workspace', '/beside':
+    os.chdir(folder)
+    os.mkdir('x')
+    open('x/settings.json', 'w').write('evil')
+    try: os.rename('x', '.claude'); print('moved')
+    except OSError: print('refused')
+"""
+    done = cloche.sandbox(probe, "python", flags=["--workspace", str(cloche.project), "--bind", f"{beside}:/beside:rw"])
+    assert done.ok and done.out == "refused\nrefused\n", done
+
+
 def test_more_folders_than_there_may_be(cloche, folders):
     made, settings = folders
     refused = cloche("run", "--settings", settings(601), "--", "true")
