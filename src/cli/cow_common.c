@@ -2,6 +2,7 @@
 #include "cli/cow_common.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,16 +64,12 @@ cow_first_reason(unsigned flags)
 
 /* --- the state -------------------------------------------------------------------------------------------------- */
 
-/* Called for what is run or obeyed because something outside, or protected, leads there (led.h). */
+/* One more place in the project, relative to it. */
 static int
-add_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
+add_place(struct cow_view *view, const char *below, struct err *err)
 {
-    struct cow_view *view = ctx;
-    const char *below = kind == LED_TOP || kind == LED_EVERYWHERE ? NULL : expand_below(path, view->state.project);
     char **bigger;
 
-    if (below == NULL || below[0] == '\0')
-        return 0;
     if (view->n_led == LED_PLACES_MAX)
         return err_set(err, ERR_LIMIT, "workspace.led.too-many", "more than %d places", LED_PLACES_MAX);
     bigger = reallocarray(view->led, view->n_led + 1, sizeof(*bigger));
@@ -83,6 +80,35 @@ add_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
         return err_set(err, ERR_SYSTEM, "workspace.memory", "no memory");
     view->n_led++;
     return 0;
+}
+
+/* Called for what is run or obeyed because something outside, or protected, leads there (led.h). */
+static int
+add_led(void *ctx, const char *path, enum led_kind kind, struct err *err)
+{
+    struct cow_view *view = ctx;
+    const char *below = kind == LED_TOP || kind == LED_EVERYWHERE ? NULL : expand_below(path, view->state.project);
+
+    return below == NULL || below[0] == '\0' ? 0 : add_place(view, below, err);
+}
+
+/* A protected name that lies behind a link of the project's (`build -> gen`, and build/out) is protected where it
+ * really would be, as the name guard has it. */
+static int
+add_behind_link(struct cow_view *view, const char *name, struct err *err)
+{
+    const char *slash = strrchr(name, '/');
+    char parent[PATH_MAX], real[PATH_MAX], path[2 * PATH_MAX];
+    int found;
+
+    if (slash == NULL || (size_t)(slash - name) >= sizeof(parent))
+        return 0;
+    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - name), name);
+    found = plan_real_below(view->project, view->state.project, parent, real, sizeof(real), err);
+    if (found <= 0 || strcmp(real, parent) == 0)
+        return found;
+    snprintf(path, sizeof(path), "%s%s", real, slash);
+    return add_place(view, path, err);
 }
 
 /* What cannot be looked at to its end is said, and does not keep the rest from being applied. */
@@ -126,6 +152,9 @@ protect_fill(struct cow_view *view, const struct policy_host *host, struct err *
 
     if (policy_fill(view, host, err) < 0 || find_led(view, err) < 0)
         return -1;
+    for (size_t i = 0; i < p->protect.n; i++)
+        if (add_behind_link(view, p->protect.v[i].value, err) < 0)
+            return -1;
     view->names = calloc(p->protect.n + 1, sizeof(*view->names));
     view->places = calloc(p->protect.n + p->credentials.n + view->n_led + 1, sizeof(*view->places));
     if (view->names == NULL || view->places == NULL)

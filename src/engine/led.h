@@ -70,4 +70,8 @@ bool led_follows(const char *relative);
 /* The part of @path, absolute, below the folder @host: "" when it is that folder, NULL when it is not there. */
 const char *expand_below(const char *path, const char *host);
 
+/* Where @relative really lies below the folder @fd, which is @host: links inside the tree are followed. Into @out, a
+ * path relative to the tree: 1; 0 when it does not exist or leads out of the tree; -1 with @err. */
+int plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err);
+
 #endif

@@ -15,9 +15,7 @@
  * absolute path here. */
 bool plan_real_path(int fd, char *out, size_t size);
 
-/* Where @relative really lies below the folder @fd, which is @host: links inside the tree are followed. Into @out, a
- * path relative to the tree: 1; 0 when it does not exist or leads out of the tree; -1 with @err. */
-int plan_real_below(int fd, const char *host, const char *relative, char *out, size_t size, struct err *err);
+/* plan_real_below(): engine/led.h */
 
 /* Where something that would be made at the absolute @path would really come to lie: links are followed, also those
  * that lead nowhere yet, and the rest is added as it is. False: it is no absolute path, too long, or has too many
