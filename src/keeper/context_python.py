@@ -27,7 +27,7 @@ def context():
     os.dup2(none, 0)
     os.close(none)
     ours, held, mark, running, wanted, telling, cells, loop = os.getpid(), b"", None, False, False, False, 0, None
-    strikes, mask = {signal.SIGINT}, None
+    strikes, mask, theirs = {signal.SIGINT}, None, None
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
@@ -180,12 +180,18 @@ def context():
                                            (type(e).__name__, type(again).__name__)))
 
     def end(code):
-        nonlocal mark, mask
+        nonlocal mark, mask, theirs
         if os.getpid() != ours:
             flush()
             os._exit(0)
         flush()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, strikes) if mask is None else mask
+        # asked first: what blocks may also run a handler that raises, and this begins anew
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask
+        signal.pthread_sigmask(signal.SIG_BLOCK, strikes)
+        handler = signal.getsignal(signal.SIGINT)
+        if handler is not None and handler is not interrupted:  # where the code has threads, one of them may be struck
+            theirs = handler
+            signal.signal(signal.SIGINT, interrupted)
         say(err, b"E")
         say(out, b"E", b"%d" % code)
         mark = None
@@ -202,10 +208,13 @@ def context():
 
     def begin():
         """The code has come: what strikes now is for it, and no more what struck the one before it, late."""
-        nonlocal wanted, mask
+        nonlocal wanted, mask, theirs
         if mask is not None:        # between two calls nothing strikes, whatever handler the code has put in place of ours
             if not strikes.isdisjoint(signal.sigpending()):
                 signal.sigtimedwait(strikes, 0)
+            if theirs is not None:
+                signal.signal(signal.SIGINT, theirs)
+                theirs = None
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         wanted, mask = False, None
 
