@@ -68,8 +68,9 @@ answered(struct post *p, const struct post_answer *a, const char *why)
     r->failed = why != NULL;
     snprintf(r->why, sizeof(r->why), "%s", why != NULL ? why : "");
     r->status = a != NULL ? a->status : 0;
-    /* that it refused is said by 4xx; other answers may be of something on the way, behind which it signs */
-    r->perhaps = p->sent && (r->status < 400 || r->status > 499);
+    /* that it refused is said by 4xx; other answers may be of something on the way, behind which it signs, and so may
+     * those of a request that took too long (408), or was given up (499) */
+    r->perhaps = p->sent && (r->status < 400 || r->status > 499 || r->status == 408 || r->status == 499);
     r->body_n = a != NULL && a->body.n < sizeof(r->body) ? a->body.n : 0;
     if (r->body_n > 0)
         memcpy(r->body, a->body.p, r->body_n);
