@@ -294,18 +294,6 @@ def test_a_repository_that_names_too_many_programs(cloche, project):
     assert result.code == 125 and "guard.plan.limit" in result.err, result
 
 
-def test_more_writable_folders_than_the_guard_has_room_for(cloche, project):
-    """Refused whole, and the folder at which it was too much is named."""
-    folders = [project / f"f{i:02}" for i in range(80)]
-    for folder in folders:
-        folder.mkdir()
-    some = [word for folder in folders[:40] for word in ("--bind", f"{folder}:/w/{folder.name}:rw")]
-    assert cloche("run", *some, "--", "sh", "-c", "touch /w/f39/x && ! touch /w/f39/.bashrc", cwd=project).ok
-    every = [word for folder in folders for word in ("--bind", f"{folder}:/w/{folder.name}:rw")]
-    result = cloche("run", *every, "--", "true", cwd=project)
-    assert result.code == 125 and "guard.plan.limit" in result.err and "writable folders up to /w/f" in result.err, result
-
-
 def test_many_protected_places(cloche, project):
     """Two hundred repositories side by side: all covered, or refused; never only the first hundred."""
     for i in range(200):
