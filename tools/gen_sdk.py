@@ -29,9 +29,6 @@ LEFT_OUT = [
     ('/console', '', 'a page for a browser'),
     ('/v1/console', '', 'how that page gets its session: `cloche console`'),
     ('/e2b/', '', 'E2B has its own official SDKs'),
-    ('/v1.{minor}/', '', 'the Docker Engine API, which docker and its libraries speak'),
-    ('/_ping', '', 'the same'),
-    ('/version', '', 'the same'),
     ('/v1/sandboxes/{id}/browser/', '', 'Chrome\'s DevTools protocol: Playwright and Puppeteer speak it'),
     ('/v1/sandboxes/{id}/', '/ws', 'WebSockets, which the standard libraries have not; background commands have stdin and terminals too'),
     ('/v1/sandboxes/{id}/desktop/view', '', 'RFB over a WebSocket: viewers speak it'),
@@ -67,7 +64,7 @@ INLINE = {('Usage', 'usage'): 'Usage', ('Grants', 'grants'): 'Grant', ('Events',
 # Objects whose members are whatever the daemon says.
 OPEN = {('Sandbox', 'facts')}
 # Schemas that are no part of a client: an error is an exception, a patch any object, a form a browser's.
-NO_TYPE = {'Error', 'Patch', 'Decide', 'E2bError', 'DockerError', 'NewTicket', 'Ticket'}
+NO_TYPE = {'Error', 'Patch', 'Decide', 'E2bError', 'NewTicket', 'Ticket'}
 # Members of a request that methods have as parameters of their own.
 POSITIONAL = {'Exec': ['command', 'background'], 'Execute': ['language', 'code'], 'NewContext': ['language'], 'ContextCode': ['code'],
               'NewPort': ['port'], 'NewAttach': ['mode'], 'NewToken': ['role']}

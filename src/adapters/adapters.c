@@ -4,7 +4,6 @@
 
 #include "adapters/api.h"
 #include "adapters/desktop.h"
-#include "adapters/docker/docker.h"
 #include "adapters/e2b/e2b.h"
 #include "adapters/mcp/mcp.h"
 #include "match/package.h"
@@ -15,7 +14,7 @@
 #define PATH(method, path, function, flags) path,
 
 static void (*const functions[])(struct visit *r) = { VISIT_ROUTES(FUNCTION) };
-static const uint16_t flags_of[] = { VISIT_ROUTES(FLAGS) };
+static const uint8_t flags_of[] = { VISIT_ROUTES(FLAGS) };
 static const char *const paths[] = { VISIT_ROUTES(PATH) };
 
 struct visit *adapters_visits;
@@ -37,7 +36,7 @@ adapters_languages(void)
 static void
 refuse_json(struct visit *r, unsigned status, const char *what)
 {
-    if ((flags_of[r->row] & (VISIT_API_KEY | VISIT_BOX_KEY | VISIT_DOCKER)) != 0)
+    if ((flags_of[r->row] & (VISIT_API_KEY | VISIT_BOX_KEY)) != 0)
         visit_refuse(r, status, "http.json", "", what);
     else
         api_refuse(r, status, what);
@@ -94,7 +93,6 @@ adapters_gone(struct visit *r)
     mcp_gone(r);
     desktop_gone(r);
     e2b_gone(r);
-    docker_gone(r);
     json_decref(r->json);
     json_decref(r->list);
     buf_free(&r->out);

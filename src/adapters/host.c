@@ -124,7 +124,7 @@ host_flow(struct hosted *h)
     say_text(h);
     count_queue(h);
     waits = packet_queue_waits(&h->out) || h->text_at < h->text_n;
-    (void)loop_watch(&hosting.loop, &h->link, (host_feed_full(h) ? 0 : EPOLLIN) | (waits ? EPOLLOUT : 0));
+    (void)loop_watch(&hosting.loop, &h->link, EPOLLIN | (waits ? EPOLLOUT : 0));
     if (h->op.fd < 0)
         return;
     (void)loop_watch(&hosting.loop, &h->op, (h->out.bytes < HOST_STREAM_MAX ? EPOLLIN : EPOLLET) |
@@ -145,9 +145,8 @@ visit_put(struct visit *v, const char *name, const char *value)
 static void
 say_head(struct hosted *h, unsigned status, uint64_t size, const void *p, size_t n)
 {
-    struct adapt_head m = { .status = (uint16_t)(status == HTTP_SWITCHING ? HTTP_OK : status), .type = h->type,
-                            .keyed = h->keyed, .size = size,
-                            .upgrade = status == HTTP_SWITCHING, .n_puts = h->n_puts, .body = p, .n_body = n };
+    struct adapt_head m = { .status = (uint16_t)status, .type = h->type, .keyed = h->keyed, .size = size,
+                            .n_puts = h->n_puts, .body = p, .n_body = n };
 
     for (size_t i = 0; i < h->n_puts; i++)
         m.puts[i] = h->puts[i];
@@ -239,28 +238,6 @@ visit_err(struct visit *v, const struct err *err)
     release(h);
     h->answered = h->over = true;
     SAY(h, EDGE_ANSWER_ERR, .why = *err);
-}
-
-void
-visit_text(struct visit *v, uint8_t type, const char *text)
-{
-    host_of(v)->type = type;
-    answer(host_of(v), HTTP_OK, strdup(text), strlen(text));
-}
-
-void
-visit_upgrade(struct visit *v, uint8_t type)
-{
-    if (host_of(v)->answered)
-        return;
-    host_of(v)->type = type;
-    say_head(host_of(v), HTTP_SWITCHING, ADAPT_STREAM, "", 0);
-}
-
-void
-visit_flow(struct visit *v)
-{
-    host_flow(host_of(v));
 }
 
 void
@@ -369,12 +346,6 @@ ANSWER(EDGE_SHOWN_PORT, port, true, json_loadb((const char *)m->json, m->n_json,
 static int
 on_no(struct hosted *h, const struct tell_no *m)
 {
-    if (h->feed_asks) {
-        h->feed_asks = false;
-        host_feed_drop(h);
-        h->feed_then(&h->v);
-        return 0;
-    }
     if (!h->asks)
         return 0;
     h->asks = false;
@@ -393,19 +364,10 @@ on_granted(struct hosted *h, const struct tell_ticket *m)
     (void)m;
     struct err err = ERR_INIT;
 
-    if (passed == -1)
+    if (passed == -1 || h->v.op_answers == NULL)
         return -1;
-    if (h->feed_asks) {
-        h->feed_asks = false;
-        if (passed >= 0)
-            host_feed_take(h, take_fd(&passed));
-        h->feed_then(&h->v);
-        return 0;
-    }
     if (!h->asks)
         return 0;       /* its socket is closed, which ends it */
-    if (h->v.op_answers == NULL)
-        return -1;
     h->asks = false;
     if (passed == PACKET_FULL) {
         err_sys(&err, EMFILE, "serve.op", "the adapter");
@@ -438,21 +400,16 @@ begin(struct hosted *h)
 static int
 on_in(struct hosted *h, const struct edge_bytes *m)
 {
-    if (h->begun)
-        return h->feeds ? host_fed(h, m->bytes, m->n_bytes) : -1;
-    return buf_append(&h->body, m->bytes, m->n_bytes);
+    return !h->begun && buf_append(&h->body, m->bytes, m->n_bytes) == 0 ? 0 : -1;
 }
 
 static int
 on_in_end(struct hosted *h, const struct nothing *m)
 {
     (void)m;
-    if (h->begun && !h->feeds)
-        return -1;
     if (h->begun)
-        host_fed_end(h);
-    else
-        begin(h);
+        return -1;
+    begin(h);
     return 0;
 }
 
@@ -484,7 +441,6 @@ leave(struct hosted *h)
     if (h->begun)
         adapters_gone(&h->v);
     host_op_drop(h);
-    host_feed_drop(h);
     loop_drop(&hosting.loop, &h->link);
     count(h, 0);
     packet_queue_clear(&h->out);
@@ -492,7 +448,6 @@ leave(struct hosted *h)
     for (size_t i = 0; i < ADAPT_N_HEADERS; i++)
         free(h->headers[i]);
     free(h->query);
-    free(h->rest);
     free(h->text);
     buf_free(&h->body);
     buf_free(&h->input);
@@ -505,7 +460,7 @@ on_link(struct watch *w, uint32_t events)
     struct hosted *h = w->owner;
     struct msg_gate gate = { .rules = front_rules, .n_rules = ARRAY_LEN(front_rules), .state = 1 };
 
-    for (int i = 0; i < AT_ONCE && (events & ~(uint32_t)EPOLLOUT) != 0 && !host_feed_full(h); i++) {
+    for (int i = 0; i < AT_ONCE && (events & ~(uint32_t)EPOLLOUT) != 0; i++) {
         enum msg_verdict verdict;
         struct frame f;
         int got;
@@ -548,21 +503,17 @@ host_visit(const struct adapt_visit *m, int fd)
     h->v = (struct visit){ .row = m->row, .no_room = (m->flags & ADAPT_NO_ROOM) != 0,
                            .strangers = (m->flags & ADAPT_STRANGERS) != 0, .tls = (m->flags & ADAPT_TLS) != 0,
                            .has_address = (m->flags & ADAPT_ADDRESS) != 0, .async = (m->flags & ADAPT_ASYNC) != 0,
-                           .head_only = (m->flags & ADAPT_HEAD_ONLY) != 0,
                            .who = m->who, .caller = m->caller };
-    h->op.fd = h->feed.fd = -1;
+    h->op.fd = -1;
     h->out = (struct packet_queue)PACKET_QUEUE_INIT(2 * VISIT_RESULT_MAX);
     h->body = h->input = (struct buf)BUF_INIT(HOST_BODY_MAX);
-    h->fed = (struct buf)BUF_INIT(HOST_STREAM_MAX);
     h->query = strdup(m->query);
-    h->v.rest = h->rest = strdup(m->rest);
-    h->v.number = m->number;
     memcpy(h->v.path_id, m->id, strlen(m->id) + 1);
     h->link = (struct watch){ .fd = take_fd(&link), .ready = on_link, .owner = h };
     h->next = hosting.all;
     hosting.all = h;
-    if (h->query == NULL || h->rest == NULL || copy_headers(h, m) == NULL ||
-        buf_append(&h->body, m->body, m->n_body) < 0 || loop_watch(&hosting.loop, &h->link, EPOLLIN) < 0)
+    if (h->query == NULL || copy_headers(h, m) == NULL || buf_append(&h->body, m->body, m->n_body) < 0 ||
+        loop_watch(&hosting.loop, &h->link, EPOLLIN) < 0)
         return -1;
     if ((m->flags & ADAPT_WHOLE) != 0)
         begin(h);

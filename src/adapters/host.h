@@ -26,7 +26,7 @@ struct hosted {
     struct packet_queue out;            /* to the front */
     size_t queued;                      /* bytes of it that are counted */
     char *headers[ADAPT_N_HEADERS];     /* NULL: not there */
-    char *query, *rest;
+    char *query;
     struct buf body;
     bool begun;
     bool asks;                          /* a question is open */
@@ -40,12 +40,6 @@ struct hosted {
     size_t text_at, text_n;
     struct buf input;                   /* for an operation */
     bool has_input, input_end;          /* there is some; that it has ended is said when all is */
-    /* what its client sends after an upgrade, for a command: its socket; what that did not take yet; whether what it
-     * sends is wanted; the question for it is open; the client says no more; and it is taken no more */
-    struct watch feed;
-    struct buf fed;
-    void (*feed_then)(struct visit *v);
-    bool feeds, feed_asks, fed_end, feed_over;
     size_t n_entries, entry_bytes;      /* of a listing */
 };
 
@@ -56,12 +50,6 @@ void host_say(struct hosted *h, uint8_t type, const struct shape *shape, const v
 /* host_op.c */
 void host_op_take(struct hosted *h, int fd);
 void host_op_drop(struct hosted *h);
-/* host_feed.c */
-void host_feed_take(struct hosted *h, int fd);
-void host_feed_drop(struct hosted *h);
-int host_fed(struct hosted *h, const uint8_t *p, size_t n);     /* by the client; -1: too much */
-void host_fed_end(struct hosted *h);
-bool host_feed_full(const struct hosted *h);
 
 int adapters_confine(struct err *err);
 

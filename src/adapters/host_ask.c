@@ -103,21 +103,6 @@ visit_run(struct visit *v, const char *id, const struct edge_run_ask *ask, const
 }
 
 void
-visit_feed(struct visit *v, const char *id, uint64_t number, void (*then)(struct visit *r))
-{
-    struct hosted *h = host_of(v);
-    const struct ask_run q = { .id = id, .ask = { .what = RUN_INPUT, .number = number, .last = true, .role = "",
-                                                  .text = "" } };
-    cleanup_buf struct buf b = BUF_INIT(EDGE_MESSAGE_MAX);
-
-    if (proto_put(&b, EDGE_ASK_RUN_SHAPE(), &q) < 0)
-        return;
-    h->feed_asks = true;
-    h->feed_then = then;
-    SAY(h, EDGE_VISIT_ASK, .number = EDGE_ASK_RUN, .async = false, .hears = false, .message = b.p, .n_message = b.n);
-}
-
-void
 visit_told(struct visit *v)
 {
     SAY(host_of(v), EDGE_VISIT_TOLD, .none = 0);

@@ -44,8 +44,7 @@
     R("POST",   "/mcp",                           mcp_post,              VISIT_LEAVES) \
     R("GET",    "/mcp",                           mcp_get,               VISIT_ENDLESS | VISIT_LEAVES) \
     R("DELETE", "/mcp",                           mcp_delete,            VISIT_LEAVES) \
-    E2B_ROUTES(R) \
-    DOCKER_ROUTES(R)
+    E2B_ROUTES(R)
 
 #define E2B_API (VISIT_API_KEY | VISIT_JSON)
 #define E2B_RPC (VISIT_BOX_KEY | VISIT_RPC | VISIT_JSON)
@@ -77,40 +76,6 @@
     R("POST",   "/e2b/filesystem.Filesystem/MakeDir", e2b_make_dir,      E2B_RPC) \
     R("POST",   "/e2b/filesystem.Filesystem/Move", e2b_move,             E2B_RPC) \
     R("POST",   "/e2b/filesystem.Filesystem/Remove", e2b_remove,         E2B_RPC)
-
-/* What clients of the Docker Engine API ask (adapters/docker/docker.h); {#} is the minor version of the API. */
-#define VISIT_DOCKER     512    /* it is refused in Docker's words */
-#define DOCKER_GET  VISIT_DOCKER
-#define DOCKER_POST (VISIT_DOCKER | VISIT_JSON)
-#define DOCKER_ROUTES(R) \
-    R("GET",    "/_ping",                         docker_ping,           DOCKER_GET) \
-    R("GET",    "/version",                       docker_version,        DOCKER_GET) \
-    R("GET",    "/v1.{#}/_ping",                  docker_ping,           DOCKER_GET) \
-    R("GET",    "/v1.{#}/version",                docker_version,        DOCKER_GET) \
-    R("GET",    "/v1.{#}/info",                   docker_info,           DOCKER_GET) \
-    R("GET",    "/v1.{#}/images/json",            docker_images,         DOCKER_GET) \
-    R("POST",   "/v1.{#}/images/create",          docker_pull,           VISIT_DOCKER) \
-    R("GET",    "/v1.{#}/images/~",               docker_image,          DOCKER_GET) \
-    R("GET",    "/v1.{#}/containers/json",        docker_list,           DOCKER_GET) \
-    R("POST",   "/v1.{#}/containers/create",      docker_create,         DOCKER_POST) \
-    R("GET",    "/v1.{#}/containers/{}/json",     docker_inspect,        DOCKER_GET) \
-    R("POST",   "/v1.{#}/containers/{}/start",    docker_start,          DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/stop",     docker_stop,           DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/kill",     docker_kill,           DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/pause",    docker_pause,          DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/unpause",  docker_unpause,        DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/wait",     docker_wait,           DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/attach",   docker_attach,         VISIT_DOCKER) \
-    R("GET",    "/v1.{#}/containers/{}/logs",     docker_logs,           DOCKER_GET) \
-    R("POST",   "/v1.{#}/containers/{}/resize",   docker_resize,         DOCKER_POST) \
-    R("POST",   "/v1.{#}/containers/{}/exec",     docker_exec,           DOCKER_POST) \
-    R("GET",    "/v1.{#}/containers/{}/archive",  docker_archive,        DOCKER_GET) \
-    R("PUT",    "/v1.{#}/containers/{}/archive",  docker_unpack,         VISIT_DOCKER) \
-    R("GET",    "/v1.{#}/containers/{}/top",      docker_top,            DOCKER_GET) \
-    R("DELETE", "/v1.{#}/containers/{}",          docker_remove,         DOCKER_GET) \
-    R("POST",   "/v1.{#}/exec/{}/start",          docker_exec_start,     DOCKER_POST) \
-    R("GET",    "/v1.{#}/exec/{}/json",           docker_exec_inspect,   DOCKER_GET) \
-    R("POST",   "/v1.{#}/exec/{}/resize",         docker_exec_resize,    DOCKER_POST)
 
 #define VISIT_ROW(method, path, function, flags) + 1
 #define VISIT_ROWS (0 VISIT_ROUTES(VISIT_ROW))

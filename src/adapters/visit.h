@@ -22,7 +22,6 @@
 
 /* RFC 9110, 15 */
 enum http_status {
-    HTTP_SWITCHING = 101, HTTP_NOT_MODIFIED = 304,
     HTTP_OK = 200, HTTP_ACCEPTED = 202, HTTP_NO_CONTENT = 204, HTTP_BAD_REQUEST = 400, HTTP_FORBIDDEN = 403,
     HTTP_CREATED = 201, HTTP_NOT_FOUND = 404, HTTP_CONFLICT = 409, HTTP_NOT_OFFERED = 501,
     HTTP_NOT_ALLOWED = 405, HTTP_NOT_ACCEPTABLE = 406, HTTP_TOO_LARGE = 413, HTTP_MEDIA_TYPE = 415,
@@ -36,7 +35,6 @@ struct mcp_call;
 struct desktop;
 struct e2b;
 struct computer_answers;
-struct docker;
 
 /* Where answers go; each question ends with exactly one. What is NULL is not expected, but @no and @gate: the front
  * answers the client itself then. */
@@ -68,12 +66,9 @@ struct visit_op_answers {
 struct visit {
     struct visit *next;                 /* of all of them */
     unsigned row;                       /* of VISIT_ROUTES */
-    char path_id[EDGE_NAME_MAX + 1];    /* what {} in its path stood for, */
-    uint64_t number;                    /* {#}, */
-    const char *rest;                   /* and ~ */
+    char path_id[EDGE_NAME_MAX + 1];    /* what {} in its path stood for */
     struct str body;
     bool no_room;                       /* for the body's values, read as JSON */
-    bool head_only;                     /* of the answer nobody reads a body */
     bool strangers, tls;                /* how its connection came */
     uint32_t who;                       /* what the warden calls the caller; 0 who came without a credential */
     unsigned caller;                    /* for whom memory is counted */
@@ -91,7 +86,6 @@ struct visit {
     struct desktop *desktop;
     struct e2b *e2b;
     const struct computer_answers *computer;
-    struct docker *of_docker;
     void (*docker)(struct visit *r, uint8_t is);        /* waits to be told (visit_docker) */
 };
 
@@ -107,9 +101,6 @@ void visit_put(struct visit *r, const char *name, const char *value);
 void visit_json(struct visit *r, unsigned status, json_t *body);        /* takes the reference */
 void visit_png(struct visit *r, const void *p, size_t n);
 void visit_empty(struct visit *r, unsigned status);
-void visit_text(struct visit *r, uint8_t type, const char *text);       /* 200; enum adapt_type */
-/* 101: the connection carries bytes both ways from now on: visit_add() to the client, visit_feed() the other way. */
-void visit_upgrade(struct visit *r, uint8_t type);
 void visit_err(struct visit *r, const struct err *err);
 void visit_stream(struct visit *r);                                     /* text/event-stream */
 void visit_stream_of(struct visit *r, uint8_t type);                    /* enum adapt_type */
@@ -144,9 +135,6 @@ void visit_op(struct visit *r, const char *id, const struct edge_op *op, const s
 /* About commands in the background, which contexts are (edge_run.h). */
 void visit_run(struct visit *r, const char *id, const struct edge_run_ask *ask, const struct visit_answers *answers,
                const struct visit_op_answers *said);
-/* After an upgrade: what the client sends goes to the stdin of the command @number in the background, until one of them
- * says no more, beside what visit_run() does. @then, when that has begun, or cannot (which is not told). */
-void visit_feed(struct visit *r, const char *id, uint64_t number, void (*then)(struct visit *r));
 void visit_drop(struct visit *r);               /* what it asked, and what runs, is not waited for any more */
 
 /* Of output that is told whole: p[0..n), or what there is room for; then *cut, and nothing of it comes any more. */
@@ -156,7 +144,6 @@ void visit_keep(struct visit *r, struct buf *into, bool *cut, const uint8_t *p, 
 /* The client is told of the sandbox made for it with EDGE_FLEETING. Until then that ends if the client goes. */
 void visit_told(struct visit *r);
 
-void visit_flow(struct visit *r);               /* what was said to one that is not at hand goes on its way */
 void visits_at(struct timer *t, uint64_t at_ms);     /* loop_at() of the loop that all visits are in */
 void visit_no_memory(struct visit *r);          /* the process ends, and comes anew */
 

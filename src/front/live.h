@@ -16,7 +16,6 @@ struct upgraded {
 bool upgrade_asked(struct request *r);
 bool upgrade_has_word(const struct request *r, const char *header, const char *word);   /* among a list's, any case */
 void upgrade_reply(struct request *r, const struct upgraded *upgraded);
-void upgrade_reply_as(struct request *r, const struct upgraded *upgraded, const char *protocol);    /* no WebSocket's */
 void upgrade_watch(struct request *r, uint32_t events);
 size_t upgrade_send(struct request *r);         /* of r->out what it takes now: bytes; it is ended when it is broken */
 /* Whether more is taken into r->in: it has a ceiling, and behind the first piece so has all that waits. */

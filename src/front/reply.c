@@ -181,10 +181,6 @@ reply_error(struct request *r, unsigned status, const char *code, const char *de
         live_refuse(r, code, detail, text);
         return;
     }
-    if ((r->route != NULL && r->route->words == WORDS_DOCKER) || strncmp(r->path, "/v1.", 4) == 0) {
-        reply_docker(r, status, code, detail, text);
-        return;
-    }
     if ((r->route != NULL && r->route->words != WORDS_OURS) || strncmp(r->path, "/e2b/", 5) == 0) {
         reply_e2b(r, r->route != NULL ? r->route->words : WORDS_OURS, status, code, detail, text);
         return;

@@ -8,13 +8,10 @@ struct request;
 enum credential_way { CREDENTIAL_OURS, CREDENTIAL_API_KEY, CREDENTIAL_BOX_KEY };
 
 /* What a refusal looks like. */
-enum words { WORDS_OURS, WORDS_E2B, WORDS_RPC, WORDS_RPC_STREAM, WORDS_DOCKER };
+enum words { WORDS_OURS, WORDS_E2B, WORDS_RPC, WORDS_RPC_STREAM };
 
 /* A refusal in E2B's or Connect's words. */
 void reply_e2b(struct request *r, enum words words, unsigned status, const char *code, const char *detail,
                const char *text);
-
-/* A refusal in Docker's words (reply_docker.c). */
-void reply_docker(struct request *r, unsigned status, const char *code, const char *detail, const char *text);
 
 #endif

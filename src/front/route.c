@@ -232,12 +232,6 @@ route_find(struct request *r)
         r->early_why = "cloche does not offer this call of E2B's";
         return NULL;
     }
-    if (route == NULL && strncmp(r->path, "/v1.", 4) == 0 && r->allowed[0] == '\0') {
-        r->early = MHD_HTTP_NOT_IMPLEMENTED;
-        r->early_code = "docker.not-offered";
-        r->early_why = "cloche does not offer this call of Docker's (docs/docker-api.md says what to use)";
-        return NULL;
-    }
     if ((route == NULL && r->allowed[0] == '\0') || hides_slash(r, n)) {
         r->early = MHD_HTTP_NOT_FOUND;
         r->early_code = "http.route";

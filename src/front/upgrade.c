@@ -96,21 +96,6 @@ on_upgrade(void *ctx, struct MHD_Connection *c, void *slot, const char *extra, s
 }
 
 void
-upgrade_reply_as(struct request *r, const struct upgraded *upgraded, const char *protocol)
-{
-    r->upgraded = upgraded;
-    r->async = false;           /* there is no later answer to come back for */
-    r->status = MHD_HTTP_SWITCHING_PROTOCOLS;
-    r->response = MHD_create_response_for_upgrade(on_upgrade, r);
-    if (r->response == NULL) {
-        r->f->ended = true;     /* no memory: it comes anew */
-        return;
-    }
-    (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_UPGRADE, protocol);
-    (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
-}
-
-void
 upgrade_reply(struct request *r, const struct upgraded *upgraded)
 {
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -123,12 +108,18 @@ upgrade_reply(struct request *r, const struct upgraded *upgraded)
     sha1_add(&s, key, strlen(key));
     sha1_add(&s, guid, strlen(guid));
     sha1_end(&s, digest);
-    upgrade_reply_as(r, upgraded, "websocket");
+    r->upgraded = upgraded;
+    r->async = false;           /* there is no later answer to come back for */
+    r->status = MHD_HTTP_SWITCHING_PROTOCOLS;
+    r->response = MHD_create_response_for_upgrade(on_upgrade, r);
     accept = json_of_base64(digest, sizeof(digest));
-    if (accept == NULL)
-        r->f->ended = true;
-    else if (r->response != NULL)
+    if (r->response == NULL || accept == NULL)
+        r->f->ended = true;     /* no memory: it comes anew */
+    else {
+        (void)MHD_add_response_header(r->response, MHD_HTTP_HEADER_UPGRADE, "websocket");
         (void)MHD_add_response_header(r->response, "Sec-WebSocket-Accept", json_string_value(accept));
+        (void)MHD_add_response_header(r->response, "X-Request-Id", r->number);
+    }
     json_decref(accept);
 }
 

@@ -22,7 +22,7 @@
 /* --- what is remembered ------------------------------------------------------------------------------------------- */
 
 #define FLAGS(method, path, function, flags) flags,
-static const uint16_t flags_of[] = { VISIT_ROUTES(FLAGS) };
+static const uint8_t flags_of[] = { VISIT_ROUTES(FLAGS) };
 
 static bool
 is_remembered(const struct request *r)
@@ -282,24 +282,72 @@ on_told(struct request *r, const struct nothing *m)
 
 /* --- what it answers ---------------------------------------------------------------------------------------------- */
 
+/* "NAME: VALUE": one of those that adapters' answers have, in visible characters. */
+static const char *
+put_name(const char *put)
+{
+    static const char *const names[] = { "Allow", "Mcp-Session-Id", "X-Accel-Buffering", "X-Next-Token" };
+    size_t n = strcspn(put, ":");
+
+    for (const char *p = put; *p != '\0'; p++)
+        if (*p < ' ' || *p > '~')
+            return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == n && strncmp(names[i], put, n) == 0 && strncmp(put + n, ": ", 2) == 0)
+            return names[i];
+    return NULL;
+}
+
+static bool
+head_well(const struct request *r, const struct adapt_head *m)
+{
+    for (size_t i = 0; i < m->n_puts; i++)
+        if (put_name(m->puts[i]) == NULL)
+            return false;
+    if (m->size == ADAPT_STREAM)
+        return r->response == NULL && m->type >= ADAPT_EVENTS && !m->keyed;
+    return r->response == NULL && m->n_body <= m->size && (!m->keyed || m->n_body == m->size);
+}
+
+/* Its body, with the key that came with the sandbox in its places. */
+static void
+reply_keyed(struct request *r, const struct adapt_head *m, const char *type)
+{
+    static const char mark[] = ADAPT_KEY;
+    struct buf b = BUF_INIT(EDGE_CHUNK * 4);
+    const uint8_t *at = m->body, *end = at + m->n_body, *next;
+    int bad = 0;
+
+    for (; (next = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)) != NULL; at = next + sizeof(mark) - 1) {
+        bad |= buf_append(&b, at, (size_t)(next - at));
+        bad |= buf_puts(&b, r->key);
+    }
+    bad |= buf_append(&b, at, (size_t)(end - at));
+    if (bad == 0)
+        reply_text(r, m->status, type, b.p, b.n);
+    else
+        reply_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "memory", "", "there is no room for the answer");
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.n);
+    buf_free(&b);
+}
+
 static int
 on_head(struct request *r, const struct adapt_head *m)
 {
     static const char *const types[] = ADAPT_TYPE_NAMES;
     const char *type = types[m->type];
 
-    if (!visit_head_well(r, m))
+    if (!head_well(r, m))
         return -1;
-    if (m->upgrade) {
-        visit_upgrade(r, type);
-    } else if (m->size == ADAPT_STREAM) {
+    if (m->size == ADAPT_STREAM) {
         reply_stream(r, type);
         http_watch_peer(r, true);
         r->visit->epoch = r->epoch;
     } else if (m->size == 0) {
         reply_empty(r, m->status);
     } else if (m->keyed) {
-        visit_reply_keyed(r, m, type);
+        reply_keyed(r, m, type);
     } else if (m->n_body == m->size) {
         reply_text(r, m->status, type, m->body, m->n_body);
         remember(r, m->body, m->n_body);
@@ -309,19 +357,9 @@ on_head(struct request *r, const struct adapt_head *m)
     }
     reply_hints(r);
     for (size_t i = 0; i < m->n_puts && r->response != NULL; i++)
-        (void)MHD_add_response_header(r->response, visit_put_name(m->puts[i]), strchr(m->puts[i], ':') + 2);
+        (void)MHD_add_response_header(r->response, put_name(m->puts[i]), strchr(m->puts[i], ':') + 2);
     if (!r->stream)
         op_drop(r);
-    return 0;
-}
-
-static int
-on_reads(struct request *r, const struct nothing *m)
-{
-    (void)m;
-    if (r->upgraded == NULL)
-        return -1;
-    r->visit->reads = true;
     return 0;
 }
 
@@ -382,8 +420,7 @@ on_refuse(struct request *r, const struct adapt_refuse *m)
     R(EDGE_ANSWER_NO, on_refuse, false, 1) \
     R(EDGE_VISIT_ASK, on_ask, false, 1) \
     R(EDGE_VISIT_DROP, on_drop, false, 1) \
-    R(EDGE_VISIT_TOLD, on_told, false, 1) \
-    R(EDGE_VISIT_READS, on_reads, false, 1)
+    R(EDGE_VISIT_TOLD, on_told, false, 1)
 PROTO_RULES(adapter_rules, HEARS)
 
 static void
@@ -428,8 +465,6 @@ on_visit(struct watch *w, uint32_t events)
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && !op_receive(r, &gate))
         broke_off(r);
     op_flow(r);
-    if (r->upgraded != NULL)
-        visit_settle(r);
     if (r->response != NULL)
         http_wake(r);
 }
@@ -440,9 +475,9 @@ on_visit(struct watch *w, uint32_t events)
 static bool
 is_json(const struct request *r)
 {
-    const uint16_t flags = flags_of[r->route - adapter_routes];
+    const uint8_t flags = flags_of[r->route - adapter_routes];
 
-    return (flags & (VISIT_BOX_KEY | VISIT_DOCKER)) == 0 || (flags & (VISIT_JSON | VISIT_RPC_STREAM)) != 0;
+    return (flags & VISIT_BOX_KEY) == 0 || (flags & (VISIT_JSON | VISIT_RPC_STREAM)) != 0;
 }
 
 static int
@@ -452,13 +487,11 @@ hand_over(struct request *r, int theirs)
     static char room[ADAPT_VALUES_MAX];
     struct front *f = r->f;
     struct adapt_visit m = { .row = (uint8_t)(r->route - adapter_routes), .who = r->who, .caller = r->caller,
-                             .number = r->exec, .id = r->id, .rest = r->rest != NULL ? r->rest : "",
-                             .query = r->query, .n_headers = ARRAY_LEN(names) };
+                             .id = r->id, .query = r->query, .n_headers = ARRAY_LEN(names) };
     size_t used = 0;
 
     m.flags = (uint8_t)((f->strangers ? ADAPT_STRANGERS : 0) | (f->tls ? ADAPT_TLS : 0) |
                         (ports_have_address(r) ? ADAPT_ADDRESS : 0) | (r->async ? ADAPT_ASYNC : 0) |
-                        (strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0 ? ADAPT_HEAD_ONLY : 0) |
                         (r->body.n > 0 && is_json(r) && !http_json_room(r) ? ADAPT_NO_ROOM : 0));
     if (r->body.n <= EDGE_CHUNK) {
         m.flags |= ADAPT_WHOLE;
@@ -527,8 +560,7 @@ begin(struct request *r)
       .credential = ((flags) & VISIT_API_KEY) != 0 ? CREDENTIAL_API_KEY : ((flags) & VISIT_BOX_KEY) != 0 \
                     ? CREDENTIAL_BOX_KEY : CREDENTIAL_OURS, \
       .words = ((flags) & VISIT_RPC) != 0 ? WORDS_RPC : ((flags) & VISIT_RPC_STREAM) != 0 ? WORDS_RPC_STREAM \
-               : ((flags) & (VISIT_API_KEY | VISIT_BOX_KEY)) != 0 ? WORDS_E2B \
-               : ((flags) & VISIT_DOCKER) != 0 ? WORDS_DOCKER : WORDS_OURS },
+               : ((flags) & (VISIT_API_KEY | VISIT_BOX_KEY)) != 0 ? WORDS_E2B : WORDS_OURS },
 const struct route adapter_routes[] = { VISIT_ROUTES(ROUTE) };
 const size_t adapter_n_routes = ARRAY_LEN(adapter_routes);
 

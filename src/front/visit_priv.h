@@ -3,7 +3,6 @@
 #define CLOCHE_FRONT_VISIT_PRIV_H
 
 #include "front/front.h"
-#include "proto/edge_adapter.h"
 
 struct visiting {
     uint32_t who;                       /* whose request it is; r->who is the call's own once it was judged */
@@ -13,17 +12,7 @@ struct visiting {
     bool granted;                       /* an operation: its end is heard by who has it */
     bool makes;                         /* it asked for a sandbox that ends with who does not know of it */
     char made[EDGE_ID + 1];             /* that one, and its client has not been told of it; "" */
-    bool reads, said_all;               /* upgraded: its client is listened to; and said that nothing more comes */
     struct packet_queue out;
 };
-
-/* visit_head.c: the name of "NAME: VALUE", one of the headers that adapters' answers have; NULL: none. */
-const char *visit_put_name(const char *put);
-bool visit_head_well(const struct request *r, const struct adapt_head *m);
-void visit_reply_keyed(struct request *r, const struct adapt_head *m, const char *type);
-
-/* visit_upgrade.c: its answer is 101, and a connection that carries bytes both ways. */
-void visit_upgrade(struct request *r, const char *type);
-void visit_settle(struct request *r);   /* send, listen, or end, by what there is */
 
 #endif

@@ -24,10 +24,7 @@ on_ended(struct request *r, const struct err *err)
 {
     if (strncmp(err->code, "auth.", 5) != 0)
         return;
-    if (r->upgraded != NULL)
-        stream_break(r);
-    else
-        stream_refuse(r, err);
+    stream_refuse(r, err);
     op_drop(r);
 }
 

@@ -197,7 +197,6 @@ struct keeper_live {
     char owner[EDGE_ID + 1];        /* for whom its policy is judged: a token; "" the daemon's owner, or nobody yet */
     size_t n_asked_hosts;           /* of policy.allow_domains; behind them those that registries and presets named */
     json_t *profile;                /* what its policy says: keeper_profile() */
-    char *image_words[2];           /* entry point and command of its image, as JSON; NULL none */
     struct policy *changed;         /* in the place of @policy, as far as it can be changed; NULL: it was not */
     uint8_t digest[SHA256_SIZE], next_digest[SHA256_SIZE];  /* of the text that it is held to, and of @next's */
     struct policy *next;            /* cloche-egress's word about it is awaited; NULL */

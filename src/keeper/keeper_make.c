@@ -20,8 +20,6 @@
 #include "run/git_keep.h"
 #include "run/image_pin.h"
 
-#define IMAGE_WORDS_TOLD 1024       /* bytes */
-
 /* The daemon's state folder, which need not be the usual one: that of its volumes is in it. */
 static int
 own_folders(const struct keeper_live *k, struct policy *p, struct err *err)
@@ -133,10 +131,6 @@ keeper_policy_forget(struct keeper_live *k)
     memset(&k->policy, 0, sizeof(k->policy));
     json_decref(k->profile);
     k->profile = NULL;
-    for (size_t i = 0; i < 2; i++) {
-        free(k->image_words[i]);
-        k->image_words[i] = NULL;
-    }
 }
 
 /* What was said that it would be is what was judged, and settings are files. */
@@ -166,8 +160,6 @@ policy_of(struct keeper_live *k, uint8_t bounds, const char *text, struct err *e
     k->n_asked_hosts = p->allow_domains.n;
     if (preset_open(p, err) < 0 || keeper_hosts_open(k, KEEPER_ASKED, p, err) < 0)
         return -1;
-    for (size_t i = 0; i < 2 && p->image.p != NULL; i++)
-        k->image_words[i] = image_words_text(p, i == 0 ? "entrypoint" : "cmd");
     return policy_validate(p, err);
 }
 
@@ -367,9 +359,6 @@ keeper_facts(const struct keeper_live *k, struct buf *out)
     for (size_t i = 0; facts->env[i] != NULL; i++)
         if (strncmp(facts->env[i], "USER=", 5) == 0)
             line(out, "user", facts->env[i] + 5);
-    for (size_t i = 0; i < 2; i++)      /* what takes more than a line is not told */
-        if (k->image_words[i] != NULL && strlen(k->image_words[i]) <= IMAGE_WORDS_TOLD)
-            line(out, i == 0 ? "image_entrypoint" : "image_cmd", k->image_words[i]);
     line(out, "network", p->network.v == NETWORK_NONE ? "none" : p->network.v == NETWORK_HOST ? "host" : "allowlist");
     registry_facts(p, out);
     port_facts(k, &ports);

@@ -14,22 +14,19 @@
 #define ADAPT_QUERY_MAX   8191
 #define ADAPT_VALUE_MAX   32768     /* of a header */
 #define ADAPT_VALUES_MAX  40960     /* of all that are passed on */
-#define ADAPT_PUTS        3         /* headers of an answer, beside those of every answer; */
+#define ADAPT_PUTS        2         /* headers of an answer, beside those of every answer; */
 #define ADAPT_PUT_MAX     255       /* each as "NAME: VALUE" */
 #define ADAPT_STREAM      UINT64_MAX
 
 /* The headers that adapters read, in this order. */
 #define ADAPT_HEADERS { "Content-Type", "Accept", "Host", "MCP-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", \
-                        "Mcp-Name", "E2b-Sandbox-Id", "Connect-Timeout-Ms", "Upgrade" }
-#define ADAPT_N_HEADERS 10
+                        "Mcp-Name", "E2b-Sandbox-Id", "Connect-Timeout-Ms" }
+#define ADAPT_N_HEADERS 9
 
 /* What an answer's body is; a stream is none that is a picture. */
-enum adapt_type { ADAPT_JSON, ADAPT_PNG, ADAPT_EVENTS, ADAPT_CONNECT, ADAPT_BYTES, ADAPT_LINES, ADAPT_TEXT, ADAPT_TAR,
-                  ADAPT_RAW, ADAPT_FRAMES, ADAPT_TYPES };
+enum adapt_type { ADAPT_JSON, ADAPT_PNG, ADAPT_EVENTS, ADAPT_CONNECT, ADAPT_BYTES, ADAPT_LINES, ADAPT_TYPES };
 #define ADAPT_TYPE_NAMES { "application/json", "image/png", "text/event-stream", "application/connect+json", \
-                           "application/octet-stream", "application/x-ndjson", "text/plain; charset=utf-8", \
-                           "application/x-tar", "application/vnd.docker.raw-stream", \
-                           "application/vnd.docker.multiplexed-stream" }
+                           "application/octet-stream", "application/x-ndjson" }
 /* In an answer that is KEYED this is the key that came with the sandbox: the front puts it there, and the adapter,
  * which reads what strangers say, does not know it. */
 #define ADAPT_KEY         "${cloche:key}"
@@ -40,18 +37,15 @@ enum adapt_type { ADAPT_JSON, ADAPT_PNG, ADAPT_EVENTS, ADAPT_CONNECT, ADAPT_BYTE
 #define ADAPT_ADDRESS   0x08        /* exposed ports have an address */
 #define ADAPT_ASYNC     0x10        /* where somebody has to approve it, it does not wait */
 #define ADAPT_WHOLE     0x20        /* all of its body is there, and no IN comes */
-#define ADAPT_HEAD_ONLY 0x40        /* of the answer nobody reads a body */
 
 /* --- the edge ----------------------------------------------------------------------------------------------------- */
 
 #define ADAPT_VISIT(F) \
     F(U8, row)                              /* of the routes that adapters have (adapters/routes.h) */ \
-    F(FLAGS, flags, 0x7f) \
+    F(FLAGS, flags, 0x3f) \
     F(U32, who)                             /* what the warden calls the caller: who is the same, and no more */ \
     F(U32_IN, caller, 0, HOLD_CALLERS - 1)  /* for whom memory is counted */ \
-    F(U64, number)                          /* what {#} stood for in its path; 0 none */ \
-    F(TEXT, id, EDGE_NAME_MAX)              /* what {} stood for; "" none */ \
-    F(TEXT, rest, ADAPT_QUERY_MAX)          /* what ~ stood for; "" none */ \
+    F(TEXT, id, EDGE_NAME_MAX)              /* what {} stood for in its path; "" none */ \
     F(TEXT, query, ADAPT_QUERY_MAX) \
     F(WORDS, headers, 1, ADAPT_N_HEADERS, ADAPT_VALUE_MAX + 1, ADAPT_VALUES_MAX)    /* "+VALUE", or "": not there */ \
     F(REST, body, 0, EDGE_CHUNK)            /* WHOLE: a short one */
@@ -76,7 +70,6 @@ PROTO_EDGE(edge_to_visit, EDGE_TO_VISIT);
     F(U16_IN, status, 200, 599) \
     F(ENUM, adapt_type, type, 0, ADAPT_TYPES - 1) \
     F(BOOL, keyed) \
-    F(BOOL, upgrade)                        /* a stream of both: the connection speaks HTTP no more (101) */ \
     F(U64, size)                            /* of the body, which goes on as OUT, then DONE; STREAM: not known */ \
     F(WORDS, puts, 1, ADAPT_PUTS, ADAPT_PUT_MAX, ADAPT_PUTS * (ADAPT_PUT_MAX + 5)) \
     F(REST, body, 0, EDGE_CHUNK)            /* the beginning, or all, of one that is no stream */
@@ -106,8 +99,7 @@ PROTO_STRUCT(adapt_ask, ADAPT_ASK);
     M(EDGE_ANSWER_BREAK, 245, nothing)      /* the stream ends, as something that failed */ \
     M(EDGE_VISIT_ASK,    246, adapt_ask) \
     M(EDGE_VISIT_DROP,   247, nothing)      /* the answer is not waited for any more */ \
-    M(EDGE_VISIT_TOLD,   248, nothing)      /* the client knows of the sandbox that was made for it (EDGE_FLEETING) */ \
-    M(EDGE_VISIT_READS,  249, nothing)      /* after an upgrade: what the client sends is wanted from now on (IN) */
+    M(EDGE_VISIT_TOLD,   248, nothing)      /* the client knows of the sandbox that was made for it (EDGE_FLEETING) */
 PROTO_EDGE(edge_of_visit, EDGE_OF_VISIT);
 
 #endif

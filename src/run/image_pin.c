@@ -84,24 +84,6 @@ image_words_free(struct image_words *w)
     *w = (struct image_words){ NULL, NULL };
 }
 
-char *
-image_words_text(const struct policy *p, const char *key)
-{
-    struct image image = IMAGE_INIT;
-    json_t *words = NULL;
-    char *text = NULL;
-
-    if (image_find(p->images, p->image.p, &image, NULL) == 0) {
-        words = json_array();
-        for (size_t i = 0; image_word(&image, key, i) != NULL; i++)
-            json_array_append_new(words, json_string(image_word(&image, key, i)));
-        text = json_dumps(words, JSON_COMPACT | JSON_ENSURE_ASCII);
-    }
-    json_decref(words);
-    image_close(&image);
-    return text;
-}
-
 const char *
 image_shell(const struct policy *p, struct err *err)
 {

@@ -16,9 +16,6 @@ int image_pin(struct policy *p, struct err *err);
 struct image_words { char **v; struct image *image; };
 int image_words(const struct policy *p, const char *const *words, bool bare, struct image_words *out, struct err *err);
 void image_words_free(struct image_words *w);
-/* The words that @p's image has as its "entrypoint" or "cmd", as a list in JSON, which the caller frees; NULL: none can
- * be told. */
-char *image_words_text(const struct policy *p, const char *key);
 /* The first of /bin/bash and /bin/sh that the image has. */
 const char *image_shell(const struct policy *p, struct err *err);
 

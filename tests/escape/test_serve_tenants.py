@@ -28,7 +28,6 @@ TYPED = "typed"     # the credential is in the form, without which it is none
 VOLUMES = "volumes"     # test_serve_volumes.py
 TEMPLATES = "templates" # test_serve_fork.py
 E2B = "e2b"         # test_serve_e2b.py
-DOCKER = "docker"   # test_serve_docker_api.py
 COUNT = "count"     # how many entries of a list there are
 JUDGED = {
     ("GET", "/v1/health"): ANYBODY,
@@ -136,8 +135,6 @@ def judged(method, path):
         return "own"
     if path.startswith("/e2b/"):
         return E2B
-    if path.startswith("/v1.") or path in ("/_ping", "/version"):
-        return DOCKER
     assert (method, path) in JUDGED, f"{method} {path} is new: say in JUDGED what it is about, and who may"
     return JUDGED[method, path]
 
@@ -325,7 +322,7 @@ def test_what_is_about_no_one_sandbox(town, who):
                     assert not answer.ok or victim.id.encode() not in answer.body, (method, at, answer)
                     assert b'"running":true' not in answer.body and b'"executedInSandbox":true' not in answer.body, (method, at, answer)
             continue
-        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED, VOLUMES, TEMPLATES, E2B, DOCKER):
+        if (about == MAKE and who == "agent") or about in (MCP, FOLLOWED, VOLUMES, TEMPLATES, E2B):
             continue        # its own: tested above; tool by tool, and event by event, below
         answer = attacker(method, at + "?limit=1000" * (path == "/v1/audit"), BODIES.get(path, body))
         if about == APPROVERS:

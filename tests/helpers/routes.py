@@ -32,5 +32,5 @@ def request_of(method, path, box):
         path += "?follow=false"     # otherwise it has no end
     if path.endswith("/watch"):
         path += "?path=nothing-is-here"     # neither has this
-    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{context_id}", "1").replace("{minor}", "44").replace("{image}", "x/json").replace("{token}", "none").replace("{file}", "main.js").replace("{path}", "version" if "/browser/" in path else "new" if method == "POST" else "f" if "dirs" not in path else "")
+    at = path.replace("{id}", box).replace("{exec_id}", "1").replace("{context_id}", "1").replace("{token}", "none").replace("{file}", "main.js").replace("{path}", "version" if "/browser/" in path else "new" if method == "POST" else "f" if "dirs" not in path else "")
     return at, BODIES.get(path) if method == "POST" else {} if method == "PATCH" else b"y" if method == "PUT" else None
