@@ -160,6 +160,20 @@ def test_a_project_in_the_place_of_a_names_beginning(cloche):
     assert applied.code == 2 and {p.name for p in project.iterdir()} == {"kept"}, applied
 
 
+def test_a_protected_name_behind_a_link_of_a_folder(cloche, world):
+    """Whether it is there or not: what comes to be in the real folder is what the name would find."""
+    settings = world.root / "policy.yaml"
+    settings.write_text("filesystem:\n  protect: [build/out]\n")
+    (cloche.project / "gen").mkdir()
+    owned(cloche, cloche.project / "gen")
+    (cloche.project / "build").symlink_to("gen")
+    made = cloche.sandbox("import os\nos.mkdir('gen/out')\nfor n in 'gen/out/x', 'kept': open(n, 'w').write('evil')", "python",
+                          flags=["--settings", str(settings), "--workspace", f"{cloche.project}:cow", "--json"])
+    assert made.json["exit_code"] == 0, made
+    assert cloche("apply", "--json", cwd=cloche.project).code == 2
+    assert not (cloche.project / "gen/out").exists() and (cloche.project / "kept").exists()
+
+
 def test_the_settings_file_in_the_project(cloche):
     """It says what the next run protects: a copy of it is closed to the command like the file itself."""
     settings = cloche.project / "policy.yaml"
