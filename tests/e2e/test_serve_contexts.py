@@ -424,7 +424,7 @@ def test_bash_keeps_no_signal_for_a_later_wait(box):
     assert answer().json["exit_code"] == 130
     assert context.out("sleep 0.1 & wait $!; echo $?") == "0\n"
     # a job in the background has SIGINT ignored, as in any script
-    answer = context.later("{ : >job; exec sleep 600; } & wait")
+    answer = context.later("sleep 600 & until [[ $(</proc/$!/comm) = sleep ]]; do :; done; : >job; wait")
     assert wait_for(lambda: box.daemon.get(f"{box.at}/stat/job").ok)
     assert context.post("interrupt").status == 200 and answer().json["exit_code"] == 130
     assert context.out("kill -0 $! && kill $!") == ""
