@@ -310,7 +310,8 @@ edge_of(const struct tx *tx)
     return m;
 }
 
-/* Before anything is asked of the signer: what is on the disk now counts. */
+/* Before anything is asked of the signer: what is on the disk now counts. The request is put last: that is what waits
+ * for the disk, and it takes along what was written before. */
 static int
 count(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, struct err *err)
 {
@@ -318,11 +319,9 @@ count(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, stru
 
     if (what->form == SIGN_TX && !sign_cost(&what->tx, &fee, &spent))
         return err_set(err, ERR_DENIED, "sign.cost", "it costs more than any amount");
-    if (state_sign_put(w->state, wait->request, time_steady(w), spent.b, err) < 0)
-        return -1;
-    if (what->form != SIGN_TX || sign_nonce_use(w, wait, what, err) == 0)
+    if ((what->form != SIGN_TX || sign_nonce_use(w, wait, what, err) == 0) &&
+        state_sign_put(w->state, wait->request, time_steady(w), spent.b, err) == 0)
         return 0;
-    (void)state_sign_forget(w->state, wait->request, NULL);
     sign_nonce_back(w, wait);
     return -1;
 }

@@ -1,6 +1,7 @@
 """cloche serve signs transactions for agents, who never see the key: what the signing policy denies is not signed."""
 import json
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -134,6 +135,24 @@ def test_the_policy_fills_in_what_a_request_leaves_out(signing):
     # the first that was not used, as far as is known, for each chain
     assert signed(s.ask(**bare)).startswith("0x02f86d010a"), "ten"
     assert signed(s.ask(**bare, chainId=5)).startswith("0x02f86d0580"), "none"
+
+
+def test_a_nonce_is_on_the_disk_before_the_signer_is_asked(signing, has, tmp_path):
+    """After a power failure it is used, then, and not signed twice: nothing is written to the state between its last sync and the question."""
+    has("strace")
+    s = signing(**RICH)
+    log, (pid,) = tmp_path / "trace", s.daemon.running("cloche-warden")
+    tracer = subprocess.Popen(["strace", "-y", "-x", "-s", "4096", "-e", "trace=pwrite64,fdatasync,fsync,sendmsg,sendto,write", "-o", str(log), "-p", str(pid)],
+                              stderr=subprocess.PIPE, text=True)
+    if "attached" not in tracer.stderr.readline():
+        pytest.skip("strace does not work here")
+    signed(s.ask(nonce=5, requestId="disk"))
+    tracer.terminate()
+    tracer.communicate()
+    calls = log.read_text(errors="replace").splitlines()
+    question = next(n for n, call in enumerate(calls) if call.startswith("send") and r"\x35" * 20 in call)     # FIVES in its bytes
+    on_log = [call.partition("(")[0] for call in calls[:question] if "state.db-wal>" in call]
+    assert "pwrite64" in on_log and on_log[-1] in ("fdatasync", "fsync"), on_log
 
 
 def test_one_agents_nonce_is_not_everybodys(signing):
