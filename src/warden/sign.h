@@ -61,7 +61,10 @@ struct sign_wait {
     char request[SIGN_REQUEST_MAX + 1], hash[2 * TX_HASH + 1], box[EDGE_ID + 1], who[EDGE_WHO_MAX + 1];
     char to_text[SIGN_ADDRESS_TEXT + 1];
     uint64_t chain, nonce;
-    bool fresh;                         /* nothing was signed with that nonce before */
+    bool counts;                        /* that nonce does, until it is given back, and these are known: */
+    bool was_free;                      /* it was one of those that came to nothing; */
+    bool leaps;                         /* its caller said it, and left others out; */
+    uint64_t settled;                   /* the next, but for those that wait: below it there may be signatures */
     struct sign_verdict verdict;
 };
 
@@ -127,9 +130,12 @@ struct approval *sign_approval(struct warden *w, const struct sign_pending *p);
 bool sign_nonce_is_far(uint64_t nonce, uint64_t next);
 /* Of a request that says none. One that waits keeps its own when it comes again; others do not take it. */
 uint64_t sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct err *err);
-/* The nonce of @what is used. Who says one that is further on knows that those before it are, too. 0 or -1. */
+/* The nonce of @what is used, unless it is given back. Who has one signed that is further on knows that those before it
+ * are used, too. 0 or -1. */
 int sign_nonce_use(struct warden *w, struct sign_wait *wait, const struct sign_tx *what, struct err *err);
-/* Nothing was signed with its nonce, so another may have it; unless one that waits has it too. */
+/* There is a signature with its nonce, or perhaps. */
+void sign_nonce_done(struct warden *w, const struct sign_wait *wait);
+/* There is none, so another may have it, unless one that waits has it too; and all is as if nobody had said it. */
 void sign_nonce_back(struct warden *w, const struct sign_wait *wait);
 
 #endif

@@ -71,7 +71,9 @@ failed(struct warden *w, struct sign_wait *wait, const char *why, bool kept)
     char text[ERR_MSG_MAX + 64], summary[ERR_MSG_MAX + 256];
     struct audit_entry e;
 
-    if (!kept) {
+    if (kept) {
+        sign_nonce_done(w, wait);
+    } else {
         (void)state_sign_forget(w->state, wait->request, NULL);
         sign_nonce_back(w, wait);
     }
@@ -213,6 +215,7 @@ on_made(struct warden *w, const struct signer_raw *m)
         failed(w, wait, "the signer signed something else", true);
         return -1;
     }
+    sign_nonce_done(w, wait);
     snprintf(summary, sizeof(summary), "Signed request %s: chain=%llu to=%s", wait->request,
              (unsigned long long)wait->chain, wait->to_text);
     sign_entry(&e, AUDIT_SIGNING_APPROVED, AUDIT_INFO, summary, wait->request);

@@ -47,9 +47,7 @@ sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct er
             sign_approval(w, p) != NULL)
             return p->what.tx.nonce;
     r = free_nonce(w, chain, &given, err);
-    if (r != 0)
-        return r < 0 ? UINT64_MAX : given;
-    if (state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
+    if (r < 0 || state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
         return UINT64_MAX;
     next = known;
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
@@ -58,7 +56,19 @@ sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct er
         if (p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
             next = p->what.tx.nonce + 1;
     }
+    /* one that is further on has a gap before it by now */
+    if (r > 0 && given <= next)
+        return given;
     return next <= SIGN_NUMBER_MAX ? next : SIGN_NUMBER_MAX;
+}
+
+/* The next that waits for the signer with a nonce of the same account and chain, from @o on. */
+static struct sign_wait *
+beside(struct sign_wait *o, const struct sign_wait *wait)
+{
+    while (o != NULL && (o == wait || !o->counts || o->chain != wait->chain))
+        o = o->next;
+    return o;
 }
 
 int
@@ -66,6 +76,7 @@ sign_nonce_use(struct warden *w, struct sign_wait *wait, const struct sign_tx *w
 {
     const uint8_t *account = w->signing->address;
     const struct tx *tx = &what->tx;
+    const struct sign_wait *o = beside(w->signing->waits, wait);
     uint64_t next;
     int was_free;
 
@@ -75,24 +86,47 @@ sign_nonce_use(struct warden *w, struct sign_wait *wait, const struct sign_tx *w
     if (tx->nonce == SIGN_NUMBER_MAX || (!wait->confirmed && sign_nonce_is_far(tx->nonce, next)))
         return 0;
     was_free = state_sign_free_take(w->state, account, tx->chain, tx->nonce, err);
-    if (was_free < 0 || (!what->given && tx->nonce > next &&
-                         state_sign_free_below(w->state, account, tx->chain, tx->nonce, err) < 0))
+    if (was_free < 0)
         return -1;
-    wait->fresh = was_free > 0 || tx->nonce >= next;
+    wait->counts = true;
+    wait->was_free = was_free > 0;
+    wait->leaps = !what->given && tx->nonce > next;
+    wait->settled = o != NULL ? o->settled : next;
     return state_sign_nonce_put(w->state, account, tx->chain, tx->nonce + 1, err);
+}
+
+void
+sign_nonce_done(struct warden *w, const struct sign_wait *wait)
+{
+    struct signing *g = w->signing;
+
+    if (!wait->counts)
+        return;
+    if (wait->leaps)
+        (void)state_sign_free_below(w->state, g->address, wait->chain, wait->nonce, NULL);
+    for (struct sign_wait *o = g->waits; (o = beside(o, wait)) != NULL; o = o->next)
+        if (o->settled <= wait->nonce)
+            o->settled = wait->nonce + 1;
 }
 
 void
 sign_nonce_back(struct warden *w, const struct sign_wait *wait)
 {
     struct signing *g = w->signing;
+    uint64_t next = wait->settled;
+    bool held = false;
 
-    if (!wait->fresh)
+    if (!wait->counts)
         return;
-    for (struct sign_wait *o = g->waits; o != NULL; o = o->next)
-        if (o != wait && o->form == SIGN_TX && o->chain == wait->chain && o->nonce == wait->nonce) {
-            o->fresh = true;
-            return;
-        }
-    (void)state_sign_free_put(w->state, g->address, wait->chain, wait->nonce, NULL);
+    for (struct sign_wait *o = g->waits; (o = beside(o, wait)) != NULL; o = o->next) {
+        if (o->nonce >= next)
+            next = o->nonce + 1;
+        if (o->nonce != wait->nonce)
+            continue;
+        held = true;
+        o->was_free = o->was_free || wait->was_free;
+    }
+    (void)state_sign_nonce_back(w->state, g->address, wait->chain, next, NULL);
+    if (!held && (wait->was_free || wait->nonce >= wait->settled))
+        (void)state_sign_free_put(w->state, g->address, wait->chain, wait->nonce, NULL);
 }

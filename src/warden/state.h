@@ -142,10 +142,12 @@ int state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, vo
 /* A person is asked about @request at @at_ms: 1 if nobody was before, or about just that (@what: who asks, and the
  * digest); 0 if it was something else, -1 with @err. As long on record as what is signed. */
 int state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err);
-/* The nonce behind the highest of that account that was used for a signature, as far as is known. 0 or -1 with @err. */
+/* The nonce behind the highest of that account that was used for a signature, as far as is known. _put: or @next, if
+ * that is higher; _back: it is @next. 0 or -1 with @err. */
 #define STATE_ACCOUNT 20
 int state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, uint64_t *next, struct err *err);
 int state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
+int state_sign_nonce_back(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
 /* Nonces that were given to somebody, or used, and then no signature was made of: the first that is @from or more, 1; 0
  * there is none; -1 with @err. _put: @nonce is one, and of all the last STATE_SIGN_FREE are kept. _take: it is none any
  * more; 1: it was one. _below: nor are those below it. */

@@ -34,6 +34,7 @@ static const char *const texts[SIGN_Q_N] = {
     [SIGN_Q_NONCE] = "SELECT next FROM signed_nonce WHERE account = ?1 AND chain = ?2",
     [SIGN_Q_NONCE_PUT] = ("INSERT INTO signed_nonce (account, chain, next) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
                           "SET next = max(next, excluded.next)"),
+    [SIGN_Q_NONCE_BACK] = "UPDATE signed_nonce SET next = ?3 WHERE account = ?1 AND chain = ?2",
     [SIGN_Q_FREE_PUT] = "INSERT OR IGNORE INTO signed_free (account, chain, nonce) VALUES (?1, ?2, ?3)",
     [SIGN_Q_FREE_PRUNE] = ("DELETE FROM signed_free WHERE rowid NOT IN "
                            "(SELECT rowid FROM signed_free ORDER BY rowid DESC LIMIT ?1)"),
@@ -176,6 +177,12 @@ int
 state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err)
 {
     return state_change(s, bind_nonce(s, SIGN_Q_NONCE_PUT, account, chain, next), err);
+}
+
+int
+state_sign_nonce_back(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err)
+{
+    return state_change(s, bind_nonce(s, SIGN_Q_NONCE_BACK, account, chain, next), err);
 }
 
 int

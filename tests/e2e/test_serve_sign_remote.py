@@ -15,7 +15,7 @@ from helpers import requirement
 from helpers.curve import N, make, times
 from helpers.daemon import Daemon, answers, caller
 from helpers.runner import wait_for
-from helpers.signing import ADDRESS, ETH, KEY, body, signed
+from helpers.signing import ADDRESS, APPROVE, ETH, KEY, body, needs_person, signed
 
 pytestmark = [requirement("R46")]
 
@@ -30,7 +30,7 @@ class Server:
     def __init__(self, context=None):
         outer = self
         self.how, self.key, self.asked = "well", int(KEY, 16), []
-        self.hung, self.goes_on = threading.Event(), threading.Event()
+        self.hung, self.goes_on, self.after = threading.Event(), threading.Event(), None
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
@@ -72,7 +72,7 @@ class Server:
         if self.how == "hangs":
             self.hung.set()
             self.goes_on.wait(60)
-            return None, {}
+            return (None if self.after is None else int(self.after)), {}
         if self.how == "garbage":
             return 200, b"\x00{"
         if self.how == "short":
@@ -238,6 +238,33 @@ def test_what_waits_behind_a_server_that_hangs_is_signed(trader, server):
     """Its time is over after 15 seconds."""
     daemon, agent, _ = trader
     later_ones_are_signed(agent, while_one_hangs(daemon, agent, server))
+
+
+def test_a_nonce_that_is_refused_moves_nobody_on(server, trader):
+    """An agent says one far ahead, and the server refuses: the next of another is where it was, and a free one below is still there."""
+    daemon, agent, _ = trader
+    other = caller(daemon, "agent")
+
+    def ask(who=other, **members):
+        return who.post("/api/sandbox/sign", body(**members))
+    assert signed(ask())[8:12] == "0180"
+    needs_person(ask(requestId="no", data=APPROVE))
+    assert signed(ask())[8:12] == "0102"
+    assert caller(daemon, "approver").post("/api/sandbox/sign/reject", {"requestId": "no"}).json == {"rejected": True}
+    held = [threading.Thread(target=ask, args=(agent,), kwargs={"nonce": nonce}) for nonce in (900, 902)]
+    server.how = "hangs"
+    for number, one in enumerate(held, 4):
+        one.start()
+        feed = "/api/audit/feed?limit=100&type=signing_request_submitted"
+        assert server.hung.wait(30) and wait_for(lambda n=number: str(daemon.get(feed).json).count("Sign request ") >= n)
+    assert agent.get("/api/sandbox/sign/address").status == 200
+    server.after, server.how = "403", "403"
+    server.goes_on.set()
+    for one in held:
+        one.join(60)
+    assert ask(agent, nonce=901).status == 403
+    server.how = "well"
+    assert [signed(ask())[8:12] for _ in range(2)] == ["0101", "0103"]
 
 
 def test_a_turn_that_does_not_come(cloche, kept, server, tmp_path):
