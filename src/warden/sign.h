@@ -41,6 +41,7 @@ struct sign_pending {
     struct sign_pending *next;
     char request[SIGN_REQUEST_MAX + 1];
     char approval[EDGE_ID + 1], digest[SHA256_TEXT + 1], caller[EDGE_CALLER_MAX + 1], box[EDGE_ID + 1];
+    uint8_t address[TX_ADDRESS];        /* of the account that it was asked of */
     uint64_t created_ms, until_ms;      /* on the wall clock */
     uint64_t forget_ms;                 /* on the monotonic one */
     struct sign_tx what;

@@ -208,6 +208,7 @@ ask_person(struct warden *w, struct sign_asked *a, const struct deed *d, const s
     memcpy(p->approval, approval->r.id, sizeof(p->approval));
     memcpy(p->digest, d->digest, sizeof(p->digest));
     memcpy(p->box, d->box, sizeof(p->box));
+    memcpy(p->address, w->signing->address, sizeof(p->address));
     caller_of(&w->who, p->caller);
     p->created_ms = approval->r.created_ms;
     p->until_ms = approval->r.until_ms;
@@ -441,6 +442,11 @@ decide(struct warden *w, bool approve, struct sign_pending *p, struct approval *
         return -1;
     if (!approve)
         return rejected(w, p, approval, err);
+    if (memcmp(p->address, w->signing->address, sizeof(p->address)) != 0) {
+        err_set(err, ERR_DENIED, "sign.account", "it was asked of another account: the signer has another key by now");
+        err_hint(err, "reject it; it may be asked again under another requestId");
+        return -1;
+    }
     record_begin(w, &e, "something is to be approved");
     audit_put_cstr(&e, "approval", p->approval);
     audit_put_cstr(&e, "scope", approval_scope_name(SCOPE_ONCE));

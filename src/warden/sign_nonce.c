@@ -9,13 +9,20 @@ sign_nonce_is_far(uint64_t nonce, uint64_t next)
     return nonce > next && nonce - next > SIGN_NONCE_AHEAD;
 }
 
+/* Whether @p waits for a person, with a nonce of our account and that chain. */
+static bool
+is_of(struct warden *w, const struct sign_pending *p, uint64_t chain)
+{
+    return p->what.form == SIGN_TX && p->what.tx.chain == chain &&
+           memcmp(p->address, w->signing->address, sizeof(p->address)) == 0 && sign_approval(w, p) != NULL;
+}
+
 /* Whether somebody waits with that nonce, for a person or the signer. */
 static bool
 is_held(struct warden *w, uint64_t chain, uint64_t nonce)
 {
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next)
-        if (p->what.form == SIGN_TX && p->what.tx.chain == chain && p->what.tx.nonce == nonce &&
-            sign_approval(w, p) != NULL)
+        if (p->what.tx.nonce == nonce && is_of(w, p, chain))
             return true;
     for (const struct sign_wait *wait = w->signing->waits; wait != NULL; wait = wait->next)
         if (wait->form == SIGN_TX && wait->chain == chain && wait->nonce == nonce)
@@ -43,19 +50,15 @@ sign_nonce_next(struct warden *w, const char *request, uint64_t chain, struct er
     int r;
 
     for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next)
-        if (p->what.form == SIGN_TX && p->what.tx.chain == chain && strcmp(p->request, request) == 0 &&
-            sign_approval(w, p) != NULL)
+        if (strcmp(p->request, request) == 0 && is_of(w, p, chain))
             return p->what.tx.nonce;
     r = free_nonce(w, chain, &given, err);
     if (r < 0 || state_sign_nonce(w->state, w->signing->address, chain, &known, err) < 0)
         return UINT64_MAX;
     next = known;
-    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next) {
-        if (p->what.form != SIGN_TX || p->what.tx.chain != chain || sign_approval(w, p) == NULL)
-            continue;
-        if (p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
+    for (const struct sign_pending *p = w->signing->pendings; p != NULL; p = p->next)
+        if (is_of(w, p, chain) && p->what.tx.nonce >= next && !sign_nonce_is_far(p->what.tx.nonce, known))
             next = p->what.tx.nonce + 1;
-    }
     /* one that is further on has a gap before it by now */
     if (r > 0 && given <= next)
         return given;

@@ -294,6 +294,22 @@ def test_a_fee_is_money_too(signing):
     needs_person(s.ask(gasLimit="21000", gasPrice=str(500 * GWEI), maxFeePerGas=None, maxPriorityFeePerGas=None, value="0"))
 
 
+def test_what_was_asked_of_one_account_is_not_anothers(signing):
+    """The key in the store is another one, and the signer starts anew: a person has seen the first one's address."""
+    s = signing(defaultGasLimit=21000)
+    for request in ("yes", "no"):
+        needs_person(s.ask(requestId=request, value="20000000000000000"))
+    needs_person(s.agent.post("/api/sandbox/sign/message", {"requestId": "text", "message": "hello"}))
+    assert s.cloche("signer", "rm", "main").ok and s.cloche("signer", "add", "main", stdin="47" * 32 + "\n").ok
+    restart(s.daemon, "cloche-signer")
+    assert wait_for(lambda: s.daemon.get("/api/sandbox/sign/address").json.get("address", ADDRESS) != ADDRESS)
+    for request in ("yes", "text"):
+        answer = s.approve(request)
+        assert answer.status == 403 and "another account" in answer.json["error"] and "signature" not in answer.json, answer
+    assert signed(s.ask())[8:12] == "0180", "nor does it hold a nonce of this one"
+    assert s.reject("no").json == {"rejected": True}
+
+
 def test_a_person_may_say_what_they_have_seen(signing):
     """An id that somebody expects may be another agent's."""
     s = signing(requireHumanConfirmation=True)
