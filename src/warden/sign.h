@@ -87,6 +87,8 @@ struct signing {
 int sign_open(struct warden *w, struct err *err);
 int sign_on_edge(struct warden *w, const struct nothing *m);       /* the launcher's word */
 void sign_front_gone(struct warden *w, uint32_t front);
+/* Whether one more may wait for the signer: to be asked before what is used up. 0 or -1 with @err. */
+int sign_room(struct warden *w, struct err *err);
 /* Have it signed, and answer @to. 0, or -1 with @err: it was not asked. */
 int sign_now(struct warden *w, const char *request, const char *box, const struct sign_tx *what,
              const struct sign_verdict *verdict, bool confirmed, struct err *err);

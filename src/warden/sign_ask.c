@@ -271,7 +271,7 @@ again(struct warden *w, const struct sign_asked *a, const struct deed *d, struct
         sign_answer_no(w, w->asker, confirm, &p->verdict, false);
         return 0;
     }
-    if (approval_use(w, approval, err) < 0)
+    if (sign_room(w, err) < 0 || approval_use(w, approval, err) < 0)
         return -1;
     drop(w->signing, p);
     return 1;
@@ -447,6 +447,8 @@ decide(struct warden *w, bool approve, struct sign_pending *p, struct approval *
         err_hint(err, "reject it; it may be asked again under another requestId");
         return -1;
     }
+    if (sign_room(w, err) < 0)
+        return -1;
     record_begin(w, &e, "something is to be approved");
     audit_put_cstr(&e, "approval", p->approval);
     audit_put_cstr(&e, "scope", approval_scope_name(SCOPE_ONCE));

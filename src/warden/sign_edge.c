@@ -348,6 +348,14 @@ question(struct buf *out, const struct sign_tx *what, uint32_t number, bool conf
 }
 
 int
+sign_room(struct warden *w, struct err *err)
+{
+    const size_t n = w->signing->n_waits;
+
+    return n < SIGN_WAITS_MAX ? 0 : err_set(err, ERR_LIMIT, "sign.busy", "%zu requests wait for the signer already", n);
+}
+
+int
 sign_now(struct warden *w, const char *request, const char *box, const struct sign_tx *what,
          const struct sign_verdict *verdict, bool confirmed, struct err *err)
 {
@@ -356,8 +364,8 @@ sign_now(struct warden *w, const char *request, const char *box, const struct si
 
     if (what->form != SIGN_TX && !confirmed)
         return err_set(err, ERR_DENIED, "sign.confirm", "nobody has confirmed it");
-    if (g->n_waits >= SIGN_WAITS_MAX)
-        return err_set(err, ERR_LIMIT, "sign.busy", "%zu requests wait for the signer already", g->n_waits);
+    if (sign_room(w, err) < 0)
+        return -1;
     wait = calloc(1, sizeof(*wait));
     if (wait == NULL)
         return err_set(err, ERR_SYSTEM, "memory", "out of memory");

@@ -294,6 +294,42 @@ def test_a_turn_that_does_not_come(cloche, kept, server, tmp_path):
         daemon.stop()
 
 
+def test_a_full_queue_uses_no_confirmation_up(cloche, kept, server, tmp_path):
+    """64 wait while the server hangs: a person's yes, said before or now, is still there when there is room."""
+    assert kept(server.url).ok
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({**RICH, "maxTransactionsPerHour": 100, "maxTransactionsPerDay": 100}), encoding="utf-8")
+    daemon = Daemon(cloche, "--signing-key", "main", "--signing-policy", str(policy))
+    pool = ThreadPoolExecutor(64)
+    try:
+        assert wait_for(lambda: answers(daemon) and daemon.get("/api/sandbox/sign/address").status == 200)
+        agent, person = caller(daemon, "agent"), caller(daemon, "approver")
+
+        def ask(name, **members):
+            return agent.post("/api/sandbox/sign", body(requestId=name, **members))
+        for name in ("said", "now"):
+            needs_person(ask(name, data=APPROVE, nonce=900 + len(name)))
+        said = next(p["approval"] for p in person.get("/api/sandbox/sign/pending").json["pending"] if p["requestId"] == "said")
+        assert person.post(f"/v1/approvals/{said}/approve").ok
+        server.how = "hangs"
+        waits = [pool.submit(ask, f"{number}") for number in range(64)]
+        assert server.hung.wait(30)
+        feed = "/api/audit/feed?limit=1000&type=signing_request_submitted"
+        assert wait_for(lambda: str(daemon.get(feed).json).count("Sign request ") >= 66)
+        assert agent.get("/api/sandbox/sign/address").status == 200
+        for answer in (ask("said", data=APPROVE, nonce=904), person.post("/api/sandbox/sign/approve", {"requestId": "now"})):
+            assert "wait for the signer already" in answer.json["error"], answer
+        server.how, server.after = "well", "403"
+        server.goes_on.set()
+        assert sorted(one.result(60).status for one in waits) == [200] * 63 + [403]
+        signed(ask("said", data=APPROVE, nonce=904))
+        signed(person.post("/api/sandbox/sign/approve", {"requestId": "now"}))
+    finally:
+        server.goes_on.set()
+        pool.shutdown()
+        daemon.stop()
+
+
 def test_a_server_that_has_another_key_by_now(cloche, kept, server):
     assert kept(server.url).ok
     server.key += 1
