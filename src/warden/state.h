@@ -149,8 +149,8 @@ int state_sign_nonce(struct state *s, const uint8_t *account, uint64_t chain, ui
 int state_sign_nonce_put(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
 int state_sign_nonce_back(struct state *s, const uint8_t *account, uint64_t chain, uint64_t next, struct err *err);
 /* Nonces that were given to somebody, or used, and then no signature was made of: the first that is @from or more, 1; 0
- * there is none; -1 with @err. _put: @nonce is one, and of all the last STATE_SIGN_FREE are kept. _take: it is none any
- * more; 1: it was one. _below: nor are those below it. */
+ * there is none; -1 with @err. _put: @nonce is one, and above STATE_SIGN_FREE the oldest goes of the account and chain
+ * with most. _take: it is none any more; 1: it was one. _below: nor are those below it. */
 #define STATE_SIGN_FREE 4096
 int state_sign_free(struct state *s, const uint8_t *account, uint64_t chain, uint64_t from, uint64_t *nonce,
                     struct err *err);

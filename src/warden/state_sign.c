@@ -36,8 +36,10 @@ static const char *const texts[SIGN_Q_N] = {
                           "SET next = max(next, excluded.next)"),
     [SIGN_Q_NONCE_BACK] = "UPDATE signed_nonce SET next = ?3 WHERE account = ?1 AND chain = ?2",
     [SIGN_Q_FREE_PUT] = "INSERT OR IGNORE INTO signed_free (account, chain, nonce) VALUES (?1, ?2, ?3)",
-    [SIGN_Q_FREE_PRUNE] = ("DELETE FROM signed_free WHERE rowid NOT IN "
-                           "(SELECT rowid FROM signed_free ORDER BY rowid DESC LIMIT ?1)"),
+    /* of the chain that has most the oldest: none moves another's out */
+    [SIGN_Q_FREE_PRUNE] = ("DELETE FROM signed_free WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, row_number() "
+                           "OVER (PARTITION BY account, chain ORDER BY rowid DESC) AS n FROM signed_free) ORDER BY n, "
+                           "id DESC LIMIT -1 OFFSET ?1)"),
     [SIGN_Q_FREE_TAKE] = "DELETE FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce = ?3",
     [SIGN_Q_FREE_BELOW] = "DELETE FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce < ?3",
     [SIGN_Q_FREE] = ("SELECT nonce FROM signed_free WHERE account = ?1 AND chain = ?2 AND nonce >= ?3 ORDER BY nonce "

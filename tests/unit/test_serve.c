@@ -649,6 +649,32 @@ nobody_moves_anothers_out(void **state)
     }
 }
 
+/* Nor does a chain, of its free nonces. */
+static void
+no_chain_moves_anothers_out(void **state)
+{
+    static const uint8_t account[STATE_ACCOUNT] = { 1 }, other[STATE_ACCOUNT] = { 2 };
+    char folder[128];
+    uint64_t nonce;
+    struct state *s;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s/n", root);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    s = state_open(folder, NULL);
+    assert_non_null(s);
+    assert_int_equal(state_sign_free_put(s, account, 1, 7, NULL), 0);
+    assert_int_equal(state_sign_free_put(s, other, 2, 8, NULL), 0);
+    assert_int_equal(sqlite3_exec(s->db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
+                                  "5000) INSERT INTO signed_free SELECT (SELECT account FROM signed_free WHERE nonce = "
+                                  "7), 2, i FROM n", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(state_sign_free_put(s, account, 2, 5001, NULL), 0);
+    assert_true(state_sign_free(s, account, 1, 0, &nonce, NULL) == 1 && nonce == 7);
+    assert_true(state_sign_free(s, other, 2, 0, &nonce, NULL) == 1 && nonce == 8);
+    /* all others are the newest of the one with most */
+    assert_true(state_sign_free(s, account, 2, 0, &nonce, NULL) == 1 && nonce == 5001 - (STATE_SIGN_FREE - 2) + 1);
+}
+
 static int
 group_begin(void **state)
 {
@@ -659,7 +685,7 @@ group_begin(void **state)
 static int
 group_end(void **state)
 {
-    static const char *const folders[] = { "c/", "g/", "l/", "p/", "s/", "w/", "" };
+    static const char *const folders[] = { "c/", "g/", "l/", "n/", "p/", "s/", "w/", "" };
     static const char *const files[] = { "state.db", "state.db-wal", "state.room", "" };
     char path[128];
 
@@ -683,7 +709,7 @@ main(void)
         cmocka_unit_test(empty_with_a_descriptor), cmocka_unit_test(a_queue_keeps_order_and_its_ceiling),
         cmocka_unit_test(record), cmocka_unit_test(an_approval_and_its_grant),
         cmocka_unit_test(the_log_waits), cmocka_unit_test(what_is_put_soon), cmocka_unit_test(what_waits_for_room),
-        cmocka_unit_test(nobody_moves_anothers_out),
+        cmocka_unit_test(nobody_moves_anothers_out), cmocka_unit_test(no_chain_moves_anothers_out),
         cmocka_unit_test(kept_by_the_confined),
     };
 
