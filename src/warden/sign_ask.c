@@ -238,21 +238,32 @@ replay(struct warden *w, const char *request)
     reject(w, request, no.reason, &no, AUDIT_WARN, false);
 }
 
-/* Who decides may name the id alone, and may have looked before: it is never something else, whatever became of what
- * was asked first. */
-static int
-ask_person_once(struct warden *w, struct sign_asked *a, const struct deed *d, const struct sign_verdict *v,
-                struct err *err)
+/* What is asked, and by whom. */
+#define WHAT_MAX (EDGE_CALLER_MAX + SHA256_TEXT + 1)
+
+static void
+what_of(struct warden *w, const struct deed *d, char out[WHAT_MAX + 1])
 {
-    char caller[EDGE_CALLER_MAX + 1], what[EDGE_CALLER_MAX + SHA256_TEXT + 2];
-    int r;
+    char caller[EDGE_CALLER_MAX + 1];
 
     caller_of(&w->who, caller);
-    snprintf(what, sizeof(what), "%s %s", d->digest, caller);
-    r = state_sign_asked(w->state, a->request, time_steady(w), what, err);
-    if (r == 0)
+    snprintf(out, WHAT_MAX + 1, "%s %s", d->digest, caller);
+}
+
+/* Who decides may name the id alone, and may have looked before: it is never something else, whatever became of what
+ * was asked first, and whether or not a person is asked about the other. 1: it is that, or new; 0: it was answered; -1
+ * with @err. */
+static int
+is_same(struct warden *w, const struct sign_asked *a, const struct deed *d, struct err *err)
+{
+    char what[WHAT_MAX + 1];
+    int r;
+
+    what_of(w, d, what);
+    r = state_sign_asked_other(w->state, a->request, what, err);
+    if (r > 0)
         replay(w, a->request);
-    return r > 0 ? ask_person(w, a, d, v, err) : r;
+    return r < 0 ? -1 : r == 0;
 }
 
 /* Of one that waits, or waited, with that id. 1: a person has confirmed just this; 0: it was answered; -1 with @err. */
@@ -283,8 +294,9 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
 {
     struct sign_pending *p = pending_of(w, a->request);
     struct approval *approval = p != NULL ? sign_approval(w, p) : NULL;
-    char failure[200];
+    char failure[200], what[WHAT_MAX + 1];
     bool confirmed = false;
+    int r;
 
     if (v->allowed && a->failure != NULL) {
         snprintf(failure, sizeof(failure), "Signing failed: %s", a->failure);
@@ -296,13 +308,15 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
         return 0;
     }
     if (approval != NULL) {
-        int r = again(w, a, d, p, approval, err);
+        r = again(w, a, d, p, approval, err);
         if (r <= 0)
             return r;
         confirmed = true;
     } else if (p != NULL) {
         drop(w->signing, p);
     }
+    if (!confirmed && (r = is_same(w, a, d, err)) <= 0)
+        return r;
     if (v->needs_person && !confirmed) {
         if (gate_settled(w, d, "") < 0) {
             *v = (struct sign_verdict){ .rule = "human_rejected" };
@@ -310,7 +324,9 @@ go_on(struct warden *w, struct sign_asked *a, const struct deed *d, struct sign_
             reject(w, a->request, v->reason, v, AUDIT_WARN, false);
             return 0;
         }
-        return ask_person_once(w, a, d, v, err);
+        what_of(w, d, what);
+        return state_sign_asked_put(w->state, a->request, time_steady(w), what, err) < 0 ? -1
+                                                                                         : ask_person(w, a, d, v, err);
     }
     return sign_now(w, a->request, d->box, &a->what, v, confirmed, err);
 }

@@ -139,9 +139,10 @@ int state_sign_seen(struct state *s, const char *request, struct err *err);     
 typedef void state_signed_fn(void *ctx, uint64_t at_ms, const uint8_t spent[STATE_SPENT]);
 /* Those that were signed after that. How many or -1. */
 int state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *ctx, struct err *err);
-/* A person is asked about @request at @at_ms: 1 if nobody was before, or about just that (@what: who asks, and the
- * digest); 0 if it was something else, -1 with @err. As long on record as what is signed. */
-int state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err);
+/* A person is asked about @request at @at_ms, and about just that: @what is who asks, and the digest. As long on record
+ * as what is signed. _other: 1 if it was about something else before, 0 if not, -1 with @err. */
+int state_sign_asked_put(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err);
+int state_sign_asked_other(struct state *s, const char *request, const char *what, struct err *err);
 /* The nonce behind the highest of that account that was used for a signature, as far as is known. _put: or @next, if
  * that is higher; _back: it is @next. 0 or -1 with @err. */
 #define STATE_ACCOUNT 20

@@ -28,7 +28,7 @@ static const char *const texts[SIGN_Q_N] = {
     [SIGN_Q_PRUNE] = ("DELETE FROM signed WHERE at <= ?1 AND request NOT IN "
                       "(SELECT request FROM signed ORDER BY at DESC LIMIT ?2)"),
     [SIGN_Q_ASKED_PUT] = "INSERT OR IGNORE INTO sign_asked (request, at, what) VALUES (?1, ?2, ?3)",
-    [SIGN_Q_ASKED] = "SELECT 1 FROM sign_asked WHERE request = ?1 AND what = ?2",
+    [SIGN_Q_ASKED] = "SELECT 1 FROM sign_asked WHERE request = ?1 AND what <> ?2",
     [SIGN_Q_ASKED_PRUNE] = ("DELETE FROM sign_asked WHERE at <= ?1 AND request NOT IN "
                             "(SELECT request FROM sign_asked ORDER BY at DESC LIMIT ?2)"),
     [SIGN_Q_NONCE] = "SELECT next FROM signed_nonce WHERE account = ?1 AND chain = ?2",
@@ -131,18 +131,24 @@ state_sign_since(struct state *s, uint64_t since_ms, state_signed_fn *fn, void *
 }
 
 int
-state_sign_asked(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err)
+state_sign_asked_put(struct state *s, const char *request, uint64_t at_ms, const char *what, struct err *err)
 {
-    sqlite3_stmt *put = s->sign[SIGN_Q_ASKED_PUT], *q = s->sign[SIGN_Q_ASKED];
-    int r;
+    sqlite3_stmt *q = s->sign[SIGN_Q_ASKED_PUT];
 
     if (forget_old(s, s->sign[SIGN_Q_ASKED_PRUNE], at_ms, err) < 0)
         return -1;
-    bind_text(put, 1, request);
-    bind_u64(put, 2, at_ms);
-    bind_text(put, 3, what);
-    if (state_change(s, put, err) < 0)
-        return -1;
+    bind_text(q, 1, request);
+    bind_u64(q, 2, at_ms);
+    bind_text(q, 3, what);
+    return state_change(s, q, err);
+}
+
+int
+state_sign_asked_other(struct state *s, const char *request, const char *what, struct err *err)
+{
+    sqlite3_stmt *q = s->sign[SIGN_Q_ASKED];
+    int r;
+
     bind_text(q, 1, request);
     bind_text(q, 2, what);
     r = sqlite3_step(q);

@@ -255,6 +255,23 @@ def test_who_is_told_by_v1_comes_again(signing):
     assert s.rule(requestId="deny", data=APPROVE, nonce=1) == ("human_rejected", "A person rejected it")
 
 
+def test_an_id_that_a_person_was_asked_about_is_nothing_else(signing):
+    """Nor what nobody is asked about, or another caller's: after a no, and over a restart."""
+    s = signing()
+    replay = ("replay_protection", "Replay detected: request deny already processed")
+    needs_person(s.ask(requestId="deny", value="20000000000000000", nonce=1))
+    waits, = s.pending()
+    assert s.person.post(f"/v1/approvals/{waits['approval']}/deny").status == 200
+    for again in range(2):
+        for value in ("30000000000000000", "1"):
+            assert s.rule(requestId="deny", value=value, nonce=1) == replay, (again, value)
+            stranger = s.ask(caller(s.daemon, "agent"), requestId="deny", value=value, nonce=1)
+            assert stranger.status == 403 and stranger.json["error"] == replay[1], stranger
+        restart(s.daemon)
+        s.wait()
+    signed(s.ask(requestId="another", value="1", nonce=1))
+
+
 def test_a_rejection_is_the_end_of_a_request(signing):
     s = signing(requireHumanConfirmation=True)
     needs_person(s.ask(requestId="no"))
