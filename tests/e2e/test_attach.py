@@ -254,7 +254,7 @@ def test_over_tcp(cloche):
 
 def test_a_session_ends_by_itself(cloche, daemon, box):
     needs()
-    editor = Editor(cloche, daemon, box, "--write", "--for", "3s")
+    editor = Editor(cloche, daemon, box, "--write", "--for", "8s")
     done = editor.ssh("echo begun; sleep 200")
     assert done.code not in (0, 7) and done.out == "begun\n" and done.seconds < 120, done
     assert editor.ssh("true").code == 255
