@@ -544,10 +544,11 @@ rules_own(const struct guard *g, int dir, const struct stat *dir_st, const char 
     size_t step = 0;
 
     while ((e = rules_next_entry(r, name_hash(name, name_n), name, name_n, &step)) != NULL)
-        if (rules_root_of(r, e, &e->own, 0, dir_st) < r->n_roots)
-            /* where the host has put another file there, its mount is gone with the one before */
-            return fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-                   st.st_dev != dir_st->st_dev;
+        /* just this spelling; and where the host has put another file there, its mount is gone with the one before */
+        if (strlen(e->name) == name_n && memcmp(e->name, name, name_n) == 0 &&
+            rules_root_of(r, e, &e->own, 0, dir_st) < r->n_roots &&
+            fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_dev != dir_st->st_dev)
+            return true;
     return false;
 }
 

@@ -188,9 +188,9 @@ def context():
         # asked first: what blocks may also run a handler that raises, and this begins anew
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask
         signal.pthread_sigmask(signal.SIG_BLOCK, strikes)
-        handler = signal.getsignal(signal.SIGINT)
-        if handler is not None and handler is not interrupted:  # where the code has threads, one of them may be struck
-            theirs = handler
+        # where the code has threads, one of them may be struck. A handler of the code's stays: libraries put one in C behind it
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            theirs = signal.SIG_DFL
             signal.signal(signal.SIGINT, interrupted)
         say(err, b"E")
         say(out, b"E", b"%d" % code)

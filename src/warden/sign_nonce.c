@@ -107,9 +107,12 @@ sign_nonce_done(struct warden *w, const struct sign_wait *wait)
         return;
     if (wait->leaps)
         (void)state_sign_free_below(w->state, g->address, wait->chain, wait->nonce, NULL);
-    for (struct sign_wait *o = g->waits; (o = beside(o, wait)) != NULL; o = o->next)
+    for (struct sign_wait *o = g->waits; (o = beside(o, wait)) != NULL; o = o->next) {
         if (o->settled <= wait->nonce)
             o->settled = wait->nonce + 1;
+        if (o->nonce == wait->nonce)
+            o->was_free = false;        /* it is nobody's again, whatever becomes of the others that have it */
+    }
 }
 
 void
